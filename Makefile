@@ -1,0 +1,46 @@
+# Every target sets up what it needs by itself: Python 3.10+ and Java 17 are all that must be there.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup jars demo test check format lock clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $(STAMP)
+
+setup: $(STAMP) ## a virtual environment with everything the lock file names
+
+jars: $(STAMP) ## resolve the jars into the cache (DISTRIBUTARY_JARS overrides where)
+	$(BIN)/python -m distributary.launch.jars
+
+demo: $(STAMP) ## the whole thing on this machine: broker, change events, service, tables
+	$(BIN)/distributary demo $(DEMO_ARGS)
+
+check: $(STAMP) ## formatter, linter, type checker
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: $(STAMP) check ## all set-up, then all tests
+	$(BIN)/python -m pytest $(TEST_ARGS)
+
+format: $(STAMP) ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: ## write requirements.lock anew from pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --no-header --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml -o requirements.lock
+
+clean: ## remove what the targets made
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

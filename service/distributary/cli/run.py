@@ -1,0 +1,29 @@
+"""`distributary run`: the service."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from distributary.cli import output
+from distributary.config.load import load
+from distributary.operate import logs
+
+
+@click.command()
+@output.config_option
+@click.option("--once", is_flag=True, help="Take all that is in Kafka now, apply it, and end.")
+def run(config_file: Path, once: bool) -> None:
+    """Run the service: change events in Kafka become Delta tables.
+
+    Runs until SIGTERM or SIGINT, then finishes the batch in flight and ends with 0.
+    """
+    logs.configure()
+    config = load(config_file)
+
+    # Here and not above: Spark takes a second to import, which help and a bad config need not wait for.
+    from distributary.job import run as run_service
+
+    sys.exit(run_service(config, once=once))

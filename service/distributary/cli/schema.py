@@ -1,0 +1,17 @@
+"""`distributary schema`: the config's JSON Schema."""
+
+from __future__ import annotations
+
+import click
+
+from distributary.config import schema as config_schema
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema of the config.
+
+    Editors use it to complete and check: put it beside your config and write
+    `# yaml-language-server: $schema=schema.json` into the first line.
+    """
+    click.echo(config_schema.text(), nl=False)

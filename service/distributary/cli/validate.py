@@ -1,0 +1,45 @@
+"""`distributary validate`: looks at the config file alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from distributary.cli import output
+from distributary.config.load import load
+from distributary.config.notices import notices
+from distributary.errors import ConfigError
+
+
+@click.command()
+@output.config_option
+@output.output_option
+@click.pass_context
+def validate(ctx: click.Context, config_file: Path, output_format: str) -> None:
+    """Check the config file alone, without the network.
+
+    Prints every fault at once with its file and line, and ends with 2 where there is one.
+    """
+    try:
+        config = load(config_file)
+    except ConfigError as error:
+        if output_format == "json":
+            faults = [
+                {"file": str(f.file), "line": f.line, "code": f.code, "message": f.message, "fix": f.fix}
+                for f in error.faults
+            ]
+            output.show_json({"valid": False, "faults": faults, "warnings": []})
+        else:
+            for fault in error.faults:
+                output.show_fault(fault)
+            output.show_text(output.counted(error.faults), style="bold red")
+        ctx.exit(error.exit_code)
+    warnings = notices(config)
+    if output_format == "json":
+        output.show_json({"valid": True, "faults": [], "warnings": warnings})
+        return
+    for warning in warnings:
+        output.show_text(f"warning: {warning}", style="yellow")
+    entries = len(config.tables)
+    output.show_text(f"{config_file} is valid: {entries} entr{'y' if entries == 1 else 'ies'} in tables", style="green")

@@ -1,0 +1,139 @@
+"""From what pydantic found to faults: the place in the file, words for users, and the nearest name that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from distributary.config import secrets
+from distributary.config.document import Document, Loc, Place, dotted
+from distributary.config.model import Config
+from distributary.errors import Fault
+
+_PROPERTIES = ("kafka", "spark")
+_LONGEST_ECHO = 60
+
+_TYPES = {
+    "model_type": "must be a mapping: keys with values",
+    "dict_type": "must be a mapping: keys with values",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "string_type": "must be text",
+}
+_LIMITS = {
+    "greater_than_equal": ("ge", "must be at least"),
+    "less_than_equal": ("le", "must be at most"),
+}
+
+
+def explain(error: ValidationError, document: Document) -> Iterator[Fault]:
+    """The faults that `error` stands for. Values that have a fault already are passed over."""
+    for found in error.errors(include_url=False, include_input=False):
+        loc: Loc = tuple(found["loc"])
+        if any(loc[: i + 1] in document.faulty for i in range(len(loc))):
+            continue
+        kind, context = found["type"], found.get("ctx", {})
+        place, at = _place(document, loc)
+        name = dotted((*place.loc, *loc[len(at) :])) or "the config"
+        if kind == "extra_forbidden":
+            message, fix = f"{name} is not a key that is known here", _nearest_key(loc)
+            yield Fault(place.file, place.key_line, "unknown-key", message, fix)
+        elif kind == "missing":
+            yield Fault(place.file, place.key_line, "missing-key", f"{name} is missing", _missing_fix(loc))
+        elif "fix" in context:
+            line = place.key_line if kind in ("missing-key", "no-tables", "target-choice") else place.line
+            message = f"{name}: {found['msg']}{_echo(place, at, loc)}"
+            yield Fault(place.file, line, kind, message, context["fix"])
+        else:
+            code, message, fix = _in_words(kind, found["msg"], context, place)
+            yield Fault(place.file, place.line, code, f"{name} {message}{_echo(place, at, loc)}", fix)
+
+
+def _in_words(kind: str, said: str, context: dict[str, Any], place: Place) -> tuple[str, str, str]:
+    if kind in _TYPES:
+        return "wrong-type", _TYPES[kind], ""
+    if kind in _LIMITS:
+        name, words = _LIMITS[kind]
+        return "bad-value", f"{words} {context[name]:g}", ""
+    if kind == "literal_error":
+        known = [choice.strip("'") for choice in context["expected"].replace(" or ", ", ").split(", ")]
+        return "bad-value", "must be one of " + ", ".join(known), _did_you_mean(place.written or "", known)
+    return "bad-value", f"is not right: {said}", ""
+
+
+def _place(document: Document, loc: Loc) -> tuple[Place, Loc]:
+    """The place of a value, or of the nearest thing around it that is written, and which of them it is."""
+    for length in range(len(loc), -1, -1):
+        if place := document.places.get(loc[:length]):
+            return place, loc[:length]
+    return Place((), document.path, 1, 1), ()
+
+
+def _echo(place: Place, at: Loc, loc: Loc) -> str:
+    """The value as the file has it, references and all, where it can't be a secret."""
+    written = place.written
+    if at != loc or not written or loc[0] in _PROPERTIES or len(written) > _LONGEST_ECHO:
+        return ""
+    if secrets.has_credentials(written) or any(secrets.is_secret(str(step)) for step in loc):
+        return ""
+    return f" (it is {written!r})"
+
+
+def _nearest_key(loc: Loc) -> str:
+    known = _keys(loc[:-1])
+    name = str(loc[-1])
+    if hint := _did_you_mean(name, known):
+        return hint
+    elsewhere = [way for way in _ways(Config) if way[-1] == name]
+    if len(elsewhere) == 1:
+        return f"it belongs under {'.'.join(elsewhere[0][:-1])}"
+    if "." in name and len(loc) == 1:
+        return f"Kafka's properties belong under kafka, Spark's under spark; known here: {', '.join(known)}"
+    return f"known here: {', '.join(known)}"
+
+
+def _did_you_mean(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, n=1, cutoff=0.6) or get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else ""
+
+
+def _missing_fix(loc: Loc) -> str:
+    step = next((step for step in reversed(loc) if isinstance(step, str)), "")
+    return {
+        "version": "write version: 1 as the first line",
+        "kafka": "add kafka: with bootstrap.servers: HOST:PORT under it",
+        "source": "add source: with topic_prefix under it",
+        "target": "add target: with path under it",
+        "match": "add match: <schema>.<table>",
+    }.get(step, "add it")
+
+
+def _keys(loc: Loc) -> list[str]:
+    """The keys that a mapping at `loc` may have."""
+    model: type[BaseModel] | None = Config
+    for step in loc:
+        if isinstance(step, str):
+            model = _models(model).get(step) if model else None
+    return [field.alias or name for name, field in model.model_fields.items()] if model else []
+
+
+def _ways(model: type[BaseModel], way: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    below = _models(model)
+    for name, field in model.model_fields.items():
+        key = field.alias or name
+        yield (*way, key)
+        if key in below:
+            yield from _ways(below[key], (*way, key))
+
+
+def _models(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    """The models right below `model`, by key."""
+    found = {}
+    for name, field in model.model_fields.items():
+        for candidate in (field.annotation, *get_args(field.annotation)):
+            if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+                found[field.alias or name] = candidate
+    return found

@@ -1,0 +1,126 @@
+"""From a file to a `Config`, or to all of its faults at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from distributary.config.document import Document, Loc, dotted, read
+from distributary.config.explain import explain
+from distributary.config.model import Config
+from distributary.errors import ConfigError, Fault
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+def load(path: Path) -> Config:
+    """The config at `path`, with the tables of the files that it includes.
+
+    Raises `ConfigError` with every fault of all files, each with file and line.
+    """
+    main = read(path)
+    if any(fault.code in ("config-unreadable", "yaml-syntax") for fault in main.faults):
+        raise ConfigError(main.faults)
+    if main.data is None:
+        main.data = {}
+    if isinstance(main.data, dict):
+        _drop_empty_sections(main)
+        for included in _included(main):
+            _append_tables(main, included)
+    try:
+        config = Config.model_validate(main.data, context={"directory": path.parent.absolute()})
+    except ValidationError as error:
+        main.faults += explain(error, main)
+        raise ConfigError(main.faults) from None
+    if main.faults:
+        raise ConfigError(main.faults)
+    places = (main.places["tables", i] for i in range(len(config.tables)))
+    return config.with_places(tuple(f"{place.file}:{place.line}" for place in places))
+
+
+def _drop_empty_sections(main: Document) -> None:
+    main.data = {key: value for key, value in main.data.items() if value is not None}
+
+
+def _included(main: Document) -> Iterator[Document]:
+    """The included files in the order of their patterns, each once, those of one pattern sorted by path."""
+    patterns = main.data.get("include", [])
+    seen = {main.path.resolve()}
+    for i, pattern in enumerate(patterns if isinstance(patterns, list) else []):
+        loc: Loc = ("include", i)
+        if not isinstance(pattern, str) or not pattern or loc in main.faulty:
+            continue
+        try:
+            paths = _files(main.path.parent, pattern)
+        except ValueError:
+            _fault(main, loc, "bad-include", "this is not a pattern", "`**` must stand alone between two slashes")
+            continue
+        if not paths and not _GLOB.search(pattern):
+            _fault(main, loc, "include-missing", "there is no such file", "paths start at this file's directory")
+        for path in paths:
+            if path.resolve() not in seen:
+                seen.add(path.resolve())
+                yield read(path)
+
+
+def _files(directory: Path, pattern: str) -> list[Path]:
+    """The files that `pattern` names. Names that start with a dot only where the pattern says so, as in a shell.
+
+    Raises ValueError for what is no pattern.
+    """
+    parts = Path(pattern).parts
+    if any("**" in part and part != "**" for part in parts):
+        raise ValueError("** must stand alone")  # newer Pythons take it for *
+    fixed = next((i for i, part in enumerate(parts) if _GLOB.search(part)), len(parts))
+    base = directory.joinpath(*parts[:fixed])
+    if fixed == len(parts):
+        return [base] if base.is_file() else []
+    wanted = "/".join(parts[fixed:])
+    hidden = any(part.startswith(".") for part in parts[fixed:])
+    found = (path for path in base.glob(wanted) if path.is_file())
+    return sorted(path for path in found if hidden or not _is_hidden(path.relative_to(base)))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _append_tables(main: Document, included: Document) -> None:
+    """Puts the tables of an included file behind those that are there, with their places and faults."""
+    main.faults += included.faults
+    if included.data is None:
+        return
+    rules = included.data.get("tables") if isinstance(included.data, dict) else None
+    for key in included.data if isinstance(included.data, dict) else ():
+        if key != "tables":
+            message = f"an included file holds only `tables`, not {key}"
+            line = included.places[(key,)].key_line
+            main.faults.append(Fault(included.path, line, "include-content", message, "move it to the main file"))
+    if not isinstance(rules, list):
+        if rules is not None or not isinstance(included.data, dict):
+            message = "an included file holds `tables:` and a list under it"
+            line = included.places[("tables",) if rules is not None else ()].line
+            main.faults.append(Fault(included.path, line, "include-content", message, "write `tables:` first"))
+        return
+    tables: Any = main.data.setdefault("tables", [])
+    if not isinstance(tables, list):
+        return
+    shift = len(tables)
+    tables += rules
+    for loc, place in included.places.items():
+        if len(loc) > 1 and isinstance(loc[1], int):
+            moved: Loc = ("tables", loc[1] + shift, *loc[2:])
+            main.places[moved] = place
+            if loc in included.faulty:
+                main.faulty.add(moved)
+
+
+def _fault(main: Document, loc: Loc, code: str, message: str, fix: str) -> None:
+    place = main.places[loc]
+    written = f" ({place.written!r})" if place.written else ""
+    main.faults.append(Fault(place.file, place.line, code, f"{dotted(loc)}: {message}{written}", fix))
+    main.faulty.add(loc)

@@ -1,0 +1,226 @@
+"""The config, version 1, as frozen values. Descriptions are what the JSON Schema says to users."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from distributary.config import placement
+from distributary.config.problem import Problem, refuse, together
+from distributary.config.properties import KafkaProperties, SparkProperties, revealed
+from distributary.config.scalars import Duration, Flag, Location, Number, Section, Text, WholeNumber, seconds
+from distributary.config.source import Source
+from distributary.config.table import TableDefaults, TableRule, TableSettings, resolve
+
+
+def _version(value: int) -> int:
+    if value != 1:
+        raise Problem("bad-version", "only version 1 of the config is known", "write version: 1").error()
+    return value
+
+
+def _template(value: str) -> str:
+    if problem := placement.template_problem(value):
+        raise problem.error()
+    return value
+
+
+class Target(Section):
+    """Where the tables lie: `path` or `catalog`, one of the two."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["path"]}, {"required": ["catalog"]}]})
+
+    path: Location | None = Field(
+        None,
+        description="The directory of all tables, on any file system that Spark knows: a path, s3a://, abfss://, "
+        "gs://, … Relative paths start at this file's directory.",
+    )
+    catalog: Text | None = Field(
+        None, description="The name of a Spark catalog that holds the tables, in place of path."
+    )
+    table: Annotated[Text, AfterValidator(_template)] = Field(
+        "{schema}/{table}", description="A table's place below path. {database}, {schema} and {table} may be used."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Target:
+        if (self.path is None) == (self.catalog is None):
+            how = "path and catalog are both given" if self.path else "path or catalog is missing"
+            raise Problem("target-choice", how, "give one of the two").error()
+        return self
+
+
+class Quarantine(Section):
+    """Where records go that can't be applied, with their raw bytes, place, reason and time."""
+
+    path: Location | None = Field(
+        None, description="The Delta table of these records. Default: _quarantine below target.path."
+    )
+    max_ratio: Number = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="A table halts when a larger part of its last 1,000 records went to quarantine (at least 100).",
+    )
+
+
+class Trigger(Section):
+    """When a batch starts and how much it takes."""
+
+    interval: Duration = Field("10s", description="The time from one batch to the next: 500ms, 10s, 1m, 2h.")
+    max_records: WholeNumber = Field(500_000, ge=1, description="The most records that one batch takes from Kafka.")
+
+    def interval_seconds(self) -> float:
+        """The interval in seconds."""
+        return seconds(self.interval)
+
+
+class Http(Section):
+    """Where the service answers /livez, /readyz, /status and /metrics."""
+
+    enabled: Flag = Field(True, description="Whether the service listens at all.")
+    host: Text = Field("127.0.0.1", description="The address to listen on; 0.0.0.0 for all of this machine.")
+    port: WholeNumber = Field(8080, ge=0, le=65535, description="The port to listen on; 0 takes any that is free.")
+
+
+class Config(Section):
+    """The config of distributary, version 1."""
+
+    version: Annotated[WholeNumber, AfterValidator(_version), WithJsonSchema({"const": 1})] = Field(
+        description="The version of this format: 1."
+    )
+    kafka: KafkaProperties = Field(
+        description="How to reach Kafka: any Kafka client property under Kafka's own name. bootstrap.servers must be "
+        "there; secrets as ${env:NAME} or ${file:PATH}.",
+        json_schema_extra={"required": ["bootstrap.servers"]},
+    )
+    source: Source = Field(description="What writes the topics.")
+    target: Target = Field(description="Where the tables lie.")
+    checkpoint: Location = Field(
+        description="A directory for Spark's own progress, outside of all tables. Tables know themselves where they "
+        "are: losing it loses nothing. Relative paths start at this file's directory.",
+    )
+    spark: SparkProperties = Field(
+        default_factory=dict, description="Any Spark property; secrets as ${env:NAME} or ${file:PATH}."
+    )
+    defaults: TableDefaults = Field(
+        default_factory=TableDefaults, description="Any key of a table except match, for every table."
+    )
+    tables: tuple[TableRule, ...] = Field(
+        (), validate_default=True, description="Which tables, and how. The first entry that matches a table counts."
+    )
+    include: tuple[Text, ...] = Field(
+        (),
+        description="Files with more `tables:`, as paths or globs from this file's directory. Their entries come after "
+        "those of this file.",
+    )
+    quarantine: Quarantine = Field(
+        default_factory=Quarantine, validate_default=True, description="Where records go that can't be applied."
+    )
+    trigger: Trigger = Field(default_factory=Trigger, description="How often, and how much at a time.")
+    http: Http = Field(default_factory=Http, description="The service's own pages.")
+
+    _places: tuple[str, ...] = PrivateAttr(())
+
+    @field_validator("checkpoint")
+    @classmethod
+    def _checkpoint_is_apart(cls, checkpoint: str, info: ValidationInfo) -> str:
+        target: Target | None = info.data.get("target")
+        if target is not None and target.path is not None:
+            problem = placement.checkpoint_problem(checkpoint, target.path, target.table)
+            if problem is not None:
+                raise problem.error()
+        return checkpoint
+
+    @field_validator("tables", mode="wrap")
+    @classmethod
+    def _tables_are_told_apart(
+        cls, value: Any, handler: ValidatorFunctionWrapHandler, info: ValidationInfo
+    ) -> tuple[TableRule, ...]:
+        problems = list(_repeated(value))
+        try:
+            rules: tuple[TableRule, ...] = handler(value)
+        except ValidationError as error:
+            raise together(error, problems) from None
+        if not rules:
+            fix = 'add an entry, such as - match: "*.*" for all tables'
+            problems.append(Problem("no-tables", "no table is named", fix))
+        target: Target | None = info.data.get("target")
+        if target is not None and placement.schemas_collide(target.table, (rule.match for rule in rules)):
+            message = "target.table has no {schema}, so that tables of two schemas would share one place"
+            problems.append(Problem("bad-table-template", message, "add {schema}, or name one schema in every match"))
+        refuse(problems)
+        return rules
+
+    @field_validator("quarantine")
+    @classmethod
+    def _quarantine_is_apart(cls, quarantine: Quarantine, info: ValidationInfo) -> Quarantine:
+        target: Target | None = info.data.get("target")
+        if target is None:
+            return quarantine
+        if target.path is None:
+            if quarantine.path is None:
+                fix = "add quarantine: {path: …}"
+                refuse([Problem("missing-key", "target.catalog needs quarantine.path", fix, ("path",))])
+        elif quarantine.path is not None:
+            checkpoint = info.data.get("checkpoint")
+            problem = placement.quarantine_problem(quarantine.path, checkpoint, target.path, target.table)
+            if problem is not None:
+                refuse([replace(problem, loc=("path",))])
+        return quarantine
+
+    def kafka_properties(self) -> dict[str, str]:
+        """Kafka's client properties, secrets readable. Not for logs."""
+        return revealed(self.kafka)
+
+    def spark_properties(self) -> dict[str, str]:
+        """Spark's properties, secrets readable. Not for logs."""
+        return revealed(self.spark)
+
+    def settings_for(self, schema: str, table: str) -> TableSettings | None:
+        """All that counts for a table, spelled as in its topic; None where no rule matches it."""
+        for i, rule in enumerate(self.tables):
+            if fnmatchcase(f"{schema}.{table}", rule.match):
+                return resolve(rule, self.defaults, self.place_of(i))
+        return None
+
+    def quarantine_path(self) -> str:
+        """Where the quarantine table lies."""
+        return self.quarantine.path or f"{(self.target.path or '').rstrip('/')}/_quarantine"
+
+    def place_of(self, entry: int) -> str:
+        """`file:line` of an entry of `tables`, counted from 0; empty where the config did not come from a file."""
+        return self._places[entry] if entry < len(self._places) else ""
+
+    def with_places(self, places: tuple[str, ...]) -> Config:
+        """The same config that knows the `file:line` of each entry of `tables`."""
+        copy = self.model_copy()
+        copy._places = places
+        return copy
+
+
+def _repeated(rules: Any) -> list[Problem]:
+    problems = []
+    seen: set[str] = set()
+    for i, rule in enumerate(rules if isinstance(rules, (list, tuple)) else ()):
+        match = rule.match if isinstance(rule, TableRule) else rule.get("match") if isinstance(rule, dict) else None
+        if isinstance(match, str):
+            if match in seen:
+                message = "an earlier entry has the same match, so that this one never counts"
+                problems.append(Problem("same-match", message, "keep one of the two", (i, "match")))
+            seen.add(match)
+    return problems

@@ -1,0 +1,31 @@
+"""What is allowed in a config and yet probably not meant."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+
+from distributary.config.model import Config
+
+_MORE_THAN_STARS = re.compile(r"[?\[]")
+
+
+def notices(config: Config) -> list[str]:
+    """A sentence for each rule that an earlier rule leaves nothing for. Includes come last, so this is easily done."""
+    found = []
+    for i, rule in enumerate(config.tables):
+        earlier = next((j for j in range(i) if _covers(config.tables[j].match, rule.match)), None)
+        if earlier is not None:
+            found.append(
+                f"{config.place_of(i)}: {rule.match!r} never counts: {config.tables[earlier].match!r} in "
+                f"{config.place_of(earlier)} comes first and matches the same tables"
+            )
+    return found
+
+
+def _covers(pattern: str, other: str) -> bool:
+    """Whether `pattern` matches all that `other` matches, as far as that is plain to see.
+
+    A `*` of `other` can only be taken by a `*` of `pattern`, so matching the text of `other` is proof enough.
+    """
+    return not _MORE_THAN_STARS.search(pattern) and fnmatchcase(other, pattern)

@@ -1,0 +1,48 @@
+"""Which properties hold secrets, and whether a secret is written into the config file itself."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import SecretStr
+
+from distributary.config.interpolate import Interpolated
+
+_ENDS = (
+    *("password", "passwd", "passphrase", "secret", "secret.key", "secretkey", "token", "private.key", "privatekey"),
+    *("keystore.key", "user.info", "jaas.config", "access.key", "accesskey", "credentials.json", "auth.bearer"),
+)
+# Azure's keys end with the account's name.
+_CONTAINS = ("client.secret", "account.key", "fixed.token", ".sas.")
+_DEFAULT = re.compile(r"\$\{env:\w+:-([^{}]*)\}")
+_NO_SECRETS = ("", "true", "false")
+
+_CREDENTIALS_IN_URL = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+_PASSWORD_IN_JAAS = re.compile(r"""(password|secret|token)\s*=\s*["']?(?!\$\{)[^\s"';]""", re.IGNORECASE)
+
+FIX = "write ${env:NAME} or ${file:PATH} in its place"
+
+
+def is_secret(name: str) -> bool:
+    """Whether a property of this name holds a secret, by the names that Kafka, Spark and Hadoop use."""
+    lower = name.lower()
+    return lower.endswith(_ENDS) or any(part in lower for part in _CONTAINS)
+
+
+def has_credentials(url: str) -> bool:
+    """Whether the text holds a URL with a user and a password in it."""
+    return _CREDENTIALS_IN_URL.search(url) is not None
+
+
+def is_inline(name: str, value: str | SecretStr) -> bool:
+    """Whether a property's secret stands in the config itself, be it as the default of a reference."""
+    if isinstance(value, SecretStr):
+        return False
+    written = value.written if isinstance(value, Interpolated) else value
+    if has_credentials(written):
+        return True
+    if not is_secret(name) or value.lower() in _NO_SECRETS:
+        return False
+    if name.lower().endswith("jaas.config"):
+        return _PASSWORD_IN_JAAS.search(_DEFAULT.sub(r"\1", written)) is not None
+    return not (isinstance(value, Interpolated) and value.from_outside)

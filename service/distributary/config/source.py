@@ -1,0 +1,107 @@
+"""What writes the topics, and how its records are to be read."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+
+from distributary.config import secrets
+from distributary.config.problem import Problem, refuse
+from distributary.config.properties import ConnectorProperties, revealed
+from distributary.config.scalars import Section, Text
+
+Connector = Literal["sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle"]
+
+_TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def _registry_url(url: str) -> str:
+    if secrets.has_credentials(url):
+        fix = "write basic.auth.user.info: ${env:NAME} beside it, as user:password"
+        raise Problem("inline-secret", "a user and a password can't stand in the URL", fix).error()
+    if not url.startswith(("http://", "https://", "mock://")):
+        raise Problem("bad-value", "must be a URL", "write http://HOST:PORT").error()
+    return url
+
+
+def _from_outside(value: Any) -> Any:
+    if isinstance(value, str) and secrets.is_inline("password", value):
+        raise Problem("inline-secret", "a secret can't stand in the config file", secrets.FIX).error()
+    return str(value) if isinstance(value, str) else value
+
+
+def _topic_part(text: str) -> str:
+    if not _TOPIC_NAME.fullmatch(text):
+        fix = "topics have letters, digits, `.`, `_` and `-`; take the topic's spelling"
+        raise Problem("bad-value", "holds a character that no topic has", fix).error()
+    return text
+
+
+TopicPart = Annotated[Text, AfterValidator(_topic_part)]
+
+
+class SchemaRegistry(Section):
+    """The schema registry of Avro topics, with its client's own property names."""
+
+    url: Annotated[Text, AfterValidator(_registry_url)] = Field(
+        description="Where the registry listens; several with commas between them.",
+    )
+    basic_auth_user_info: SecretStr | None = Field(
+        None, alias="basic.auth.user.info", description="user:password, as ${env:NAME} or ${file:PATH}."
+    )
+    bearer_auth_token: SecretStr | None = Field(
+        None, alias="bearer.auth.token", description="A token, as ${env:NAME} or ${file:PATH}."
+    )
+    ssl_ca_location: Text | None = Field(
+        None, alias="ssl.ca.location", description="A PEM file with the certificates to trust."
+    )
+    ssl_certificate_location: Text | None = Field(
+        None, alias="ssl.certificate.location", description="A PEM file with the client's certificate."
+    )
+    ssl_key_location: Text | None = Field(
+        None, alias="ssl.key.location", description="A PEM file with the client's private key."
+    )
+    ssl_key_password: SecretStr | None = Field(
+        None, alias="ssl.key.password", description="The private key's password, as ${env:NAME} or ${file:PATH}."
+    )
+
+    _no_inline_secrets = field_validator(
+        "basic_auth_user_info", "bearer_auth_token", "ssl_key_password", mode="before"
+    )(_from_outside)
+
+    def properties(self) -> dict[str, str]:
+        """All that is given, under the registry client's own names, secrets readable. Not for logs."""
+        given = {field.alias or name: getattr(self, name) for name, field in type(self).model_fields.items()}
+        return revealed({name: value for name, value in given.items() if value is not None})
+
+
+class Source(Section):
+    """What writes the topics: a Debezium connector."""
+
+    topic_prefix: TopicPart = Field(description="Debezium's topic.prefix: topics are <prefix>.<schema>.<table>.")
+    connector: Connector | None = Field(
+        None, description="The connector; where it is left out, each record's source block says it."
+    )
+    format: Literal["json", "avro"] = Field(
+        "json",
+        description="How records are written. JSON with and without the Connect schema, envelopes and unwrapped rows "
+        "are told apart by looking.",
+    )
+    schema_registry: SchemaRegistry | None = Field(None, description="The schema registry; needed for avro.")
+    signal_table: TopicPart | None = Field(
+        None, description="<schema>.<table> of Debezium's signal table, which never becomes a table of the lake."
+    )
+    connector_properties: ConnectorProperties = Field(
+        default_factory=dict,
+        description="Settings of the connector that say how to read its records, under the connector's own names, "
+        "where they are not Debezium's defaults: unavailable.value.placeholder, decimal.handling.mode, …",
+    )
+
+    @model_validator(mode="after")
+    def _avro_needs_a_registry(self) -> Source:
+        if self.format == "avro" and self.schema_registry is None:
+            fix = "add source.schema_registry: {url: http://HOST:PORT}"
+            refuse([Problem("missing-key", "format: avro needs schema_registry", fix, ("schema_registry",))])
+        return self

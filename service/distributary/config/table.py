@@ -1,0 +1,131 @@
+"""What the config says about tables, and what counts for one table in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from distributary.config import column_types
+from distributary.config.problem import Problem, refuse
+from distributary.config.scalars import Section, Text, WholeNumber
+
+Mode = Literal["upsert", "history", "append"]
+Deletes = Literal["hard", "soft"]
+Truncate = Literal["apply", "soft", "ignore", "halt"]
+SchemaChanges = Literal["evolve", "halt", "ignore"]
+
+
+def _column_types(columns: dict[str, str]) -> dict[str, str]:
+    problems = [problem for name, text in columns.items() if (problem := _type_problem(name, text))]
+    refuse(problems)
+    return {name: column_types.parse(text).text for name, text in columns.items()}
+
+
+def _type_problem(name: str, text: str) -> Problem | None:
+    try:
+        column_types.parse(text)
+    except ValueError as error:
+        near = column_types.nearest(text)
+        usual = "a Spark type such as bigint, decimal(18,2), timestamp_ntz, or timestamp_ms for a bare number"
+        return Problem("bad-column-type", str(error), f"did you mean {near}?" if near else usual, (name,))
+    return None
+
+
+def _match(pattern: str) -> str:
+    if "." not in pattern and "*" not in pattern:
+        fix = "write dbo.customers, or *.customers for every schema"
+        raise Problem("bad-match", "a match names <schema>.<table>", fix).error()
+    return pattern
+
+
+class TableDefaults(Section):
+    """The keys of a table, all optional. What is not given counts as upsert, hard, apply, evolve, epoch 0."""
+
+    mode: Mode | None = Field(
+        None,
+        description="upsert: one row per key, the newest state. history: every version of a row. append: every change "
+        "as a row of its own. Default: upsert.",
+    )
+    deletes: Deletes | None = Field(
+        None,
+        description="hard: a deleted row goes. soft: it stays, with __deleted = true. Default: hard.",
+    )
+    truncate: Truncate | None = Field(
+        None,
+        description="What a TRUNCATE of the source table does. apply: the rows go. soft: they stay, marked as deleted. "
+        "ignore: nothing. halt: the table stops until an operator resumes it. Default: apply.",
+    )
+    key: tuple[Text, ...] | None = Field(
+        None,
+        description="The columns of the primary key; only where the topic's records have no key.",
+    )
+    schema_changes: SchemaChanges | None = Field(
+        None,
+        description="evolve: new columns are added and types widened where nothing is lost. halt: the table stops at "
+        "a change. ignore: columns that the table does not have are left out. Default: evolve.",
+    )
+    columns: Annotated[dict[str, Text], AfterValidator(_column_types)] | None = Field(
+        None,
+        description="Column types, for JSON without schema and to override what the records say: any Spark type, "
+        "timestamp_ms|us|ns and time_ms|us|ns for bare numbers, or Debezium's own semantic name. A rule's columns are "
+        "added to those of the defaults.",
+    )
+    exclude: tuple[Text, ...] | None = Field(
+        None,
+        description="Columns that never reach the lake. A rule's list is added to that of the defaults.",
+    )
+    epoch: Annotated[WholeNumber, Field(ge=0)] | None = Field(
+        None,
+        description="Raised by an operator after the source was restored to an earlier position, so that its new "
+        "changes sort after everything before. Default: 0.",
+    )
+
+
+class TableRule(TableDefaults):
+    """One entry of `tables`: for which tables it counts, and what counts for them."""
+
+    match: Annotated[Text, AfterValidator(_match)] = Field(
+        description="<schema>.<table> as the topic spells them; *, ? and [abc] match as in file names, upper and lower "
+        "case as written. The first entry that matches a table counts.",
+    )
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """All that counts for one table: its rule over the defaults over what holds where nothing is said.
+
+    `match` is the rule's pattern, `where` its `file:line` (empty where the config was not read from a file).
+    """
+
+    match: str
+    where: str = ""
+    mode: Mode = "upsert"
+    deletes: Deletes = "hard"
+    truncate: Truncate = "apply"
+    key: tuple[str, ...] = ()
+    schema_changes: SchemaChanges = "evolve"
+    columns: dict[str, str] = field(default_factory=dict)
+    exclude: tuple[str, ...] = ()
+    epoch: int = 0
+
+
+def resolve(rule: TableRule, defaults: TableDefaults, where: str = "") -> TableSettings:
+    """The settings of the tables that `rule` matches.
+
+    A key of the rule counts instead of the defaults'; `columns` and `exclude` are added to theirs, so that a default
+    such as "no table brings `ssn`" can't be lost by a rule that excludes something else.
+    """
+    return TableSettings(
+        match=rule.match,
+        where=where,
+        mode=rule.mode or defaults.mode or "upsert",
+        deletes=rule.deletes or defaults.deletes or "hard",
+        truncate=rule.truncate or defaults.truncate or "apply",
+        key=rule.key if rule.key is not None else defaults.key or (),
+        schema_changes=rule.schema_changes or defaults.schema_changes or "evolve",
+        columns={**(defaults.columns or {}), **(rule.columns or {})},
+        exclude=tuple(dict.fromkeys((*(defaults.exclude or ()), *(rule.exclude or ())))),
+        epoch=rule.epoch if rule.epoch is not None else defaults.epoch or 0,
+    )

@@ -1,0 +1,39 @@
+"""What the stream has planned: the offsets that each batch reaches, from the checkpoint's own log.
+
+The checkpoint is not trusted to say what a table has taken in; it says how far the stream is, and each table goes there
+from where it is itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from distributary.consume.offsets import Offsets, offsets_of_log_entry
+
+
+class OffsetLog:
+    """The `offsets` folder of a checkpoint, on any file system that Hadoop knows."""
+
+    def __init__(self, session: SparkSession, checkpoint: str) -> None:
+        jvm: Any = session._jvm
+        self._jvm = jvm
+        self._folder = jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")
+        self._files = self._folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+
+    def of(self, batch_id: int) -> dict[str, Offsets]:
+        """The offsets per topic and partition that a batch reaches: all subscribed topics, not only changed ones."""
+        stream = self._files.open(self._jvm.org.apache.hadoop.fs.Path(self._folder, str(batch_id)))
+        try:
+            return offsets_of_log_entry(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def newest(self) -> dict[str, Offsets]:
+        """The offsets that the newest planned batch reaches; empty for a new checkpoint."""
+        if not self._files.exists(self._folder):
+            return {}
+        names = [status.getPath().getName() for status in self._files.listStatus(self._folder)]
+        batches = [int(name) for name in names if name.isdigit()]
+        return self.of(max(batches)) if batches else {}

@@ -1,0 +1,71 @@
+"""Offsets: what a batch of the stream reaches, what Kafka still has, and the slice that a table takes next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+Offsets = dict[int, int]  # partition -> offset
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The offsets [start, end) of some partitions of one topic, as one bounded read takes them."""
+
+    topic: str
+    start: Mapping[int, int]
+    end: Mapping[int, int]
+
+    @property
+    def records(self) -> int:
+        """How many offsets the slice spans; gaps of compaction and transactions count, too."""
+        return sum(self.end[p] - self.start[p] for p in self.end)
+
+    def __bool__(self) -> bool:
+        return self.records > 0
+
+    def starting_json(self) -> str:
+        """For Spark's `startingOffsets`."""
+        return json.dumps({self.topic: {str(p): o for p, o in sorted(self.start.items())}})
+
+    def ending_json(self) -> str:
+        """For Spark's `endingOffsets`."""
+        return json.dumps({self.topic: {str(p): o for p, o in sorted(self.end.items())}})
+
+
+def next_slice(topic: str, taken: Mapping[int, int], goal: Mapping[int, int], at_most: int) -> Slice:
+    """What to take next on the way from `taken` (next offset per partition) to `goal`, `at_most` offsets of it.
+
+    A partition without an entry in `taken` starts at 0. Where not all fits, each partition gets its proportion.
+    """
+    start = {p: taken.get(p, 0) for p in goal}
+    open_ = {p: max(0, goal[p] - start[p]) for p in goal}
+    total = sum(open_.values())
+    if total > at_most:
+        open_ = {p: min(n, max(1, n * at_most // total)) if n else 0 for p, n in open_.items()}
+    wanted = {p: n for p, n in open_.items() if n}
+    return Slice(topic, {p: start[p] for p in wanted}, {p: start[p] + n for p, n in wanted.items()})
+
+
+def parse_offsets(text: str) -> dict[str, Offsets]:
+    """Spark's JSON of offsets, {"topic": {"0": 12}}."""
+    return {topic: {int(p): int(o) for p, o in ends.items()} for topic, ends in json.loads(text).items()}
+
+
+def offsets_of_log_entry(text: str) -> dict[str, Offsets]:
+    """The offsets a batch reaches, from its file in the checkpoint's `offsets` folder.
+
+    The file holds a version line, a line of metadata, and one line per source; this service has one source.
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    return parse_offsets(lines[-1]) if len(lines) >= 3 and lines[-1].startswith("{") else {}
+
+
+def largest(offsets: Iterable[Mapping[int, int]]) -> Offsets:
+    """The largest offset of each partition."""
+    out: Offsets = {}
+    for each in offsets:
+        for partition, offset in each.items():
+            out[partition] = max(offset, out.get(partition, 0))
+    return out

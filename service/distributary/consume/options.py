@@ -1,0 +1,109 @@
+"""The config's Kafka properties, for Spark's Java client and for librdkafka (admin calls and first looks).
+
+Users write properties under Kafka's own (Java) names. `sasl.username` and `sasl.password` are understood too, as
+they are easier to keep out of a file than a JAAS line; each client gets the form that it knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from distributary.errors import UsageError
+
+_LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+_JAAS_CREDENTIAL = re.compile(r"(username|password)\s*=\s*\"((?:[^\"\\]|\\.)*)\"")
+
+# What librdkafka calls otherwise, or takes as it is; a property that only tunes the Java client is left out.
+_RENAMED = {
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
+_TAKEN = (
+    "bootstrap.servers", "security.protocol", "sasl.mechanism", "ssl.key.password",
+    "ssl.endpoint.identification.algorithm", "client.id",
+)  # fmt: skip
+
+
+def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
+    """Options of Spark's Kafka source: each property with the prefix `kafka.`, credentials as a JAAS line.
+
+    Aborted transactions are never read.
+    """
+    java = dict(properties)
+    username, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
+    if username is not None and password is not None and "sasl.jaas.config" not in java:
+        mechanism = java.get("sasl.mechanism", "PLAIN")
+        if mechanism not in _LOGIN_MODULES:
+            raise UsageError(
+                "kafka-sasl-mechanism",
+                f"sasl.username and sasl.password can't be used with sasl.mechanism {mechanism}",
+                f"use one of {', '.join(_LOGIN_MODULES)}, or give sasl.jaas.config",
+            )
+        java["sasl.mechanism"] = mechanism
+        java["sasl.jaas.config"] = (
+            f'{_LOGIN_MODULES[mechanism]} required username="{_escaped(username)}" password="{_escaped(password)}";'
+        )
+    java["isolation.level"] = "read_committed"
+    return {f"kafka.{key}": value for key, value in java.items()}
+
+
+def _escaped(credential: str) -> str:
+    return credential.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def librdkafka_options(properties: Mapping[str, str]) -> dict[str, str]:
+    """The same connection for confluent-kafka.
+
+    Raises UsageError where a Java-only form (a JKS store, a login module without name and password) can't be turned.
+    """
+    out = {key: properties[key] for key in _TAKEN if key in properties}
+    out.update({new: properties[old] for old, new in _RENAMED.items() if old in properties})
+    for key in ("sasl.username", "sasl.password"):
+        if key in properties:
+            out[key] = properties[key]
+    if jaas := properties.get("sasl.jaas.config"):
+        credentials = {k: re.sub(r"\\(.)", r"\1", v) for k, v in _JAAS_CREDENTIAL.findall(jaas)}
+        if set(credentials) != {"username", "password"}:
+            raise UsageError(
+                "kafka-jaas",
+                "sasl.jaas.config has no username and password, so the service's own Kafka client can't log in",
+                "give sasl.username and sasl.password instead",
+            )
+        out.update({f"sasl.{key}": value for key, value in credentials.items()})
+    if "sasl.username" in out:
+        out.setdefault("sasl.mechanism", "PLAIN")
+    out.update(_stores(properties))
+    return out
+
+
+def _stores(properties: Mapping[str, str]) -> dict[str, str]:
+    out = {}
+    if location := properties.get("ssl.truststore.location"):
+        if properties.get("ssl.truststore.type", "JKS").upper() != "PEM":
+            raise UsageError(
+                "kafka-truststore",
+                "ssl.truststore.location must be a PEM file (ssl.truststore.type: PEM)",
+                "convert it: keytool -importkeystore … -deststoretype PKCS12, then openssl pkcs12 -nokeys -out ca.pem",
+            )
+        out["ssl.ca.location"] = location
+    if location := properties.get("ssl.keystore.location"):
+        kind = properties.get("ssl.keystore.type", "JKS").upper()
+        if kind == "PEM":
+            out["ssl.certificate.location"] = out["ssl.key.location"] = location
+        elif kind == "PKCS12":
+            out["ssl.keystore.location"] = location
+            if password := properties.get("ssl.keystore.password"):
+                out["ssl.keystore.password"] = password
+        else:
+            raise UsageError(
+                "kafka-keystore",
+                f"ssl.keystore.type {kind} can't be read by the service's own Kafka client",
+                "use PEM or PKCS12",
+            )
+    return out

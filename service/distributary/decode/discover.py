@@ -1,0 +1,99 @@
+"""Shapes that are not known yet: which signatures a slice has, and which types its values show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from distributary.decode.shapes import Signature, has_schema
+from distributary.decode.types import by_value
+
+NO_FIELDS = "[]"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A signature with the timestamp of the newest record that has it (seconds since 1970)."""
+
+    signature: Signature
+    newest: float
+
+
+def signatures(records: DataFrame) -> list[Seen]:
+    """The signatures of sliced records, oldest first (one Spark job). Rows without schema give one, of all fields."""
+    rows = (
+        records.where("valid AND (v IS NULL OR startswith(ltrim(v), '{'))")
+        .groupBy("ks", "vs")
+        .agg(F.expr("max(timestamp)").cast("double").alias("newest"))
+        .collect()
+    )
+    return combined((row["ks"], row["vs"], row["newest"] or 0.0) for row in rows)
+
+
+def combined(seen: Iterable[tuple[str | None, str | None, float]]) -> list[Seen]:
+    """Pairs of key and row signatures, as few as cover all: tombstones have no row, truncates no key."""
+    found = sorted(seen, key=lambda s: s[2])
+    whole: dict[Signature, float] = {}
+    free: dict[str | None, tuple[set[str], float]] = {}
+    for key, row, newest in found:
+        if row is None or row == NO_FIELDS:
+            continue
+        if has_schema(row):
+            whole[Signature(key, row)] = newest
+        else:
+            fields, at = free.get(key, (set(), 0.0))
+            free[key] = (fields | set(json.loads(row)), max(at, newest))
+    for key, (fields, newest) in free.items():
+        whole[Signature(key, json.dumps(_stable(fields, found), ensure_ascii=False, separators=(",", ":")))] = newest
+    keyed_rows = {s.row: s for s in whole if s.key is not None}
+    for signature in list(whole):  # a truncate's row has the same schema as the others', but no key
+        if signature.key is None and signature.row in keyed_rows:
+            del whole[signature]
+    known_keys = {s.key for s in whole}
+    for key, _row, newest in found:
+        if key is not None and key not in known_keys:
+            whole[Signature(key, None)] = newest
+    return [Seen(s, newest) for s, newest in sorted(whole.items(), key=lambda item: item[1])]
+
+
+def _stable(fields: set[str], found: list[tuple[str | None, str | None, float]]) -> list[str]:
+    """The fields in the order in which the records have them, the oldest first."""
+    order: dict[str, None] = {}
+    for _, row, _ in found:
+        if row is not None and not has_schema(row):
+            order.update(dict.fromkeys(json.loads(row)))
+    return [name for name in order if name in fields]
+
+
+def types_by_value(records: DataFrame, columns: Iterable[str]) -> Mapping[str, str]:
+    """The types that the values of such columns show, in rows and keys without schema (one Spark job).
+
+    A column of which all values are null is left out.
+    """
+    wanted = list(columns)
+    parsed = records.where("valid").select(
+        F.expr("array(try_parse_json(get_json_object(v, '$.after')), try_parse_json(k))").alias("parsed")
+    )
+    values = (
+        parsed.select(F.explode("parsed").alias("object"))
+        .where("startswith(schema_of_variant(object), 'OBJECT')")
+        .select(F.expr("explode(CAST(object AS MAP<STRING, VARIANT>))"))
+        .where(F.col("key").isin(wanted))
+    )
+    shown = values.groupBy("key").agg(F.collect_set(F.expr("schema_of_variant(value)")).alias("types")).collect()
+    types = {}
+    for row in shown:
+        kinds = {kind for kind in (by_value(t) for t in row["types"]) if kind is not None}
+        if kinds:
+            types[row["key"]] = _common(kinds)
+    return types
+
+
+def _common(kinds: set[str]) -> str:
+    if len(kinds) == 1:
+        return kinds.pop()
+    return "double" if kinds == {"bigint", "double"} else "string"

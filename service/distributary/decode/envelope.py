@@ -1,0 +1,66 @@
+"""The Debezium envelope: which fields it has, what kinds of records there are, why one can't be applied."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+# The fields of `source` that say where a change stands in its database's log, read as text (their JSON types
+# changed between Debezium versions: `event_serial_no` and `snapshot` came as numbers, booleans and texts).
+SOURCE_FIELDS = (
+    "connector", "ts_ms", "snapshot", "sequence", "lsn", "txId",
+    "commit_lsn", "change_lsn", "event_serial_no",
+    "file", "pos", "row", "server_id", "gtid",
+)  # fmt: skip
+
+OLD_KEY_HEADER = "__debezium.oldkey"
+NEW_KEY_HEADER = "__debezium.newkey"
+
+CONNECTORS = ("sqlserver", "db2", "postgresql", "mysql", "mariadb")
+
+
+class Kind(str, Enum):
+    """What a record asks for; the value is what the `kind` column of decoded records holds."""
+
+    CREATE = "c"
+    UPDATE = "u"
+    READ = "r"
+    DELETE = "d"
+    TRUNCATE = "t"
+    TOMBSTONE = "x"
+    PASSED_OVER = "m"
+    BAD = "!"
+
+
+class Reason(NamedTuple):
+    """Why a record went to the quarantine table: a stable code and what a person reads."""
+
+    code: str
+    message: str
+
+
+NOT_JSON = Reason("not-json", "the value is not one JSON object")
+BAD_UTF8 = Reason("not-utf8", "the key or the value is not valid UTF-8")
+BAD_SCHEMA = Reason("bad-schema", "the schema beside the value is not that of a change event")
+NOT_AN_ENVELOPE = Reason("not-an-envelope", "the value has no Debezium envelope (`op` and `source` are missing)")
+UNKNOWN_OPERATION = Reason("unknown-operation", "`op` is none of c, u, r, d, t, m")
+NO_ROW = Reason("no-row", "a create, update or read without `after`")
+NO_KEY = Reason("no-key", "the table's records have keys, this one has none")
+BAD_KEY = Reason("bad-key", "the key does not hold a value for each key column that its type can hold")
+NO_POSITION = Reason("no-position", "`source` does not say where in the database's log the change stands")
+BAD_VALUE = Reason("bad-value", "these columns hold a value that their type can't hold: ")
+OTHER_CONNECTOR = Reason("other-connector", "`source.connector` is not the one the table's other records come from")
+
+REASONS = {
+    reason.code: reason
+    for reason in (
+        NOT_JSON, BAD_UTF8, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION, NO_ROW, NO_KEY, BAD_KEY, NO_POSITION, BAD_VALUE,
+        OTHER_CONNECTOR,
+    )
+}  # fmt: skip
+
+# What Debezium puts where PostgreSQL did not send an unchanged TOAST value: text-like types hold the placeholder,
+# bytes its base64, integer arrays its bytes as numbers, uuid arrays one derived uuid (seen in recorded events).
+DEFAULT_PLACEHOLDER = "__debezium_unavailable_value"
+PLACEHOLDER_PROPERTY = "unavailable.value.placeholder"
+DERIVED_UUID_OF_DEFAULT = "b68a35a7-17ad-35b3-af2a-ae46edb4545a"

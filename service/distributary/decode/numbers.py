@@ -1,0 +1,80 @@
+"""Decimals as Connect writes them: base64 of a big-endian two's complement unscaled value.
+
+Everything is Spark SQL text, so that it runs in the JVM and is tested without one where only the text matters.
+"""
+
+from __future__ import annotations
+
+_BILLION = "1000000000L"
+_INVERT = "translate({h}, '0123456789ABCDEF', 'FEDCBA9876543210')"
+
+
+def unscaled(binary: str) -> str:
+    """STRING: the decimal digits (with `-`) of a BINARY two's complement number of any length; NULL for no bytes.
+
+    Up to eight bytes fit in a long; longer ones (more than 18 digits) are turned into limbs of nine digits.
+    """
+    h = f"hex({binary})"
+    negative = f"ascii({h}) >= 56"  # the first hex digit is 8 or more: the sign bit is set
+    short = f"conv(lpad({h}, 16, CASE WHEN {negative} THEN 'F' ELSE '0' END), 16, -10)"
+    inverted = _INVERT.format(h=h)
+    long = (
+        f"CASE WHEN {negative} THEN concat('-', {_digits(inverted, plus_one=True)}) ELSE {_digits(h, plus_one=False)} END"
+    )
+    return (
+        f"CASE WHEN length({binary}) = 0 THEN CAST(NULL AS STRING)"
+        f" WHEN length({binary}) <= 8 THEN {short} ELSE {long} END"
+    )
+
+
+def _digits(hexadecimal: str, *, plus_one: bool) -> str:
+    """The decimal digits of an unsigned hexadecimal number, plus one where a complement is undone."""
+    width = f"(8 * CAST(ceil(length({hexadecimal}) / 8) AS INT))"
+    padded = f"lpad({hexadecimal}, {width}, '0')"
+    chunks = (
+        f"transform(sequence(0, {width} div 8 - 1),"
+        f" i -> CAST(conv(substring({padded}, CAST(1 + i * 8 AS INT), 8), 16, 10) AS BIGINT))"
+    )
+    limbs = f"aggregate({chunks}, array(0L), (limbs, chunk) -> {_times_plus('limbs', '4294967296L', 'chunk')})"
+    if plus_one:
+        limbs = f"aggregate(array(1L), {limbs}, (limbs, one) -> {_times_plus('limbs', '1L', 'one')})"
+    joined = f"array_join(transform(reverse({limbs}), limb -> lpad(CAST(limb AS STRING), 9, '0')), '')"
+    return f"coalesce(nullif(ltrim('0', {joined}), ''), '0')"
+
+
+def _times_plus(limbs: str, factor: str, addend: str) -> str:
+    """limbs * factor + addend, limbs being base 10^9, lowest first; the carry of a 32-bit factor takes two limbs."""
+    step = f"(limb * {factor} + s.carry)"
+    return (
+        f"aggregate({limbs},"
+        f" named_struct('carry', {addend}, 'done', CAST(array() AS ARRAY<BIGINT>)),"
+        f" (s, limb) -> named_struct('carry', {step} div {_BILLION}, 'done', concat(s.done, array({step} % {_BILLION}))),"
+        f" s -> CASE WHEN s.carry = 0 THEN s.done"
+        f" ELSE concat(s.done, array(s.carry % {_BILLION}, s.carry div {_BILLION})) END)"
+    )
+
+
+def to_decimal(digits: str, precision: int, scale: int) -> str:
+    """DECIMAL(precision, scale) of an unscaled STRING; NULL where it does not fit."""
+    return f"try_cast(concat({digits}, 'E', '{-scale}') AS DECIMAL({precision}, {scale}))"
+
+
+def to_plain(digits: str, scale: str) -> str:
+    """STRING in plain notation, exact, of an unscaled STRING and an INT scale (negative: zeros are appended)."""
+    sign = f"CASE WHEN startswith({digits}, '-') THEN '-' ELSE '' END"
+    bare = f"ltrim('-', {digits})"
+    padded = f"lpad({bare}, greatest(length({bare}), {scale} + 1), '0')"
+    return (
+        f"CASE WHEN {scale} = 0 THEN {digits}"
+        f" WHEN {scale} < 0 THEN CASE WHEN {digits} = '0' THEN '0' ELSE concat({digits}, repeat('0', -({scale}))) END"
+        f" ELSE concat({sign}, left({padded}, length({padded}) - ({scale})), '.', right({padded}, {scale})) END"
+    )
+
+
+def exact_decimal(number: str, precision: int, scale: int) -> str:
+    """DECIMAL(precision, scale) of a STRING in any notation; NULL where it would have to be rounded or is too large."""
+    wide = f"try_cast({number} AS DECIMAL({precision}, {scale}))"
+    # One more digit than the type has shows whether the cast would round; a plain text with few digits needs no check.
+    finer = f"try_cast({number} AS DECIMAL(38, {min(38, max(scale + 1, 38 - precision + scale))}))"
+    few = f"{number} RLIKE '^[+-]?[0-9]*([.][0-9]{{0,{scale}}}0*)?$'"
+    return f"CASE WHEN {few} OR {wide} = {finer} THEN {wide} END"

@@ -1,0 +1,96 @@
+"""The source's own place in its log, as a STRING that sorts as the source's order.
+
+Every position starts with the table's epoch (`000:`), which an operator raises after the source went back to an
+earlier position. Missing parts sort lowest, except for PostgreSQL's commit level, which is then unknown:
+
+| connector      | position                                                                                   |
+| ---            | ---                                                                                        |
+| sqlserver      | commit_lsn / change_lsn / event_serial_no                                                  |
+| db2            | commit_lsn / change_lsn                                                                    |
+| postgresql     | commit level . lsn, both from `source.sequence`; `lsn ? lsn` where the commit level is not |
+|                | known; `lsn r lsn` for a row that a snapshot read                                          |
+| mysql, mariadb | number in `file` / pos / row                                                               |
+
+Two PostgreSQL positions of which one has no known commit level are compared by their lsn alone: the first
+transaction after the connector's start has no commit level, and is compared with itself when it is sent again.
+"""
+
+from __future__ import annotations
+
+_UNSIGNED_DIGITS = 20  # a 64-bit log sequence number has at most 20 decimal digits
+
+
+def position_sql(connector: str, source: str, op: str, epoch: int) -> str:
+    """STRING: the position of a record from its `source` struct (all fields STRING); NULL where it has none.
+
+    `op` is an expression of the record's operation.
+    """
+    parts = {
+        "sqlserver": _sqlserver,
+        "db2": _db2,
+        "postgresql": _postgresql,
+        "mysql": _binlog,
+        "mariadb": _binlog,
+    }[connector](source, op)
+    return f"concat('{epoch:03d}:', {parts})"
+
+
+def _number(value: str, digits: int = _UNSIGNED_DIGITS) -> str:
+    return f"CASE WHEN {value} RLIKE '^[0-9]{{1,{digits}}}$' THEN lpad({value}, {digits}, '0') END"
+
+
+def _lsn(value: str) -> str:
+    return f"coalesce(lower({value}), '')"
+
+
+def _sqlserver(s: str, op: str) -> str:
+    serial = f"coalesce({_number(f'{s}.event_serial_no')}, '')"
+    return (
+        f"CASE WHEN {s}.commit_lsn IS NOT NULL OR {op} = 'r'"
+        f" THEN concat({_lsn(f'{s}.commit_lsn')}, '/', {_lsn(f'{s}.change_lsn')}, '/', {serial}) END"
+    )
+
+
+def _db2(s: str, op: str) -> str:
+    return (
+        f"CASE WHEN {s}.commit_lsn IS NOT NULL OR {op} = 'r'"
+        f" THEN concat({_lsn(f'{s}.commit_lsn')}, '/', {_lsn(f'{s}.change_lsn')}) END"
+    )
+
+
+def _postgresql(s: str, op: str) -> str:
+    commit = _number(f"get_json_object({s}.sequence, '$[0]')")
+    # Connectors before 1.5 have no sequence: the lsn is all there is.
+    second = f"get_json_object({s}.sequence, {_SECOND})"
+    lsn = f"coalesce({_number(second)}, {_number(f'{s}.lsn')})"
+    read = f"coalesce({_number(f'{s}.lsn')}, {lsn}, '{'0' * _UNSIGNED_DIGITS}')"
+    return (
+        f"CASE WHEN {op} = 'r' THEN concat({read}, 'r', {read})"
+        f" WHEN {commit} IS NULL THEN concat({lsn}, '?', {lsn}) ELSE concat({commit}, '.', {lsn}) END"
+    )
+
+
+_SECOND = "'$[1]'"
+
+
+def _binlog(s: str, _op: str) -> str:
+    number = f"regexp_extract({s}.file, '([0-9]+)$', 1)"
+    row = f"coalesce({_number(f'{s}.row', 10)}, '0000000000')"
+    return f"concat({_number(number)}, '/', {_number(f'{s}.pos')}, '/', {row})"
+
+
+def is_later(connector: str, a: str, b: str) -> str:
+    """BOOLEAN: position `a` comes after position `b`; both not NULL."""
+    if connector != "postgresql":
+        return f"({a} > {b})"
+    unknown = f"({a} RLIKE '[?r]' OR {b} RLIKE '[?r]') AND left({a}, 3) = left({b}, 3)"
+    return f"(CASE WHEN {unknown} THEN right({a}, 20) > right({b}, 20) ELSE {a} > {b} END)"
+
+
+def transaction_sql(connector: str, source: str, position: str) -> str:
+    """STRING: what the changes of one transaction share, and no others; NULL where nothing tells."""
+    if connector in ("mysql", "mariadb"):
+        return f"{source}.gtid"
+    if connector == "postgresql":
+        return f"{source}.txId"
+    return f"substring_index({position}, '/', 1)"

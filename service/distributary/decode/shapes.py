@@ -1,0 +1,149 @@
+"""The shape of a record: which columns its key and its row have, and of which types.
+
+With a Connect schema the schema's own text tells it; without one the names of the JSON fields do, and the types come
+from the config, from the existing table or from the values. Records of one topic have one shape until the source
+table changes, so shapes are looked at once and then recognised by comparing text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from distributary.decode.connect import ConnectType, NotAConnectSchema, parse_schema
+from distributary.decode.types import STRING, Codec, codec_named, codec_of
+from distributary.errors import TableHalt
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What tells shapes apart: the schema text, or the JSON list of field names where there is no schema.
+
+    None where the record has no key, or no row (a tombstone).
+    """
+
+    key: str | None
+    row: str | None
+
+    def key_names_without_schema(self) -> list[str]:
+        """The names of a key's fields where no schema tells their types."""
+        if self.key is None or has_schema(self.key):
+            return []
+        names: list[str] = json.loads(self.key)
+        return names
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The columns of the records with that signature: codecs by column name, in the source's order.
+
+    `untyped` are columns of a row without schema whose type is not known yet, as every value so far was null.
+    `defaults` are optional columns with a default: a NULL may arrive as that default.
+    `unreadable`: the signature is no schema of change events; such records go to the quarantine table.
+    """
+
+    signature: Signature
+    key: Mapping[str, Codec]
+    row: Mapping[str, Codec]
+    untyped: tuple[str, ...] = ()
+    defaults: tuple[str, ...] = ()
+    unreadable: bool = False
+
+
+@dataclass(frozen=True)
+class TypeSources:
+    """Where the types of values without schema come from, in this order; `properties` are the connector's settings."""
+
+    configured: Mapping[str, str]
+    table: Mapping[str, str]
+    by_value: Mapping[str, str]
+    properties: Mapping[str, str]
+
+    def codec(self, column: str) -> Codec | None:
+        """The codec of a column, or None where nothing tells its type yet."""
+        for types in (self.configured, self.table, self.by_value):
+            if column in types:
+                return codec_named(types[column], self.properties)
+        return None
+
+
+def has_schema(signature: str | None) -> bool:
+    """Whether a signature is a Connect schema (an object) and not a list of field names."""
+    return signature is not None and signature.startswith("{")
+
+
+def row_fields(signature: str) -> ConnectType:
+    """The row's struct within the schema of an envelope: the type of `after`.
+
+    Raises NotAConnectSchema.
+    """
+    envelope = parse_schema(signature)
+    row = envelope.field("after") or envelope.field("before")
+    if row is None:
+        raise NotAConnectSchema("the schema has no `after`")
+    return row
+
+
+def shape_of(signature: Signature, types: TypeSources, exclude: frozenset[str] = frozenset()) -> Shape:
+    """The shape that a signature stands for.
+
+    Raises TableHalt (two columns that differ only in case, a key column that is excluded).
+    """
+    try:
+        return _shape_of(signature, types, exclude)
+    except NotAConnectSchema:
+        return Shape(signature, {}, {}, unreadable=True)
+
+
+def _shape_of(signature: Signature, types: TypeSources, exclude: frozenset[str]) -> Shape:
+    defaults: tuple[str, ...] = ()
+    untyped: list[str] = []
+    row: dict[str, Codec] = {}
+    if has_schema(signature.row):
+        assert signature.row is not None
+        struct = row_fields(signature.row)
+        defaults = tuple(f.name for f in struct.fields if f.has_default)
+        for field in struct.fields:
+            row[field.name] = _overridden(field.name, codec_of(field.type), types)
+    elif signature.row is not None:
+        for name in json.loads(signature.row):
+            if (codec := types.codec(name)) is None:
+                untyped.append(name)
+            else:
+                row[name] = codec
+    key = _key_codecs(signature.key, row, types)
+    row = {name: codec for name, codec in row.items() if name not in exclude}
+    _refuse_case_twins([*row, *untyped])
+    if left_out := [name for name in key if name in exclude]:
+        raise TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
+    return Shape(signature, key, row, tuple(n for n in untyped if n not in exclude), defaults)
+
+
+def _overridden(column: str, codec: Codec, types: TypeSources) -> Codec:
+    """A configured type replaces the schema's: the text on the wire, read as that type."""
+    wanted = types.configured.get(column)
+    if wanted is None:
+        return codec
+    override = codec_named(wanted, types.properties)
+    return codec if override.target == codec.target and codec.wire == override.wire else override
+
+
+def _key_codecs(signature: str | None, row: Mapping[str, Codec], types: TypeSources) -> dict[str, Codec]:
+    if signature is None:
+        return {}
+    if has_schema(signature):
+        return {f.name: _overridden(f.name, codec_of(f.type), types) for f in parse_schema(signature).fields}
+    return {name: row.get(name) or types.codec(name) or STRING for name in json.loads(signature)}
+
+
+def _refuse_case_twins(names: list[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        if twin := seen.get(name.lower()):
+            raise TableHalt(
+                "columns-differ-in-case",
+                f"the columns {twin!r} and {name!r} differ only in case; a Delta table can't hold both",
+                "leave one out with `exclude`, or rename it at the source",
+            )
+        seen[name.lower()] = name

@@ -1,0 +1,164 @@
+"""The demo from end to end: a broker, four waves of change events, the service on them, the tables compared."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+
+import yaml
+
+from distributary.demo.broker import Broker
+from distributary.demo.comparison import Comparison, compare
+from distributary.demo.kafka import Writer
+from distributary.demo.recorded import PARTITIONS
+from distributary.demo.screen import Screen
+from distributary.demo.service import Service, free_port
+from distributary.demo.workload import Workload
+from distributary.errors import DistributaryError, UsageError
+
+PREFIX = "demo"
+# What shells expect of a command that Ctrl-C ended.
+INTERRUPTED = 130
+
+
+def play(*, keep: bool, directory: Path | None) -> int:
+    """Run the demo. Everything it makes is in `directory` (made if it isn't there), else in a temporary one.
+
+    `keep` leaves broker and service running afterwards until Ctrl-C or SIGTERM.
+    Returns the exit code: 0 if every table equals its source, 1 if one differs, 130 after an interrupt. Raises
+    DistributaryError if a step fails; the end of the service's log is printed before.
+    """
+    screen = Screen()
+    place = _prepare(directory)
+    screen.title(place)
+    try:
+        with _terminated_as_interrupted(), ExitStack() as running:
+            with screen.step(
+                "Starting a Kafka broker (the first time, its jars are fetched) …", "Kafka broker started"
+            ):
+                broker = Broker.start(place / "kafka")
+                running.callback(broker.stop)
+            exit_code = _play(screen, place, broker.bootstrap, running, keep=keep)
+    except KeyboardInterrupt:
+        screen.note("interrupted: broker and service are stopped")
+        exit_code = INTERRUPTED
+    # After a failure or a difference everything stays where it is: that is what one needs to look at.
+    if directory is None and exit_code in (0, INTERRUPTED):
+        shutil.rmtree(place, ignore_errors=True)
+    return exit_code
+
+
+def _play(screen: Screen, place: Path, bootstrap: str, running: ExitStack, *, keep: bool) -> int:
+    http_port = free_port()
+    config = _write_config(place, bootstrap, http_port)
+    writer = Writer(bootstrap)
+    workload = Workload(PREFIX)
+    writer.create_topics(workload.topics(), PARTITIONS)
+
+    service: Service | None = None
+    try:
+        for number, wave in enumerate(workload.waves(), 1):
+            screen.wave(number, wave)
+            for records in wave.records.values():
+                writer.write(records)
+            if service is None:
+                service = Service(config, place / "service.log", http_port)
+                running.callback(service.kill)
+                screen.note(f"service started: distributary run -c {config}")
+            goals = {topic: sum(partitions.values()) for topic, partitions in writer.ends.items()}
+            with screen.progress(goals) as taken_in:
+                service.wait_for(writer.ends, taken_in)
+        assert service is not None
+        comparisons = [compare(truth, place / "lake") for truth in workload.truths()]
+        screen.comparisons(comparisons)
+        screen.verdict(comparisons)
+        if keep:
+            screen.play_on(_things_to_try(config, bootstrap, http_port, place / "lake", comparisons))
+            _wait_for_the_end(service)
+        with screen.step("Stopping the service …", "service stopped"):
+            exit_code = service.stop()
+        if exit_code != 0:
+            raise DistributaryError("demo-service-exit", f"the service ended with exit code {exit_code} after SIGTERM")
+    except DistributaryError:
+        if service is not None:
+            screen.log_tail(service.log, service.log_tail())
+        raise
+    return 0 if all(comparison.equal for comparison in comparisons) else 1
+
+
+def _wait_for_the_end(service: Service) -> None:
+    pause = threading.Event()
+    try:
+        while not pause.wait(1):
+            service.check_running()
+    except KeyboardInterrupt:
+        return
+
+
+def _write_config(place: Path, bootstrap: str, http_port: int) -> Path:
+    """The config that a user would write for these topics; only the trigger is shorter than the default."""
+    config = {
+        "version": 1,
+        "kafka": {"bootstrap.servers": bootstrap},
+        "source": {"topic_prefix": PREFIX},
+        "target": {"path": str(place / "lake")},
+        "checkpoint": str(place / "checkpoint"),
+        "spark": {"spark.sql.shuffle.partitions": 2, "spark.driver.memory": "2g"},
+        "tables": [{"match": "*.*"}],
+        "trigger": {"interval": "1s"},
+        "http": {"enabled": True, "host": "127.0.0.1", "port": http_port},
+    }
+    path = place / "distributary.yaml"
+    path.write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), "utf-8")
+    return path
+
+
+def _things_to_try(
+    config: Path, bootstrap: str, http_port: int, lake: Path, comparisons: Sequence[Comparison]
+) -> list[tuple[str, str]]:
+    table = str(lake / comparisons[-1].truth.table.replace(".", "/", 1))
+    read = f"from deltalake import DeltaTable; print(*DeltaTable({table!r}).to_pyarrow_table().to_pylist(), sep='\\n')"
+    return [
+        ("what the service says about its tables", f"curl -s http://127.0.0.1:{http_port}/status"),
+        ("the same for Prometheus", f"curl -s http://127.0.0.1:{http_port}/metrics"),
+        ("read a table", shlex.join([sys.executable, "-c", read])),
+        ("the config that the service runs on", shlex.join(["cat", str(config)])),
+        ("the broker, for any Kafka client", f"bootstrap.servers={bootstrap}"),
+    ]
+
+
+def _prepare(directory: Path | None) -> Path:
+    """The empty directory that the demo works in. Raises UsageError `demo-directory-in-use` if it isn't empty."""
+    if directory is None:
+        return Path(tempfile.mkdtemp(prefix="distributary-demo-"))
+    place = directory.absolute()
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise UsageError(
+            "demo-directory-in-use",
+            f"{place} is not an empty directory",
+            "name another directory, or remove what an earlier demo left there",
+        )
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Let SIGTERM end the demo as Ctrl-C does: broker and service must not be left behind."""
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

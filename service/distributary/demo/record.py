@@ -1,0 +1,72 @@
+"""What goes into Kafka, what must come out in the lake, and where both come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+Row = Mapping[str, Any]
+"""A row of a source table: column names to Python values (int, str, bool, float, Decimal, date, datetime, None)."""
+
+Headers = tuple[tuple[str, bytes], ...]
+
+
+class Origin(str, Enum):
+    """Where change events come from. The demo always says which of these it shows."""
+
+    RECORDED_POSTGRESQL = "recorded from a real PostgreSQL"
+    SIMULATED_SQLSERVER = "simulated SQL Server"
+    SIMULATED_DB2 = "simulated Db2"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One Kafka record. `partition` is None where the record's key decides, as it does with Debezium."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    partition: int | None = None
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a source table holds in the end, and so what the table in the lake must hold.
+
+    `table` is `<schema>.<table>` as in the topic. `null_arrives_as` names columns where the connector sends a value in
+    place of NULL: for those the lake is right when it has what was sent.
+    """
+
+    table: str
+    origin: Origin
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: Sequence[Row]
+    null_arrives_as: Mapping[str, Any] = field(default_factory=dict)
+
+    def on_the_wire(self) -> list[dict[str, Any]]:
+        """The rows as the change events can tell them."""
+        return [
+            {
+                name: self.null_arrives_as[name] if value is None and name in self.null_arrives_as else value
+                for name, value in row.items()
+            }
+            for row in self.rows
+        ]
+
+    def nulls_replaced(self) -> dict[str, int]:
+        """Per column of `null_arrives_as` in how many rows a NULL arrived as something else."""
+        counts = {name: sum(row[name] is None for row in self.rows) for name in self.null_arrives_as}
+        return {name: count for name, count in counts.items() if count}
+
+
+@dataclass(frozen=True)
+class Wave:
+    """One step of the demo: what happens, per origin the records that it makes, what is worth a remark in them."""
+
+    title: str
+    records: Mapping[Origin, Sequence[Record]]
+    remarks: tuple[str, ...] = ()

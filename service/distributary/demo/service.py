@@ -1,0 +1,125 @@
+"""The service as the demo runs it: the public command in a process of its own, watched through its `/status` page."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from distributary.errors import DistributaryError
+
+Ends = Mapping[str, Mapping[int, int]]
+
+# Spark's start alone takes 10 to 20 seconds on two cores; the largest wave takes some 15.
+WAIT_SECONDS = 180
+# As long as a batch in flight may take to finish.
+STOP_SECONDS = 120
+POLL_SECONDS = 0.25
+LOG_TAIL_LINES = 30
+
+
+class Service:
+    """`distributary run -c CONFIG` as a child process; what it writes goes into `log`.
+
+    Every failure is a DistributaryError whose code begins with `demo-service-`.
+    """
+
+    def __init__(self, config: Path, log: Path, http_port: int) -> None:
+        self.log = log
+        self._http_port = http_port
+        with log.open("wb") as sink:
+            # A session of its own: Ctrl-C is for the demo, which then stops the service in its own time.
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "distributary", "run", "-c", str(config)],
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                # A log in a file is JSON otherwise, and people will read the end of this one.
+                env={"DISTRIBUTARY_LOG_FORMAT": "text", **os.environ},
+                start_new_session=True,
+            )
+
+    def wait_for(self, ends: Ends, taken_in: Callable[[Mapping[str, int]], None]) -> None:
+        """Wait until the tables have taken in all below `ends`; tell `taken_in` how many records, per topic."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            taken = _taken(self.status(), ends)
+            taken_in(taken)
+            if all(taken[topic] == sum(partitions.values()) for topic, partitions in ends.items()):
+                return
+            self.check_running()
+            if time.monotonic() > deadline:
+                behind = ", ".join(topic for topic, offsets in ends.items() if taken[topic] < sum(offsets.values()))
+                raise _failure("demo-service-slow", f"after {WAIT_SECONDS} s the service is still behind in: {behind}")
+            time.sleep(POLL_SECONDS)
+
+    def status(self) -> dict[str, Any]:
+        """The service's own `/status`; {} while it does not answer yet. Raises if one of its tables has halted."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._http_port, timeout=10)
+        try:
+            connection.request("GET", "/status")
+            status: dict[str, Any] = json.loads(connection.getresponse().read())
+        except (OSError, http.client.HTTPException):
+            return {}
+        finally:
+            connection.close()
+        for name, table in status["tables"].items():
+            if table["state"] == "halted":
+                error = table["error"] or {}
+                raise _failure("demo-service-halted", f"table {name} halted: {error.get('message', 'no reason given')}")
+        return status
+
+    def check_running(self) -> None:
+        """Raises if the service has ended by itself."""
+        if self._process.poll() is not None:
+            raise _failure("demo-service-ended", f"the service ended by itself, exit code {self._process.returncode}")
+
+    def stop(self) -> int:
+        """Ask it to finish its batch and end (SIGTERM); its exit code. Raises if it has to be killed."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise _failure(
+                "demo-service-stuck", f"the service did not end within {STOP_SECONDS} s of SIGTERM"
+            ) from None
+
+    def kill(self) -> None:
+        """End it at once. Does nothing if it has ended."""
+        self._process.kill()
+        self._process.wait()
+
+    def log_tail(self) -> str:
+        """The last lines that it wrote."""
+        lines = self.log.read_text("utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-LOG_TAIL_LINES:])
+
+
+def free_port() -> int:
+    """A TCP port of this machine that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _taken(status: Mapping[str, Any], ends: Ends) -> dict[str, int]:
+    taken = dict.fromkeys(ends, 0)
+    for table in status.get("tables", {}).values():
+        for topic, partitions in table["next_offsets"].items():
+            for partition, end in ends.get(topic, {}).items():
+                taken[topic] += min(partitions.get(str(partition), 0), end)
+    return taken
+
+
+def _failure(code: str, message: str) -> DistributaryError:
+    return DistributaryError(code, message, "look into the service's log: its end is above, its path too")

@@ -1,0 +1,88 @@
+"""The error tree, named for what the caller can do about it.
+
+```
+DistributaryError            code, message, the way out, and where it happened
+├── UsageError               the command line or the config is wrong            exit 2
+│   └── ConfigError          every fault of the config at once, with file:line  exit 2
+├── SetupError               this machine lacks something (Java, a jar, …)      exit 2
+├── TransientError           trying again may help; tried again with backoff
+├── TableHalt                one table can't go on; all others do               exit 1
+└── AlreadyRunning           another driver runs this config                    exit 3
+```
+Messages never hold users' data: they name tables, topics, partitions, offsets, columns and types.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class DistributaryError(Exception):
+    """Base of all errors that users see.
+
+    `code` is stable and in the docs, `message` says what is wrong and where, `fix` what to do.
+    """
+
+    exit_code = 2
+
+    def __init__(self, code: str, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.fix = fix
+
+    def __str__(self) -> str:
+        way_out = f"\n  what to do: {self.fix}" if self.fix else ""
+        return f"[{self.code}] {self.message}{way_out}"
+
+
+class UsageError(DistributaryError):
+    """The command line or the config can't be used as it is."""
+
+
+@dataclass(frozen=True, order=True)
+class Fault:
+    """One fault of a config: where it stands, its stable code, what is wrong and what to do."""
+
+    file: Path
+    line: int
+    code: str
+    message: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        way_out = f" ({self.fix})" if self.fix else ""
+        return f"{self.file}:{self.line}: [{self.code}] {self.message}{way_out}"
+
+
+class ConfigError(UsageError):
+    """All faults of a config, in the order of files and lines."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        self.faults = sorted(faults)
+        count = len(self.faults)
+        super().__init__(
+            "config-invalid",
+            f"the config has {count} fault{'' if count == 1 else 's'}:\n" + "\n".join(map(str, self.faults)),
+        )
+
+
+class SetupError(DistributaryError):
+    """This machine lacks something that the service needs."""
+
+
+class TransientError(DistributaryError):
+    """Something outside failed in a way that may pass: the work is tried again, nothing is lost."""
+
+
+class TableHalt(DistributaryError):
+    """One table can't go on without losing or guessing something. It stays as it is; all others go on."""
+
+    exit_code = 1
+
+
+class AlreadyRunning(DistributaryError):
+    """Another driver runs this config."""
+
+    exit_code = 3

@@ -1,0 +1,94 @@
+"""Columns on the wire against columns of the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from distributary.errors import TableHalt
+
+_WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # decimal digits that hold every value
+_ORDER = list(_WHOLE)
+
+
+def holds(table_type: str, wire_type: str) -> bool:
+    """Whether a column of `table_type` holds every value of `wire_type` unchanged (both Spark simple strings)."""
+    if table_type == wire_type:
+        return True
+    if wire_type in _WHOLE:
+        if table_type in _WHOLE:
+            return _ORDER.index(table_type) >= _ORDER.index(wire_type)
+        if table_type == "double":
+            return wire_type != "bigint"
+        whole = _whole_digits(table_type)
+        return whole is not None and whole >= _WHOLE[wire_type]
+    if (wire_type, table_type) in {("float", "double"), ("date", "timestamp_ntz")}:
+        return True
+    wire, table = _decimal(wire_type), _decimal(table_type)
+    return bool(wire and table and table[1] >= wire[1] and table[0] - table[1] >= wire[0] - wire[1])
+
+
+def _decimal(spark_type: str) -> tuple[int, int] | None:
+    match = re.fullmatch(r"decimal\((\d+),(\d+)\)", spark_type)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _whole_digits(spark_type: str) -> int | None:
+    found = _decimal(spark_type)
+    return found[0] - found[1] if found else None
+
+
+def columns_to_add(table: Mapping[str, str], wire: Iterable[Mapping[str, str]], reserved: Iterable[str]) -> dict[str, str]:
+    """The columns that the table lacks, in the wire's order; `wire` has one mapping per shape, the oldest first.
+
+    A column that is no longer sent stays. Raises TableHalt for a type that the table's column can't hold, for names
+    that differ only in case, for a source column with a name that the service uses itself.
+    """
+    have = dict(table)
+    lowered = {name.lower(): name for name in have}
+    taken = {name.lower() for name in reserved}
+    added: dict[str, str] = {}
+    for columns in wire:
+        for name, kind in columns.items():
+            if name.lower() in taken:
+                raise TableHalt(
+                    "column-name-taken",
+                    f"the source has a column {name!r}, a name that the service uses for a column of its own",
+                    "leave it out with `exclude`",
+                )
+            twin = lowered.get(name.lower())
+            if twin is not None and twin != name:
+                raise TableHalt(
+                    "columns-differ-in-case",
+                    f"the source's column {name!r} differs only in case from the table's column {twin!r}",
+                    "leave one out with `exclude`, or rename it at the source",
+                )
+            if twin is None:
+                have[name] = added[name] = kind
+                lowered[name.lower()] = name
+            elif not holds(have[name], kind):
+                if name in added and holds(kind, have[name]):
+                    have[name] = added[name] = kind
+                    continue
+                raise _type_changed(name, have[name], kind)
+    return added
+
+
+def _type_changed(name: str, table_type: str, wire_type: str) -> TableHalt:
+    return TableHalt(
+        "column-type-changed",
+        f"the column {name!r} is {table_type} in the table, and the source now sends {wire_type}, which it can't hold",
+        f"set `columns: {{{name}: {table_type}}}` if the values still fit it (others go to the quarantine table),"
+        " or delete the table's directory to have it filled again with the new type",
+    )
+
+
+def check_key(known: tuple[str, ...], key: Iterable[str]) -> None:
+    """Raises TableHalt where the records' key is no longer the one that the table was filled under."""
+    now = tuple(key)
+    if known and now and set(now) != set(known):
+        raise TableHalt(
+            "key-changed",
+            f"the table's key is ({', '.join(known)}), and the records now have the key ({', '.join(now)})",
+            "delete the table's directory to have it filled again under the new key",
+        )

@@ -1,0 +1,64 @@
+"""The Spark session of the service, with what it must not be run without."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from distributary.launch.jars import jars
+
+# Settings that the rules of the tables rest on; the config refuses them.
+_OWNED = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Outside UTC Delta checks its checksum by reading the whole state at every commit, and dates would depend on the
+    # machine.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",
+    # Every cast that may fail is a try_cast; a failing one outside must not end the batch of a table.
+    "spark.sql.ansi.enabled": "false",
+    "spark.databricks.delta.merge.materializeSource": "none",
+}
+# Settings that suit small commits on few cores; the config may override them.
+_DEFAULTS = {
+    "spark.master": "local[*]",
+    "spark.app.name": "distributary",
+    "spark.driver.memory": "4g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
+    "spark.sql.streaming.stopTimeout": "60s",
+    "spark.scheduler.mode": "FAIR",
+}
+_JVM_UTC = "-Duser.timezone=UTC"
+
+
+def open_session(properties: Mapping[str, str]) -> SparkSession:
+    """A session with the config's Spark properties over the defaults.
+
+    Under spark-submit the context's own settings (master, jars) stay as they were given there. Raises SetupError.
+    """
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    settings = {**_DEFAULTS, **properties, **_OWNED}
+    submitted = "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
+    builder = SparkSession.builder
+    if submitted:
+        given = {"spark.master", "spark.app.name", "spark.driver.memory"} - set(properties)
+        settings = {key: value for key, value in settings.items() if key not in given}
+    else:
+        settings["spark.jars"] = ",".join(str(jar) for jar in jars())
+        for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+            settings[key] = f"{settings.get(key, '')} {_JVM_UTC} -Dlog4j2.level=warn".strip()
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    context: SparkContext = session.sparkContext
+    context.setLogLevel("ERROR")
+    return session

@@ -1,0 +1,173 @@
+"""What a slice of a topic holds, told by one aggregation: it decides what the merge of this slice needs.
+
+Rules that only some slices need (truncates, late records, snapshot rows among changes) cost only those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Row, Window
+from pyspark.sql import functions as F
+
+from distributary.decode.position import is_later
+from distributary.merge.progress import Progress
+
+STREAMED = "kind IN ('c', 'u', 'd', 't') AND bad IS NULL"
+
+
+@dataclass(frozen=True)
+class PartitionFacts:
+    """One partition of the slice. `position` and `ts_ms` are the largest of its streamed changes (snapshots aside).
+
+    `deleted_key` is the hash of the key whose delete was the partition's last record, else None.
+    """
+
+    records: int
+    position: str | None
+    ts_ms: int | None
+    deleted_key: int | None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One slice: counts of records by kind, what is special about it, and its partitions."""
+
+    records: int
+    applied: int
+    bad: int
+    reads: int
+    changes: int
+    deletes: int
+    truncated: str | None
+    late: int
+    placeholders: int
+    unknown: int
+    suspect: bool
+    newest_ts_ms: int | None
+    partitions: Mapping[int, PartitionFacts]
+
+    @property
+    def position(self) -> str | None:
+        """The largest position of the slice's streamed changes."""
+        return max((p.position for p in self.partitions.values() if p.position), default=None)
+
+
+def facts(records: DataFrame, connector: str, progress: Progress) -> Facts:
+    """Looks at decoded records once (one Spark job), against what the table has taken in before."""
+    position = progress.position
+    late = f"{STREAMED} AND NOT {is_later(connector, 'pos', _literal(position))}" if position else "false"
+    plain = f"{STREAMED} AND pos NOT LIKE '%?%'"
+    rows = (
+        records.groupBy("partition")
+        .agg(
+            F.expr("count(1)").alias("records"),
+            F.expr("count_if(bad IS NULL AND kind <> 'm')").alias("applied"),
+            F.expr("count_if(bad IS NOT NULL)").alias("bad"),
+            F.expr("count_if(kind = 'r' AND bad IS NULL)").alias("reads"),
+            F.expr("count_if(kind IN ('c', 'u', 'd') AND bad IS NULL)").alias("changes"),
+            F.expr("count_if(kind IN ('d', 'x') AND bad IS NULL)").alias("deletes"),
+            F.expr("max(pos) FILTER (WHERE kind = 't' AND bad IS NULL)").alias("truncated"),
+            F.expr(f"count_if({late})").alias("late"),
+            F.expr("count_if(NOT known)").alias("unknown"),
+            F.expr(f"count_if({_after_but_lower(progress)})").alias("lower"),
+            F.expr("count_if(placeholder AND bad IS NULL AND kind IN ('c', 'u', 'r'))").alias("placeholders"),
+            F.expr(f"max(pos) FILTER (WHERE {STREAMED})").alias("position"),
+            F.expr(f"max(ts_ms) FILTER (WHERE {STREAMED})").alias("ts_ms"),
+            F.expr("max(ts_ms) FILTER (WHERE bad IS NULL)").alias("newest_ts_ms"),
+            # A change with a later commit time than the one with the largest position: perhaps the source went back.
+            F.expr(f"max_by(ts_ms, pos) FILTER (WHERE {plain})").alias("ts_ms_at_position"),
+            F.expr("max_by(struct(kind, kh, bad IS NULL AS good), offset)").alias("last"),
+        )
+        .collect()
+    )
+    return _combined({row["partition"]: row for row in rows})
+
+
+def _literal(position: str) -> str:
+    return f"'{position}'"  # made by this service: digits, letters and separators only
+
+
+def _after_but_lower(progress: Progress) -> str:
+    """A streamed change with a later commit time than its partition's last one, but a lower position."""
+    lower = (
+        f"(partition = {p} AND {STREAMED} AND pos < '{last.position}' AND ts_ms > {last.ts_ms})"
+        for p, last in progress.last.items()
+        if last.position is not None and "?" not in last.position and last.ts_ms is not None
+    )
+    return f"pos NOT LIKE '%?%' AND ({' OR '.join(['false', *lower])})"
+
+
+def _combined(rows: Mapping[int, Row]) -> Facts:
+    def total(name: str) -> int:
+        return sum(row[name] for row in rows.values())
+
+    return Facts(
+        records=total("records"),
+        applied=total("applied"),
+        bad=total("bad"),
+        reads=total("reads"),
+        changes=total("changes"),
+        deletes=total("deletes"),
+        truncated=_largest(row["truncated"] for row in rows.values()),
+        late=total("late"),
+        placeholders=total("placeholders"),
+        unknown=total("unknown"),
+        suspect=any(
+            row["lower"] > 0 or (row["ts_ms_at_position"] is not None and row["ts_ms"] > row["ts_ms_at_position"])
+            for row in rows.values()
+        ),
+        newest_ts_ms=max((row["newest_ts_ms"] for row in rows.values() if row["newest_ts_ms"] is not None), default=None),
+        partitions={
+            p: PartitionFacts(
+                row["records"],
+                row["position"],
+                row["ts_ms"],
+                row["last"]["kh"] if row["last"]["kind"] == "d" and row["last"]["good"] else None,
+            )
+            for p, row in rows.items()
+        },
+    )
+
+
+def _largest(values: Iterable[str | None]) -> str | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+@dataclass(frozen=True)
+class WentBack:
+    """A streamed change that was committed later than an earlier one, at a lower position: where, and both of each."""
+
+    partition: int
+    offset: int
+    position: str
+    ts_ms: int
+    last_position: str
+    last_ts_ms: int
+
+
+def went_back(records: DataFrame, progress: Progress) -> WentBack | None:
+    """The first record that shows that the source was restored or failed over to an earlier position.
+
+    A record that is sent again has its old commit time and does not count. Looks at the records in the order of their
+    offsets, so it is asked only where Facts.suspect says that there may be one.
+    """
+    before = Window.partitionBy("partition").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    known = F.lit(None).cast("struct<position: string, ts_ms: bigint>")
+    for partition, last in progress.last.items():
+        if last.position is not None and "?" not in last.position and last.ts_ms is not None:
+            held = F.struct(F.lit(last.position).alias("position"), F.lit(last.ts_ms).cast("bigint").alias("ts_ms"))
+            known = F.when(F.col("partition") == partition, held).otherwise(known)
+    plain = records.where(f"{STREAMED} AND pos NOT LIKE '%?%'").select("partition", "offset", "pos", "ts_ms")
+    walked = plain.select(
+        "*",
+        F.greatest(F.max("pos").over(before), known["position"]).alias("last_position"),
+        F.greatest(F.max("ts_ms").over(before), known["ts_ms"]).alias("last_ts_ms"),
+    )
+    found = walked.where("pos < last_position AND ts_ms > last_ts_ms").orderBy("partition", "offset").head()
+    if found is None:
+        return None
+    return WentBack(
+        found["partition"], found["offset"], found["pos"], found["ts_ms"], found["last_position"], found["last_ts_ms"]
+    )

@@ -1,0 +1,78 @@
+"""A Delta table's commit files, read where the table lies (any file system that Hadoop knows)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from distributary.errors import TableHalt
+from distributary.merge.progress import Head, Progress, user_metadata
+
+_LOOK_BACK = 2000  # commit files of other writers (OPTIMIZE, ALTER …) that may lie over the last one of ours
+
+
+class DeltaLog:
+    """The `_delta_log` folder of one table. Reads single small files; runs no Spark job."""
+
+    def __init__(self, session: SparkSession, path: str) -> None:
+        jvm: Any = session._jvm
+        self._jvm = jvm
+        self._folder = jvm.org.apache.hadoop.fs.Path(path, "_delta_log")
+        self._files = self._folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+
+    def exists(self) -> bool:
+        """Whether there is a Delta table at the path."""
+        return bool(self._files.exists(self._folder))
+
+    def head(self) -> Head | None:
+        """The newest version and the newest progress record; None where there is no table.
+
+        Raises TableHalt where a record was there but its commit file is gone.
+        """
+        if not self.exists():
+            return None
+        versions = self._versions()
+        if not versions:
+            return None
+        for version in versions[:_LOOK_BACK]:
+            if (progress := self._read(version)) is not None:
+                return Head(versions[0], progress)
+        if versions[-1] > 0 or len(versions) > _LOOK_BACK:
+            raise TableHalt(
+                "progress-lost",
+                f"no commit file from version {versions[-1]} to {versions[0]} holds the table's progress record:"
+                " other writers committed for so long that Delta's log retention removed it",
+                "delete the table's directory to have it filled again from the start of its topic",
+            )
+        return Head(versions[0], None)
+
+    def since(self, head: Head) -> Head:
+        """The head as it is now, looking only at what was committed after `head`."""
+        version, progress = head.version, head.progress
+        while self._files.exists(self._file(version + 1)):
+            version += 1
+            progress = self._read(version) or progress
+        return Head(version, progress)
+
+    def _versions(self) -> list[int]:
+        names = [status.getPath().getName() for status in self._files.listStatus(self._folder)]
+        return sorted(
+            (int(name[:20]) for name in names if len(name) == 25 and name.endswith(".json") and name[:20].isdigit()),
+            reverse=True,
+        )
+
+    def _file(self, version: int) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._folder, f"{version:020d}.json")
+
+    def _read(self, version: int) -> Progress | None:
+        """The progress record of one commit. Spark writes the commitInfo as the file's first line, deltalake as its last."""
+        stream = self._files.open(self._file(version))
+        try:
+            lines = self._jvm.java.io.BufferedReader(self._jvm.java.io.InputStreamReader(stream, "UTF-8"))
+            while (line := lines.readLine()) is not None:
+                if '"commitInfo"' in line:
+                    return Progress.from_json(user_metadata(line))
+        finally:
+            stream.close()
+        return None

@@ -1,0 +1,111 @@
+"""What a table has taken in, recorded in the same Delta commit as the data.
+
+The record is JSON in the commit's `userMetadata`, so that DESCRIBE HISTORY shows it. Beside it every commit carries a
+`txn` action with the record's sequence number: of two drivers that commit on the same state Delta lets one win, and
+the other reads the winner's record before it tries again. The number comes from the table's own last record, never
+from a batch id: Delta skips a write whose number it has seen without a word, and a new checkpoint starts counting
+batches at 0.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from distributary.errors import TableHalt
+
+APP_ID = "distributary"
+_FORMAT = 1
+
+
+class Last(BaseModel):
+    """The last streamed change of a partition, and the key hash of a delete that was its very last record."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    position: str | None = None
+    ts_ms: int | None = None
+    deleted_key: int | None = None
+
+
+class Progress(BaseModel):
+    """One table's record: the next offset per partition of its topic, its last position, and what its rules recall.
+
+    `topic_id` is Kafka's id of the topic, which changes when it is deleted and created again. `position` is the largest
+    position of a streamed change, `truncated` that of the newest truncate. `recent` counts (records, bad ones) of the
+    last batches, for the limit on bad records.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: int = _FORMAT
+    commit: str
+    sequence: int
+    topic: str
+    topic_id: str
+    connector: str
+    key: tuple[str, ...]
+    next: Mapping[int, int]
+    last: Mapping[int, Last] = {}
+    position: str | None = None
+    truncated: str | None = None
+    source_ts_ms: int | None = None
+    records: int = 0
+    quarantined: int = 0
+    recent: tuple[tuple[int, int], ...] = ()
+
+    def to_json(self) -> str:
+        """The text that a commit carries as its userMetadata."""
+        return json.dumps({APP_ID: self.model_dump(mode="json", exclude_none=True)}, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str | None) -> Progress | None:
+        """The record in a commit's userMetadata, None where that is somebody else's."""
+        if not text or APP_ID not in text:
+            return None
+        try:
+            holder: dict[str, Any] = json.loads(text)
+            record = holder[APP_ID]
+        except (ValueError, KeyError, TypeError):
+            return None
+        try:
+            return Progress.model_validate(record)
+        except ValidationError as error:
+            raise TableHalt(
+                "progress-unreadable",
+                f"the table's progress record can't be read by this version ({error.error_count()} faults)",
+                "run the version of distributary that wrote it, or a newer one",
+            ) from error
+
+    def next_commit(self, **changes: Any) -> Progress:
+        """The record for the next commit: the next number, an identity of its own."""
+        return self.model_copy(update={**changes, "commit": uuid.uuid4().hex, "sequence": self.sequence + 1})
+
+
+def first_progress(topic: str, topic_id: str, connector: str, key: tuple[str, ...]) -> Progress:
+    """The state of a table that has taken in nothing."""
+    return Progress(
+        commit="", sequence=0, topic=topic, topic_id=topic_id, connector=connector, key=key, next={}
+    )
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where a table's log is: its version, and the newest progress record (None before the service's first commit)."""
+
+    version: int
+    progress: Progress | None
+
+
+def user_metadata(line: str) -> str | None:
+    """The userMetadata of a commit file's line, None where the line is another action."""
+    if '"commitInfo"' not in line:
+        return None
+    info = json.loads(line).get("commitInfo") or {}
+    found = info.get("userMetadata")
+    return found if isinstance(found, str) else None

@@ -1,0 +1,125 @@
+"""One Delta table: made, given columns, and committed to, always by one session of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+
+from distributary.errors import TransientError
+from distributary.merge.log import DeltaLog
+from distributary.merge.progress import APP_ID, Head, Progress
+from distributary.merge.upsert import META_COLUMNS
+
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+# Characters that a Parquet column name can't have: such a table needs Delta's column mapping.
+_NEEDS_MAPPING = set(" ,;{}()\n\t=")
+_MAPPING = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
+
+
+class LakeTable:
+    """A table of the lake at `path`.
+
+    It keeps a session of its own: Delta takes a commit's metadata from the session's settings, which threads of one
+    session share.
+    """
+
+    def __init__(self, session: SparkSession, path: str) -> None:
+        self.session = session.newSession()
+        self.path = path
+        self._log = DeltaLog(self.session, path)
+
+    def head(self, known: Head | None = None) -> Head | None:
+        """Where the table is now; `known` spares reading what was read before."""
+        return self._log.since(known) if known and self._log.exists() else self._log.head()
+
+    def columns(self) -> dict[str, str]:
+        """The source's columns: name to Spark type."""
+        return {n: t for n, t in self._schema().items() if n not in META_COLUMNS}
+
+    def _schema(self) -> dict[str, str]:
+        fields = self.session.read.format("delta").load(self.path).schema.fields
+        return {f.name: f.dataType.simpleString() for f in fields}
+
+    def create(self, columns: Mapping[str, str]) -> None:
+        """Makes an empty table with the source's columns and the service's own."""
+        builder = DeltaTable.create(self.session).location(self.path)
+        builder = builder.addColumns(_struct({**columns, **META_COLUMNS}))
+        builder = builder.property("delta.feature.timestampNtz", "supported")
+        if _needs_mapping(columns):
+            for key, value in _MAPPING.items():
+                builder = builder.property(key, value)
+        builder.execute()
+
+    def add_columns(self, columns: Mapping[str, str]) -> None:
+        """Adds columns that the source got; older rows have NULL in them."""
+        if _needs_mapping(columns):
+            properties = ", ".join(f"'{k}' = '{v}'" for k, v in _MAPPING.items())
+            self.session.sql(f"ALTER TABLE {self._name()} SET TBLPROPERTIES ({properties})")
+        new = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
+        self.session.sql(f"ALTER TABLE {self._name()} ADD COLUMNS ({new})")
+
+    def _name(self) -> str:
+        return f"delta.{_quoted(self.path)}"
+
+    def delta(self) -> DeltaTable:
+        """Delta's handle on the table."""
+        return DeltaTable.forPath(self.session, self.path)
+
+    def append(self, rows: DataFrame) -> Callable[[], None]:
+        """A write that adds rows, to be run by commit()."""
+        return lambda: rows.write.format("delta").mode("append").save(self.path)
+
+    def nothing(self) -> Callable[[], None]:
+        """A write that changes no row: only the progress moves."""
+        empty = self.session.createDataFrame([], _struct(self._schema()))
+        return self.append(empty)
+
+    def commit(self, head: Head, progress: Progress, write: Callable[[], object]) -> Head:
+        """Runs `write` so that its commit carries `progress`; gives the new head.
+
+        Raises TransientError when another writer's commit got in between or Delta skipped the write: nothing of it is
+        in the table then, and the caller starts over from the table's own record.
+        """
+        with self._carrying(progress):
+            write()
+        now = self._log.since(head)
+        if now.progress is None or now.progress.commit != progress.commit:
+            raise TransientError(
+                "commit-lost",
+                f"the commit to {self.path} did not come about: another driver was faster",
+                "run one driver per config",
+            )
+        return now
+
+    @contextmanager
+    def _carrying(self, progress: Progress) -> Iterator[None]:
+        settings = {
+            _USER_METADATA: progress.to_json(),
+            _TXN_APP_ID: APP_ID,
+            _TXN_VERSION: str(progress.sequence),
+        }
+        for key, value in settings.items():
+            self.session.conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key in settings:
+                self.session.conf.unset(key)
+
+
+def _needs_mapping(columns: Mapping[str, str]) -> bool:
+    return any(_NEEDS_MAPPING & set(name) for name in columns) or any("`" in kind for kind in columns.values())
+
+
+def _struct(columns: Mapping[str, str]) -> StructType:
+    return StructType([StructField(name, _parse_datatype_string(kind)) for name, kind in columns.items()])
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

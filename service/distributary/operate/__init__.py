@@ -1,0 +1,1 @@
+"""Running it: status, health pages, quarantine."""

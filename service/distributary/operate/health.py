@@ -1,0 +1,225 @@
+"""The read-only HTTP server for probes, dashboards and curious people.
+
+`/livez` and `/readyz` are for Kubernetes, `/metrics` for Prometheus, `/status` for scripts and people. Nothing can be
+changed through it and no user's data passes through it: table names, counts, offsets and positions only.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from typing import Any
+
+import structlog
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from distributary.errors import UsageError
+from distributary.operate.status import ServiceStatus, TableState
+
+logger = structlog.get_logger(__name__)
+
+# A loop that waits for one large merge makes no turn meanwhile, and that takes minutes on a small machine: a shorter
+# limit makes Kubernetes kill a service that works.
+MAX_SILENCE_SECONDS = 600.0
+
+PLAIN_TEXT = "text/plain; charset=utf-8"
+JSON = "application/json; charset=utf-8"
+INDEX = "distributary: /livez /readyz /status /metrics\n"
+
+
+class Server:
+    """A running HTTP server; `stop` ends it and may be called twice."""
+
+    def __init__(self, http: _HTTPServer) -> None:
+        self._http = http
+        # Asked often, so that stop() returns at once and not after half a second.
+        self._thread = threading.Thread(target=http.serve_forever, args=(0.05,), name="http", daemon=True)
+        self._thread.start()
+
+    @property
+    def host(self) -> str:
+        return str(self._http.server_address[0])
+
+    @property
+    def port(self) -> int:
+        """The port it really has, also where any free one was asked for."""
+        return int(self._http.server_address[1])
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self._http.shutdown()
+            self._thread.join()
+        self._http.server_close()
+
+
+def start(
+    status: ServiceStatus,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    max_silence_seconds: float = MAX_SILENCE_SECONDS,
+) -> Server:
+    """Serve `status` on `host` and `port` (0: any free port) until the server is stopped.
+
+    `/livez` fails when the service's loop made no turn for `max_silence_seconds`.
+    Raises UsageError: `http-port-taken`, or `http-address-unusable` where this machine can't listen on that address.
+    """
+    try:
+        family, _, _, _, _ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        http = _HTTPServer((host, port), family, _Pages(status, max_silence_seconds))
+    except OSError as error:
+        raise _unusable(host, port, error) from error
+    server = Server(http)
+    logger.info("http server listens", url=server.url)
+    return server
+
+
+def _unusable(host: str, port: int, error: OSError) -> UsageError:
+    if error.errno == errno.EADDRINUSE:
+        return UsageError(
+            "http-port-taken",
+            f"port {port} on {host} is used by another process, the status pages can't be served there",
+            "end the other process, or set http.port to another port (0: any free one), or http.enabled: false",
+        )
+    return UsageError(
+        "http-address-unusable",
+        f"can't listen on {host}, port {port}: {error.strerror or error}",
+        "set http.host to an address of this machine (0.0.0.0: all of them) and http.port to 0 or 1024 to 65535",
+    )
+
+
+class _Pages:
+    """What each path answers: status, content type, body."""
+
+    def __init__(self, status: ServiceStatus, max_silence_seconds: float) -> None:
+        self._status = status
+        self._max_silence_seconds = max_silence_seconds
+        # A registry of its own: the process-wide one would mix in whatever a library registers there.
+        self._registry = CollectorRegistry()
+        self._registry.register(_TableCollector(status))
+        self._pages: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {
+            "/": lambda: (HTTPStatus.OK, PLAIN_TEXT, INDEX.encode()),
+            "/livez": self._livez,
+            "/readyz": self._readyz,
+            "/status": self._status_json,
+            "/metrics": lambda: (HTTPStatus.OK, CONTENT_TYPE_PLAIN_0_0_4, generate_latest(self._registry)),
+        }
+
+    def answer(self, path: str) -> tuple[HTTPStatus, str, bytes]:
+        page = self._pages.get(path.partition("?")[0])
+        if page is None:
+            return HTTPStatus.NOT_FOUND, PLAIN_TEXT, f"there is no such page\n{INDEX}".encode()
+        return page()
+
+    def _livez(self) -> tuple[HTTPStatus, str, bytes]:
+        if self._status.live(self._max_silence_seconds):
+            return HTTPStatus.OK, PLAIN_TEXT, b"live\n"
+        silence = self._status.seconds_since_beat()
+        text = f"the service's loop made no turn for {silence:.0f} s (limit {self._max_silence_seconds:g} s)\n"
+        return HTTPStatus.SERVICE_UNAVAILABLE, PLAIN_TEXT, text.encode()
+
+    def _readyz(self) -> tuple[HTTPStatus, str, bytes]:
+        if self._status.ready:
+            return HTTPStatus.OK, PLAIN_TEXT, b"ready\n"
+        return HTTPStatus.SERVICE_UNAVAILABLE, PLAIN_TEXT, b"the service is starting\n"
+
+    def _status_json(self) -> tuple[HTTPStatus, str, bytes]:
+        body = json.dumps(self._status.snapshot(), indent=2, ensure_ascii=False)
+        return HTTPStatus.OK, JSON, f"{body}\n".encode()
+
+
+class _TableCollector(Collector):
+    """Makes the metrics out of the status at the moment they are asked for, so the two can't differ."""
+
+    def __init__(self, status: ServiceStatus) -> None:
+        self._status = status
+
+    def collect(self) -> Iterator[Metric]:
+        lag = GaugeMetricFamily(
+            "distributary_table_lag_records", "Records in Kafka that the table has not taken in yet.", labels=["table"]
+        )
+        applied = CounterMetricFamily(
+            "distributary_table_records_applied", "Records taken in since the service started.", labels=["table"]
+        )
+        quarantined = CounterMetricFamily(
+            "distributary_table_quarantined", "Records put into quarantine since the service started.", labels=["table"]
+        )
+        state = GaugeMetricFamily(
+            "distributary_table_state", "1 for the state that the table is in, else 0.", labels=["table", "state"]
+        )
+        last_commit = GaugeMetricFamily(
+            "distributary_table_last_commit_timestamp_seconds",
+            "When the service last committed to the table, in seconds since 1970.",
+            labels=["table"],
+        )
+        for table in self._status.tables():
+            lag.add_metric([table.table], table.lag_records)
+            applied.add_metric([table.table], table.records_applied)
+            quarantined.add_metric([table.table], table.quarantined)
+            for one in TableState:
+                state.add_metric([table.table, one.value], float(table.state is one))
+            if table.last_commit_at is not None:
+                last_commit.add_metric([table.table], table.last_commit_at)
+        yield from (lag, applied, quarantined, state, last_commit)
+
+
+class _HTTPServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], family: int, pages: _Pages) -> None:
+        self.address_family = socket.AddressFamily(family)
+        self.pages = pages
+        super().__init__(address, _Handler)
+
+    def server_bind(self) -> None:
+        # HTTPServer's own asks the DNS for this machine's full name, which takes many seconds where there is no DNS.
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
+        logger.debug("http request failed", exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _HTTPServer
+    server_version = "distributary"
+    sys_version = ""
+    timeout = 10  # seconds; else a client that connects and says nothing holds its thread for ever
+
+    def do_GET(self) -> None:
+        self._answer(*self.server.pages.answer(self.path))
+
+    do_HEAD = do_GET  # noqa: N815 - the name that http.server asks for
+
+    def _refuse(self) -> None:
+        self._answer(HTTPStatus.METHOD_NOT_ALLOWED, PLAIN_TEXT, b"only GET and HEAD: nothing can be changed here\n")
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_TRACE = do_CONNECT = _refuse  # noqa: N815
+
+    def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        if status is HTTPStatus.METHOD_NOT_ALLOWED:
+            self.send_header("Allow", "GET, HEAD")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        # Probes come every few seconds: they have no place in the log of a service.
+        logger.debug("http request", line=format % args)

@@ -1,0 +1,94 @@
+"""Logs: to stderr, readable on a terminal, one JSON object a line elsewhere. Times are UTC.
+
+`DISTRIBUTARY_LOG` (debug, info, warning) and `DISTRIBUTARY_LOG_FORMAT` (text, json) say otherwise. Libraries that log
+through Python's own `logging` come out alike, from warnings up. No log line holds users' data: tracebacks are printed
+without the values of variables.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import cast
+
+import structlog
+from structlog.typing import FilteringBoundLogger, Processor
+
+from distributary.errors import UsageError
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
+FORMATS = ("text", "json")
+
+# py4j logs every call to the JVM, deltalake its every request.
+_TALKATIVE = ("py4j", "deltalake", "urllib3", "botocore")
+
+
+def configure(json: bool | None = None) -> None:
+    """Sets logging up for this process; may be called again.
+
+    `json` overrides DISTRIBUTARY_LOG_FORMAT; without both, a terminal gets text and everything else JSON. Raises
+    UsageError where one of the two variables holds something else.
+    """
+    level = _choice("DISTRIBUTARY_LOG", tuple(LEVELS)) or "info"
+    wanted = _choice("DISTRIBUTARY_LOG_FORMAT", FORMATS)
+    if json is None:
+        json = wanted == "json" if wanted else not sys.stderr.isatty()
+
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderers(json)],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(logging.WARNING)
+    logging.getLogger("distributary").setLevel(LEVELS[level])
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.captureWarnings(True)
+
+
+def get_logger(name: str) -> FilteringBoundLogger:
+    """The logger of a module: `get_logger(__name__)`. Events are short and fixed, what varies goes into keywords."""
+    return cast(FilteringBoundLogger, structlog.stdlib.get_logger(name))
+
+
+def wants_debug() -> bool:
+    """Whether DISTRIBUTARY_LOG asks for all there is, tracebacks of unexpected errors among it."""
+    return os.environ.get("DISTRIBUTARY_LOG", "").lower() == "debug"
+
+
+def _renderers(json: bool) -> list[Processor]:
+    if json:
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    colors = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+    return [
+        structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback),
+    ]
+
+
+def _choice(variable: str, known: tuple[str, ...]) -> str | None:
+    value = os.environ.get(variable, "").lower()
+    if value and value not in known:
+        raise UsageError("bad-environment", f"{variable} is {value!r}", f"set it to one of {', '.join(known)}")
+    return value or None

@@ -1,0 +1,161 @@
+"""What the running service knows about itself, for its HTTP server and for whoever asks in the same process.
+
+The service's threads write (`update`, `beat`, `mark_ready`), the HTTP server's threads read (`snapshot`, `tables`,
+`live`). Everything here is kept in memory and starts anew with the process: what a table has taken in for good is in
+the table itself.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+Offsets = Mapping[str, Mapping[int, int]]
+"""Per topic and partition an offset."""
+
+
+class TableState(str, Enum):
+    """Where a table is in its life. `str` so that it stands in JSON and in labels as it is."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    CATCHING_UP = "catching_up"
+    RETRYING = "retrying"
+    HALTED = "halted"
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """One table at one moment.
+
+    `table` is `<schema>.<table>`. `next_offsets` is what the table has taken in: per partition the first offset that
+    it has not; `goal_offsets` is what Kafka holds: per partition the offset that the next record there will get.
+    `records_applied` and `quarantined` count since the start of the process. `last_commit_at` is in seconds,
+    `source_ts` (commit time at the source of the newest change taken in) in milliseconds, both since 1970.
+    `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted.
+    """
+
+    table: str
+    topics: tuple[str, ...] = ()
+    state: TableState = TableState.STARTING
+    position: str | None = None
+    next_offsets: Offsets = field(default_factory=dict)
+    goal_offsets: Offsets = field(default_factory=dict)
+    records_applied: int = 0
+    quarantined: int = 0
+    last_commit_at: float | None = None
+    source_ts: int | None = None
+    error: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        # Copies: the service goes on changing its own dicts while another thread reads these.
+        object.__setattr__(self, "topics", tuple(self.topics))
+        object.__setattr__(self, "state", TableState(self.state))
+        object.__setattr__(self, "next_offsets", _copy(self.next_offsets))
+        object.__setattr__(self, "goal_offsets", _copy(self.goal_offsets))
+        object.__setattr__(self, "error", dict(self.error) if self.error is not None else None)
+
+    @property
+    def lag_records(self) -> int:
+        """How many offsets of Kafka the table has not taken in yet; a partition it never read counts from 0."""
+        return sum(
+            max(0, goal - self.next_offsets.get(topic, {}).get(partition, 0))
+            for topic, partitions in self.goal_offsets.items()
+            for partition, goal in partitions.items()
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The same with JSON's types only: partitions become text, the lag is added."""
+        fields = asdict(self)
+        fields["topics"] = list(self.topics)
+        fields["state"] = self.state.value
+        for name in ("next_offsets", "goal_offsets"):
+            fields[name] = {
+                topic: {str(partition): offset for partition, offset in sorted(partitions.items())}
+                for topic, partitions in fields[name].items()
+            }
+        fields["lag_records"] = self.lag_records
+        return fields
+
+
+class ServiceStatus:
+    """The status of one running service. Every method may be called from any thread.
+
+    `clock` counts seconds and never runs backwards; tests give their own.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._lock = threading.Lock()
+        self._clock = clock
+        self._tables: dict[str, TableStatus] = {}
+        self._ready = False
+        self._started_at = time.time()
+        # The start counts as a beat: a service that never gets to its loop must be found dead as well.
+        self._last_beat = clock()
+
+    def update(self, table: str, **changes: Any) -> TableStatus:
+        """Set fields of `TableStatus` by name for `table`, which is added if it is new.
+
+        Raises TypeError for a field that does not exist, ValueError for a state that does not.
+        """
+        with self._lock:
+            before = self._tables.get(table) or TableStatus(table)
+            after = replace(before, **changes)
+            self._tables[table] = after
+            return after
+
+    def forget(self, table: str) -> None:
+        """Stop showing `table`, for instance because its topic is gone."""
+        with self._lock:
+            self._tables.pop(table, None)
+
+    def beat(self) -> None:
+        """To be called at each turn of the service's loop: says that it is alive."""
+        with self._lock:
+            self._last_beat = self._clock()
+
+    def mark_ready(self, ready: bool = True) -> None:
+        """Say that the service has started and takes records in."""
+        with self._lock:
+            self._ready = ready
+
+    @property
+    def ready(self) -> bool:
+        with self._lock:
+            return self._ready
+
+    def seconds_since_beat(self) -> float:
+        """How long ago the loop made its last turn."""
+        with self._lock:
+            return self._clock() - self._last_beat
+
+    def live(self, max_silence_seconds: float) -> bool:
+        """Whether the loop made a turn within the last `max_silence_seconds`."""
+        return self.seconds_since_beat() <= max_silence_seconds
+
+    def table(self, name: str) -> TableStatus | None:
+        """One table as it is now; None if the service does not know it."""
+        with self._lock:
+            return self._tables.get(name)
+
+    def tables(self) -> tuple[TableStatus, ...]:
+        """All tables as they are now, by name."""
+        with self._lock:
+            return tuple(self._tables[name] for name in sorted(self._tables))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything as JSON's types: `ready`, `started_at` (seconds since 1970), `seconds_since_beat`, `tables`."""
+        return {
+            "ready": self.ready,
+            "started_at": self._started_at,
+            "seconds_since_beat": round(self.seconds_since_beat(), 3),
+            "tables": {status.table: status.as_json() for status in self.tables()},
+        }
+
+
+def _copy(offsets: Offsets) -> dict[str, dict[int, int]]:
+    return {topic: dict(partitions) for topic, partitions in offsets.items()}

@@ -1,0 +1,115 @@
+"""spark-submit with the built wheel, on a machine of its own kind: nothing of the checkout is on Python's path there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+import yaml
+from deltalake import DeltaTable
+
+from distributary.launch.jars import jars
+from tests.support.kafka import create_topic, produce
+
+ROOT = Path(__file__).parents[2]
+ENTRY_POINT = ROOT / "deploy/spark-submit/main.py"
+# Not the checkout's, so that the version tells which of the two packages ran.
+WHEEL_VERSION = "9.9.9"
+TIMEOUT_SECONDS = 300
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from a copy: building leaves files beside the sources, which the next build would pack again."""
+    source = tmp_path_factory.mktemp("source")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(ROOT / "service", source / "service", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    version = source / "service/distributary/__init__.py"
+    version.write_text(re.sub(r'(?<=__version__ = ")[^"]+', WHEEL_VERSION, version.read_text()))
+    target = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(target), str(source)]
+    subprocess.run(build, check=True, timeout=TIMEOUT_SECONDS)
+    [built] = target.glob("*.whl")
+    return built
+
+
+def submit(wheel: Path, directory: Path, *arguments: str, with_jars: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run the entry point with pyspark's own spark-submit in `directory`."""
+    spark_home = Path(pyspark.__file__).parent
+    command = [str(spark_home / "bin/spark-submit"), "--master", "local[2]", "--driver-memory", "1g"]
+    if with_jars:
+        command += ["--jars", ",".join(map(str, jars()))]
+    command += ["--py-files", str(wheel), str(ENTRY_POINT), *arguments]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"SPARK_HOME": str(spark_home), "PYSPARK_PYTHON": sys.executable}
+    return subprocess.run(
+        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+    )
+
+
+def change(op: str, before: dict[str, Any] | None, after: dict[str, Any] | None, number: int) -> bytes:
+    """A change event of SQL Server's connector, the `number`th of its log."""
+    source = {
+        "version": "3.6.1.Final",
+        "connector": "sqlserver",
+        "name": "submit",
+        "ts_ms": 1_780_000_000_000 + number,
+        "snapshot": "false",
+        "db": "shop",
+        "schema": "dbo",
+        "table": "customers",
+        "change_lsn": f"0000002c:{number:08x}:0002",
+        "commit_lsn": f"0000002c:{number:08x}:0005",
+        "event_serial_no": 1,
+    }
+    return json.dumps({"before": before, "after": after, "op": op, "ts_ms": source["ts_ms"], "source": source}).encode()
+
+
+def test_the_package_comes_from_the_wheel_and_exit_codes_come_through(wheel: Path, tmp_path: Path) -> None:
+    version = submit(wheel, tmp_path, "--version", with_jars=False)
+    assert version.returncode == 0, version.stderr
+    assert WHEEL_VERSION in version.stdout
+    refused = submit(wheel, tmp_path, "run", "-c", "nowhere.yaml", with_jars=False)
+    assert refused.returncode == 2
+    assert "nowhere.yaml:1" in refused.stderr
+
+
+def test_run_once_takes_a_topic_into_a_delta_table(wheel: Path, kafka: str, tmp_path: Path) -> None:
+    prefix = f"submit{uuid.uuid4().hex[:8]}"
+    topic = f"{prefix}.shop.dbo.customers"
+    ada, bob, eve = {"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}, {"id": 2, "name": "Eve"}
+    events = [
+        (1, change("c", None, ada, 1)),
+        (2, change("c", None, bob, 2)),
+        (2, change("u", bob, eve, 3)),
+        (1, change("d", ada, None, 4)),
+        (1, None),
+        (3, change("c", None, {"id": 3, "name": "Kim"}, 5)),
+    ]
+    create_topic(kafka, topic)
+    produce(kafka, [(topic, json.dumps({"id": key}).encode(), value) for key, value in events])
+    config = {
+        "version": 1,
+        "kafka": {"bootstrap.servers": kafka},
+        "source": {"topic_prefix": prefix, "connector": "sqlserver"},
+        "target": {"path": str(tmp_path / "lake")},
+        "checkpoint": str(tmp_path / "checkpoint"),
+        "tables": [{"match": "*.*"}],
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+
+    run = submit(wheel, tmp_path, "run", "-c", "config.yaml", "--once")
+
+    assert run.returncode == 0, run.stderr[-4000:]
+    rows = DeltaTable(str(tmp_path / "lake/dbo/customers")).to_pyarrow_table(columns=["id", "name"]).to_pylist()
+    assert sorted(rows, key=lambda row: row["id"]) == [eve, {"id": 3, "name": "Kim"}]

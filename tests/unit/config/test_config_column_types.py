@@ -1,0 +1,107 @@
+"""The types that `columns` takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from distributary.config.column_types import SEMANTIC_NAMES, WIRE_UNITS, nearest, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tinyint", "tinyint"),
+        ("BYTE", "tinyint"),
+        ("short", "smallint"),
+        ("Integer", "int"),
+        ("long", "bigint"),
+        ("real", "float"),
+        ("double", "double"),
+        ("boolean", "boolean"),
+        ("string", "string"),
+        ("binary", "binary"),
+        ("date", "date"),
+        ("timestamp", "timestamp"),
+        ("TIMESTAMP_NTZ", "timestamp_ntz"),
+        ("variant", "variant"),
+        ("decimal", "decimal(10,0)"),
+        ("decimal(5)", "decimal(5,0)"),
+        (" DECIMAL ( 38 , 38 ) ", "decimal(38,38)"),
+        ("array<int>", "array<int>"),
+        ("ARRAY< ARRAY<decimal(3,1)> >", "array<array<decimal(3,1)>>"),
+        ("map<string, array<long>>", "map<string,array<bigint>>"),
+        ("struct<a: int, B string>", "struct<a:int,B:string>"),
+        ("struct<`a b`:int,`c``d`: map<int,int>>", "struct<`a b`:int,`c``d`:map<int,int>>"),
+        ("struct<array: array<int>>", "struct<array:array<int>>"),
+    ],
+)
+def test_spark_types_come_in_one_spelling(text: str, expected: str) -> None:
+    found = parse(text)
+    assert (found.kind, found.text) == ("spark", expected)
+    assert parse(found.text) == found
+
+
+@pytest.mark.parametrize("text", WIRE_UNITS)
+def test_units_of_bare_numbers(text: str) -> None:
+    assert parse(text.upper()) == parse(text)
+    assert (parse(text).kind, parse(text).text) == ("wire", text)
+
+
+@pytest.mark.parametrize("text", SEMANTIC_NAMES)
+def test_semantic_names_are_taken_as_they_are(text: str) -> None:
+    assert (parse(text).kind, parse(text).text) == ("semantic", text)
+    with pytest.raises(ValueError, match="semantic name"):
+        parse(text + "s")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "integr", "int int", "int,", "int>", "`int`", "int(3)", "12"),
+        *(
+            "decimal()",
+            "decimal(0)",
+            "decimal(39)",
+            "decimal(3,4)",
+            "decimal(3,1,1)",
+            "decimal(x)",
+            "decimal(3",
+            "decimal(-1)",
+        ),
+        *("array", "array<>", "array<int", "array<int,int>", "array(int)"),
+        *("map<int>", "map<int,int", "map<map<int,int>,int>", "map<variant,int>"),
+        *(
+            "struct",
+            "struct<>",
+            "struct<a>",
+            "struct<a:int,>",
+            "struct<a:int b:int>",
+            "struct<a:int,A:int>",
+            "struct<:int>",
+        ),
+        *("string; drop table x", "int -- x", "org.apache.kafka.connect.data.Decimal", "io.debezium.time.date"),
+        *("timestamp_s", "interval", "void", "null"),
+    ],
+)
+def test_everything_else_is_refused_without_being_repeated(text: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        parse(text)
+    assert "drop" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("varchar(20)", "string"),
+        ("integr", "integer"),
+        ("datetime", "timestamp_ntz"),
+        ("timestamp_mss", "timestamp_ms"),
+    ],
+)
+def test_the_nearest_type(text: str, expected: str) -> None:
+    assert nearest(text) == expected
+
+
+def test_there_is_no_nearest_type_to_nonsense() -> None:
+    assert nearest("xyzzy") is None
+    assert nearest("array<int") is None

@@ -1,0 +1,68 @@
+"""`config/schema.json` says what `load` does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+import yaml
+from tests.support import broken_configs
+
+from distributary.config import schema
+
+CONFIG = Path(__file__).parents[3] / "config"
+
+
+def test_the_file_is_what_the_command_prints() -> None:
+    assert (CONFIG / "schema.json").read_text(encoding="utf-8") == schema.text(), (
+        "config/schema.json is stale: write it anew with `distributary schema > config/schema.json`"
+    )
+
+
+def test_it_is_a_json_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema.json_schema())
+
+
+@pytest.mark.parametrize("name", ["example.yaml", "full.yaml"])
+def test_it_accepts_the_examples(name: str) -> None:
+    jsonschema.validate(yaml.safe_load((CONFIG / name).read_text(encoding="utf-8")), schema.json_schema())
+
+
+def test_it_accepts_references_in_place_of_numbers() -> None:
+    config = yaml.safe_load((CONFIG / "example.yaml").read_text(encoding="utf-8"))
+    config["http"] = {"port": "${env:PORT:-8080}", "enabled": "${env:HTTP}"}
+    config["trigger"] = {"interval": "${env:INTERVAL}"}
+    jsonschema.validate(config, schema.json_schema())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("unknown-key", "unknown-key-nested", "unknown-key-in-a-table", "missing-keys", "missing-nested-keys"),
+        *("bad-choices", "bad-numbers", "bad-durations", "version", "wrong-types", "target-both", "target-neither"),
+        *("empty-text", "property-that-is-a-list", "match-in-defaults"),
+    ],
+)
+def test_it_refuses_what_an_editor_can_see(name: str) -> None:
+    config = yaml.safe_load((broken_configs.DIRECTORY / f"{name}.yaml").read_text(encoding="utf-8"))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(config, schema.json_schema())
+
+
+def test_every_key_is_explained() -> None:
+    unexplained = [name for name, value in keys(schema.json_schema()) if not value.get("description")]
+    assert unexplained == []
+
+
+def test_no_key_may_be_null() -> None:
+    assert '"null"' not in json.dumps(schema.json_schema())
+
+
+def keys(made: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for title, definition in {"": made, **made["$defs"]}.items():
+        for name, value in definition["properties"].items():
+            yield f"{title}.{name}", value

@@ -1,0 +1,118 @@
+"""What counts for one table: the first rule that matches, over the defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.config.conftest import Write
+
+from distributary.config import Config, TableSettings, load
+from distributary.config.notices import notices
+
+
+def settings(config: Config, schema: str, table: str) -> TableSettings:
+    found = config.settings_for(schema, table)
+    assert found is not None
+    return found
+
+
+def test_without_a_word_everything_has_its_default(write: Write, tmp_path: Path) -> None:
+    config = load(write('tables:\n  - match: "*.*"\n'))
+    assert settings(config, "dbo", "customers") == TableSettings(
+        match="*.*",
+        where=f"{tmp_path}/config.yaml:7",
+        mode="upsert",
+        deletes="hard",
+        truncate="apply",
+        key=(),
+        schema_changes="evolve",
+        columns={},
+        exclude=(),
+        epoch=0,
+    )
+
+
+def test_the_first_match_wins(write: Write) -> None:
+    config = load(
+        write("tables: [{match: dbo.customers, epoch: 1}, {match: 'dbo.*', epoch: 2}, {match: '*', epoch: 3}]\n")
+    )
+    assert settings(config, "dbo", "customers").epoch == 1
+    assert settings(config, "dbo", "orders").epoch == 2
+    assert settings(config, "sales", "orders").epoch == 3
+
+
+def test_no_match_is_no_table(write: Write) -> None:
+    assert load(write("tables: [{match: dbo.customers}]\n")).settings_for("dbo", "customers2") is None
+
+
+def test_upper_and_lower_case_count(write: Write) -> None:
+    config = load(write("tables: [{match: dbo.Customers}]\n"))
+    assert config.settings_for("dbo", "customers") is None
+    assert config.settings_for("DBO", "Customers") is None
+    assert config.settings_for("dbo", "Customers") is not None
+
+
+def test_a_table_name_may_have_dots(write: Write) -> None:
+    config = load(write("tables: [{match: public.a.b}, {match: 'public.c.*'}]\n"))
+    assert settings(config, "public", "a.b").match == "public.a.b"
+    assert settings(config, "public", "c.d").match == "public.c.*"
+
+
+def test_a_key_of_the_rule_counts_instead_of_the_default(write: Write) -> None:
+    config = load(
+        write(
+            """
+defaults: {mode: append, deletes: soft, truncate: halt, schema_changes: ignore, key: [a, b], epoch: 5}
+tables:
+  - match: a.plain
+  - match: a.other
+    mode: upsert
+    deletes: hard
+    truncate: apply
+    schema_changes: evolve
+    key: []
+    epoch: 0
+"""
+        )
+    )
+    plain, other = settings(config, "a", "plain"), settings(config, "a", "other")
+    assert (plain.mode, plain.deletes, plain.truncate) == ("append", "soft", "halt")
+    assert (plain.schema_changes, plain.key, plain.epoch) == ("ignore", ("a", "b"), 5)
+    assert (other.mode, other.deletes, other.truncate) == ("upsert", "hard", "apply")
+    assert (other.schema_changes, other.key, other.epoch) == ("evolve", (), 0)
+
+
+def test_columns_and_exclude_add_to_the_defaults(write: Write) -> None:
+    config = load(
+        write(
+            """
+defaults: {columns: {created: timestamp_ms, id: int}, exclude: [ssn]}
+tables: [{match: a.b, columns: {id: BIGINT, x: 'Decimal( 9 )'}, exclude: [card, ssn]}]
+"""
+        )
+    )
+    found = settings(config, "a", "b")
+    assert found.columns == {"created": "timestamp_ms", "id": "bigint", "x": "decimal(9,0)"}
+    assert found.exclude == ("ssn", "card")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "expected"),
+    [
+        ("*.*", "dbo.customers", True),
+        ("*", "dbo.*", True),
+        ("dbo.*", "dbo.cust*", True),
+        ("dbo.cust*", "dbo.*", False),
+        ("dbo.?", "dbo.*", False),
+        ("dbo.customers", "dbo.orders", False),
+        ("dbo.*", "DBO.customers", False),
+    ],
+)
+def test_a_rule_that_never_counts_is_noticed(write: Write, earlier: str, later: str, expected: bool) -> None:
+    config = load(write(f"tables:\n  - match: '{earlier}'\n  - match: '{later}'\n"))
+    found = notices(config)
+    assert len(found) == expected
+    if expected:
+        assert "config.yaml:8" in found[0]
+        assert "config.yaml:7" in found[0]

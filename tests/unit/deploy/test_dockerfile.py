@@ -1,0 +1,125 @@
+"""No container engine runs here: the Dockerfile is read and held against the repository, the config and the service."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+
+import pytest
+from tests.support import dockerfile
+from tests.support.dockerfile import Stage
+
+from distributary.config import load
+from distributary.operate import health
+
+ROOT = Path(__file__).parents[3]
+FULL_VERSION = re.compile(r".+:\d+\.\d+\.\d+\S*")
+
+
+@pytest.fixture
+def stages() -> list[Stage]:
+    return dockerfile.read(ROOT / "deploy/docker/Dockerfile")
+
+
+@pytest.fixture
+def build(stages: list[Stage]) -> Stage:
+    return next(stage for stage in stages if stage.name == "build")
+
+
+@pytest.fixture
+def image(stages: list[Stage]) -> Stage:
+    return stages[-1]
+
+
+def commands(stage: Stage) -> list[str]:
+    return [" ".join(one.text.split()) for one in stage.all("RUN")]
+
+
+def test_every_base_image_is_pinned_to_a_full_version(stages: list[Stage]) -> None:
+    names = {stage.name for stage in stages}
+    bases = [stage.base for stage in stages if stage.base not in names]
+    assert bases
+    assert all(FULL_VERSION.fullmatch(base) for base in bases), bases
+
+
+def test_the_container_runs_as_a_user_without_rights(image: Stage) -> None:
+    user, _, group = image.last("USER").text.partition(":")
+    assert int(user) >= 10000
+    assert int(group) >= 10000
+    # Hadoop asks the system for the name of the user.
+    assert any(f"useradd --uid {user} --user-group" in command for command in commands(image))
+    assert image.instructions.index(image.last("USER")) > image.instructions.index(image.all("RUN")[-1])
+
+
+def test_what_is_copied_is_in_the_repository_and_in_the_build_context(build: Stage) -> None:
+    dockerignore = (ROOT / ".dockerignore").read_text()
+    sources = [PurePosixPath(word.rstrip("/")) for one in build.all("COPY") for word in one.words()[:-1]]
+    assert {str(source) for source in sources} >= {"pyproject.toml", "requirements.lock", "README.md", "LICENSE"}
+    for source in sources:
+        path = ROOT / source
+        assert path.exists(), source
+        files = [path] if path.is_file() else [one for one in path.rglob("*") if one.suffix == ".py"]
+        assert files, source
+        for file in files:
+            assert not dockerfile.hidden(PurePosixPath(file.relative_to(ROOT)), dockerignore), file
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".git/config",
+        ".venv/bin/python",
+        "tests/conftest.py",
+        "docs/deploy.md",
+        "service/distributary/__pycache__/a.pyc",
+    ],
+)
+def test_what_the_image_does_not_need_is_not_in_the_build_context(path: str) -> None:
+    assert dockerfile.hidden(PurePosixPath(path), (ROOT / ".dockerignore").read_text())
+
+
+def test_dependencies_come_from_the_lock_file_and_without_the_development_tools(build: Stage) -> None:
+    installs = [command for command in commands(build) if "pip install" in command]
+    dependencies, package = installs
+    assert "pip install --constraint requirements.lock --requirement" in dependencies
+    assert package == "pip install --no-deps ."
+    assert not any("dev" in re.findall(r"\w+", command) for command in installs)
+
+
+def test_the_jars_are_where_the_service_looks_for_them(build: Stage, image: Stage) -> None:
+    directory = image.environment()["DISTRIBUTARY_JARS"]
+    assert f"python -m distributary.launch.jars --into {directory}" in commands(build)
+    copied = image.last("COPY").words()
+    assert copied[:1] == ["--from=build"]
+    assert copied[1] == copied[2]
+    assert PurePosixPath(copied[2]) in PurePosixPath(directory).parents
+
+
+def test_all_that_is_written_beside_the_lake_goes_below_tmp(image: Stage) -> None:
+    environment = image.environment()
+    for name in ("HOME", "SPARK_LOCAL_DIRS"):
+        assert PurePosixPath(environment[name]).is_relative_to("/tmp")
+    assert image.last("WORKDIR").text == "/tmp"
+    # With the working directory in Python's search path, a file that somebody puts into /tmp would be run.
+    assert environment["PYTHONSAFEPATH"] == "1"
+
+
+def test_signals_reach_python(image: Stage) -> None:
+    for name in ("ENTRYPOINT", "CMD"):
+        assert image.last(name).text.startswith("["), "the shell form would put a shell in front"
+    assert image.last("ENTRYPOINT").words() == ["tini", "--", "python", "-m", "distributary"]
+    assert image.last("CMD").words() == ["run"]
+
+
+def test_the_health_check_asks_the_page_and_the_port_that_a_config_has_by_default(image: Stage, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "version: 1\nkafka: {bootstrap.servers: kafka:9092}\nsource: {topic_prefix: a}\ntarget: {path: /data/lake}\n"
+        "checkpoint: /data/checkpoints\ntables: [{match: '*.*'}]\n"
+    )
+    http = load(config).http
+    [(host, port, page)] = re.findall(r"http://([^:]+):(\d+)(/\w+)", image.last("HEALTHCHECK").text)
+    assert http.enabled
+    assert (host, int(port)) == (http.host, http.port)
+    assert page in health.INDEX
+    assert image.last("EXPOSE").text == port

@@ -1,0 +1,207 @@
+"""No cluster runs here: the Kubernetes manifests are read and held against each other, the image and the config."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+import yaml
+from tests.support import dockerfile
+
+import distributary
+from distributary.config import Config, load
+from distributary.operate import health
+
+ROOT = Path(__file__).parents[3]
+MANIFESTS = ROOT / "deploy/kubernetes"
+
+Manifest = dict[str, Any]
+
+
+def read(name: str) -> Manifest:
+    manifest: Manifest = yaml.safe_load((MANIFESTS / name).read_text())
+    return manifest
+
+
+@pytest.fixture
+def deployment() -> Manifest:
+    return read("deployment.yaml")
+
+
+@pytest.fixture
+def pod(deployment: Manifest) -> Manifest:
+    spec: Manifest = deployment["spec"]["template"]["spec"]
+    return spec
+
+
+@pytest.fixture
+def container(pod: Manifest) -> Manifest:
+    [container] = pod["containers"]
+    found: Manifest = container
+    return found
+
+
+@pytest.fixture
+def image() -> dockerfile.Stage:
+    return dockerfile.read(ROOT / "deploy/docker/Dockerfile")[-1]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """The config of the ConfigMaps, read as Kubernetes mounts it; the password is the one of the example secret."""
+    password = tmp_path / "secret"
+    mount_config_map(password, read("secret.example.yaml")["stringData"])
+    files = dict(read("configmap.yaml")["data"])
+    files["config.yaml"] = files["config.yaml"].replace("/run/secrets/kafka/", f"{password}/")
+    mount_config_map(tmp_path / "etc", files)
+    mount_config_map(tmp_path / "etc/tables", read("configmap-tables.yaml")["data"])
+    return load(tmp_path / "etc/config.yaml")
+
+
+def mount_config_map(directory: Path, files: dict[str, str]) -> None:
+    """As the kubelet does it: the files are links into a hidden directory, which is itself a link."""
+    (directory / "..2026_01_01").mkdir(parents=True)
+    (directory / "..data").symlink_to("..2026_01_01")
+    for name, text in files.items():
+        (directory / "..2026_01_01" / name).write_text(text)
+        (directory / name).symlink_to(f"..data/{name}")
+
+
+def volume_at(pod: Manifest, container: Manifest, path: str) -> Manifest:
+    """The volume that is mounted at `path`, or at the nearest directory that it lies in."""
+    mounts = {PurePosixPath(mount["mountPath"]): mount["name"] for mount in container["volumeMounts"]}
+    place = next(place for place in (PurePosixPath(path), *PurePosixPath(path).parents) if place in mounts)
+    [volume] = [volume for volume in pod["volumes"] if volume["name"] == mounts[place]]
+    found: Manifest = volume
+    return found
+
+
+def test_kustomization_has_every_manifest_but_the_example_of_a_secret() -> None:
+    names = {path.name for path in MANIFESTS.glob("*.yaml")}
+    assert set(read("kustomization.yaml")["resources"]) == names - {"kustomization.yaml", "secret.example.yaml"}
+
+
+@pytest.mark.parametrize("path", sorted(MANIFESTS.glob("*.yaml")), ids=lambda path: path.name)
+def test_every_manifest_says_what_it_is(path: Path) -> None:
+    manifest = yaml.safe_load(path.read_text())
+    assert {"apiVersion", "kind"} <= set(manifest)
+    if manifest["kind"] != "Kustomization":
+        assert manifest["metadata"]["name"].startswith("distributary")
+        assert manifest["metadata"]["labels"]["app.kubernetes.io/name"] == "distributary"
+        assert "namespace" not in manifest["metadata"]
+
+
+def test_what_the_deployment_names_exists(pod: Manifest) -> None:
+    names = {(one["kind"], one["metadata"]["name"]) for one in map(yaml.safe_load, _texts()) if "metadata" in one}
+    wanted = {("ServiceAccount", pod["serviceAccountName"])}
+    for volume in pod["volumes"]:
+        if "configMap" in volume:
+            wanted.add(("ConfigMap", volume["configMap"]["name"]))
+        if "secret" in volume:
+            wanted.add(("Secret", volume["secret"]["secretName"]))
+        if "persistentVolumeClaim" in volume:
+            wanted.add(("PersistentVolumeClaim", volume["persistentVolumeClaim"]["claimName"]))
+    assert len(wanted) == 5
+    assert wanted <= names
+
+
+def _texts() -> list[str]:
+    return [path.read_text() for path in MANIFESTS.glob("*.yaml")]
+
+
+def test_the_image_is_this_version(container: Manifest) -> None:
+    assert container["image"] == f"distributary:{distributary.__version__}"
+    assert read("kustomization.yaml")["images"] == [{"name": "distributary", "newTag": distributary.__version__}]
+
+
+def test_there_is_never_more_than_one_driver(deployment: Manifest) -> None:
+    assert deployment["spec"]["replicas"] == 1
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_probes_and_service_ask_the_pages_and_the_port_of_the_config(container: Manifest, config: Config) -> None:
+    [port] = container["ports"]
+    assert config.http.enabled
+    assert config.http.host == "0.0.0.0"  # on loopback no probe would reach it
+    assert port["containerPort"] == config.http.port
+    pages = {name: container[name]["httpGet"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert {page["port"] for page in pages.values()} == {port["name"]}
+    assert {name: page["path"] for name, page in pages.items()} == {
+        "startupProbe": "/livez",
+        "livenessProbe": "/livez",
+        "readinessProbe": "/readyz",
+    }
+    service = read("service.yaml")
+    annotations = service["metadata"]["annotations"]
+    assert [one["targetPort"] for one in service["spec"]["ports"]] == [port["name"]]
+    assert int(annotations["prometheus.io/port"]) == config.http.port
+    asked = {page["path"] for page in pages.values()} | {annotations["prometheus.io/path"]}
+    assert asked <= set(re.findall(r"/\w+", health.INDEX))
+
+
+def test_service_and_deployment_select_the_pods(deployment: Manifest) -> None:
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert read("service.yaml")["spec"]["selector"].items() <= labels.items()
+
+
+def test_the_container_has_no_rights_that_it_does_not_need(
+    pod: Manifest, container: Manifest, image: dockerfile.Stage
+) -> None:
+    user, _, group = image.last("USER").text.partition(":")
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] == int(user)
+    assert pod["securityContext"]["runAsGroup"] == int(group)
+    assert pod["securityContext"]["fsGroup"] == int(group)  # else the volume belongs to root and can't be written
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["automountServiceAccountToken"] is False
+
+
+def test_all_that_is_written_lies_on_a_volume_that_can_be_written(
+    pod: Manifest, container: Manifest, image: dockerfile.Stage, config: Config
+) -> None:
+    environment = image.environment()
+    for directory in (environment["HOME"], environment["SPARK_LOCAL_DIRS"], image.last("WORKDIR").text):
+        assert "emptyDir" in volume_at(pod, container, directory), directory
+    assert config.quarantine.path is not None
+    for directory in (str(config.target.path), config.checkpoint, config.quarantine.path):
+        assert "persistentVolumeClaim" in volume_at(pod, container, directory), directory
+    assert not any(mount.get("readOnly") for mount in container["volumeMounts"] if mount["name"] == "data")
+
+
+def test_the_configs_are_mounted_where_the_service_looks_for_them(
+    pod: Manifest, container: Manifest, image: dockerfile.Stage, config: Config
+) -> None:
+    file = PurePosixPath(image.environment()["DISTRIBUTARY_CONFIG"])
+    volume = volume_at(pod, container, str(file))
+    assert volume["configMap"]["name"] == read("configmap.yaml")["metadata"]["name"]
+    assert file.name in read("configmap.yaml")["data"]
+    [pattern] = config.include
+    tables = volume_at(pod, container, str(file.parent / pattern))
+    assert tables["configMap"]["name"] == read("configmap-tables.yaml")["metadata"]["name"]
+
+
+def test_the_password_is_mounted_where_the_config_reads_it(pod: Manifest, container: Manifest, config: Config) -> None:
+    [path] = re.findall(r"\$\{file:([^}]+)\}", read("configmap.yaml")["data"]["config.yaml"])
+    secret = read("secret.example.yaml")
+    assert volume_at(pod, container, path)["secret"]["secretName"] == secret["metadata"]["name"]
+    assert PurePosixPath(path).name in secret["stringData"]
+    assert secret["stringData"]["password"] not in repr(config)
+
+
+def test_the_tables_come_from_the_second_config_map_in_the_order_of_its_keys(config: Config) -> None:
+    assert [table.match for table in config.tables] == ["dbo.customers", "dbo.*"]
+
+
+def test_the_pod_has_more_memory_than_java_takes(container: Manifest, config: Config) -> None:
+    limit = container["resources"]["limits"]["memory"]
+    assert container["resources"]["requests"]["memory"] == limit
+    driver = str(dict(config.spark)["spark.driver.memory"])
+    assert int(limit.removesuffix("Gi")) >= int(driver.removesuffix("g")) + 1.5

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from distributary.errors import UsageError
+from distributary.operate import health
+from distributary.operate.status import ServiceStatus, TableState
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    text: str
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def status(clock: Clock) -> ServiceStatus:
+    return ServiceStatus(clock=clock)
+
+
+@pytest.fixture
+def server(status: ServiceStatus) -> Iterator[health.Server]:
+    server = health.start(status, "127.0.0.1", 0, max_silence_seconds=60)
+    yield server
+    server.stop()
+
+
+def ask(server: health.Server, path: str, method: str = "GET") -> Answer:
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=5)
+    try:
+        connection.request(method, path)
+        response = connection.getresponse()
+        return Answer(response.status, dict(response.getheaders()), response.read().decode())
+    finally:
+        connection.close()
+
+
+def test_port_0_is_any_free_port_and_loopback_is_the_default(status: ServiceStatus) -> None:
+    server = health.start(status, port=0)
+    try:
+        assert server.host == "127.0.0.1"
+        assert server.port > 0
+        assert server.url == f"http://127.0.0.1:{server.port}"
+        assert ask(server, "/").status == 200
+    finally:
+        server.stop()
+
+
+def test_livez_fails_when_the_loop_is_silent_for_too_long(
+    server: health.Server, status: ServiceStatus, clock: Clock
+) -> None:
+    clock.now = 60
+    assert ask(server, "/livez")[::2] == (200, "live\n")
+    clock.now = 61
+    answer = ask(server, "/livez")
+    assert answer.status == 503
+    assert "no turn for 61 s (limit 60 s)" in answer.text
+    status.beat()
+    assert ask(server, "/livez").status == 200
+
+
+def test_readyz_follows_the_service(server: health.Server, status: ServiceStatus) -> None:
+    assert ask(server, "/readyz").status == 503
+    status.mark_ready()
+    assert ask(server, "/readyz")[::2] == (200, "ready\n")
+
+
+def test_status_is_the_snapshot_as_json(server: health.Server, status: ServiceStatus) -> None:
+    status.update("público.año", state=TableState.CATCHING_UP, next_offsets={"t": {0: 5}}, goal_offsets={"t": {0: 9}})
+    answer = ask(server, "/status?pretty")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
+    assert json.loads(answer.text) == status.snapshot()
+    assert json.loads(answer.text)["tables"]["público.año"]["lag_records"] == 4
+
+
+def test_metrics_say_what_the_status_says(server: health.Server, status: ServiceStatus) -> None:
+    status.update(
+        'dbo.odd"name',
+        state=TableState.HALTED,
+        goal_offsets={"t": {0: 9}},
+        records_applied=1234,
+        quarantined=2,
+        last_commit_at=1700000000.5,
+    )
+    status.update("dbo.new")
+    answer = ask(server, "/metrics")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    samples: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+    odd = ("table", 'dbo.odd"name')
+    new = ("table", "dbo.new")
+    states = {name: float(name == "halted") for name in ("starting", "running", "catching_up", "retrying", "halted")}
+    expected: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
+        ("distributary_table_lag_records", (odd,)): 9,
+        ("distributary_table_lag_records", (new,)): 0,
+        ("distributary_table_records_applied_total", (odd,)): 1234,
+        ("distributary_table_records_applied_total", (new,)): 0,
+        ("distributary_table_quarantined_total", (odd,)): 2,
+        ("distributary_table_quarantined_total", (new,)): 0,
+        ("distributary_table_last_commit_timestamp_seconds", (odd,)): 1700000000.5,
+        **{("distributary_table_state", (("state", name), odd)): value for name, value in states.items()},
+        **{("distributary_table_state", (("state", name), new)): float(name == "starting") for name in states},
+    }
+    assert samples == expected
+
+
+def test_the_first_page_points_to_the_others(server: health.Server) -> None:
+    answer = ask(server, "/")
+    for path in ("/livez", "/readyz", "/status", "/metrics"):
+        assert path in answer.text
+        assert ask(server, path).status in (200, 503)
+
+
+def test_head_has_the_headers_of_get_and_no_body(server: health.Server) -> None:
+    answer = ask(server, "/", "HEAD")
+    assert answer.status == 200
+    assert answer.text == ""
+    assert answer.headers["Content-Length"] == ask(server, "/").headers["Content-Length"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_nothing_can_be_changed(server: health.Server, method: str) -> None:
+    answer = ask(server, "/status", method)
+    assert answer.status == 405
+    assert answer.headers["Allow"] == "GET, HEAD"
+
+
+def test_an_unknown_page_is_404_and_says_which_there_are(server: health.Server) -> None:
+    answer = ask(server, "/../etc/passwd")
+    assert answer.status == 404
+    assert "/status" in answer.text
+
+
+def test_a_client_that_says_nothing_holds_nobody_up(server: health.Server) -> None:
+    with socket.create_connection((server.host, server.port)):
+        started = time.monotonic()
+        assert ask(server, "/livez").status == 200
+        assert time.monotonic() - started < 2
+
+
+def test_a_taken_port_is_told_with_the_way_out(server: health.Server, status: ServiceStatus) -> None:
+    with pytest.raises(UsageError) as raised:
+        health.start(status, "127.0.0.1", server.port)
+    assert raised.value.code == "http-port-taken"
+    assert str(server.port) in raised.value.message
+    assert "http.port" in raised.value.fix
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
+def test_an_address_of_another_machine_is_told_with_the_way_out(status: ServiceStatus, host: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        health.start(status, host, 0)
+    assert raised.value.code == "http-address-unusable"
+    assert host in raised.value.message
+    assert "http.host" in raised.value.fix
+
+
+def test_a_stopped_server_frees_its_port_and_may_be_stopped_again(status: ServiceStatus) -> None:
+    first = health.start(status, "127.0.0.1", 0)
+    port = first.port
+    first.stop()
+    first.stop()
+    second = health.start(status, "127.0.0.1", port)
+    assert ask(second, "/livez").status == 200
+    second.stop()

@@ -1,0 +1,52 @@
+"""Who may import whom: the config and the pure rules know nothing of Spark."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SERVICE = Path(__file__).parents[2] / "service" / "distributary"
+PATTERNS = (
+    *("errors.py", "cli/*.py", "config/*.py", "decode/envelope.py", "decode/position.py", "decode/types.py"),
+    *("evolve/diff.py", "evolve/policy.py"),
+)
+WITHOUT_SPARK = sorted(path for pattern in PATTERNS for path in SERVICE.glob(pattern))
+SPARK = {"pyspark", "delta", "py4j"}
+
+
+def imported(source: str) -> Iterator[str]:
+    """The top-level names of all that a module imports, inside of functions too."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+@pytest.mark.parametrize("path", WITHOUT_SPARK, ids=lambda path: str(path.relative_to(SERVICE)))
+def test_imports_no_spark(path: Path) -> None:
+    assert SPARK.isdisjoint(imported(path.read_text(encoding="utf-8")))
+
+
+def test_the_check_sees_imports_everywhere() -> None:
+    assert set(imported("import a.b\ndef f():\n    from c.d import e\n    class X:\n        import f\n")) == {
+        "a",
+        "c",
+        "f",
+    }
+
+
+@pytest.mark.parametrize("module", ["distributary.config", "distributary.cli"])
+def test_works_where_there_is_no_spark(module: str) -> None:
+    program = f"""
+import sys
+sys.modules.update(dict.fromkeys({sorted(SPARK)!r}))  # None there makes every import of it fail
+import {module}
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from distributary.operate.status import ServiceStatus, TableState, TableStatus
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_table_appears_with_its_first_update_and_keeps_what_later_ones_do_not_name() -> None:
+    status = ServiceStatus()
+    status.update("dbo.orders", state=TableState.RUNNING, topics=["p.db.dbo.orders"])
+    status.update("dbo.orders", records_applied=7)
+
+    table = status.table("dbo.orders")
+    assert table is not None
+    assert (table.state, table.topics, table.records_applied) == (TableState.RUNNING, ("p.db.dbo.orders",), 7)
+    assert status.table("dbo.customers") is None
+
+
+def test_unknown_fields_and_states_are_refused_and_change_nothing() -> None:
+    status = ServiceStatus()
+    status.update("s.t", records_applied=1)
+    with pytest.raises(TypeError):
+        status.update("s.t", records_aplied=2)
+    with pytest.raises(ValueError, match="sleeping"):
+        status.update("s.t", state="sleeping")
+    assert status.tables() == (TableStatus("s.t", records_applied=1),)
+
+
+def test_lag_is_what_kafka_holds_beyond_the_tables_offsets() -> None:
+    table = TableStatus(
+        "s.t",
+        next_offsets={"a": {0: 10, 1: 5}},
+        goal_offsets={"a": {0: 12, 1: 4, 2: 3}, "b": {0: 1}},
+    )
+    # 2 in a-0; a-1 is past the goal that was asked for earlier; a-2 and b-0 were never read.
+    assert table.lag_records == 2 + 0 + 3 + 1
+
+
+def test_what_was_given_can_be_changed_afterwards_without_changing_the_status() -> None:
+    status = ServiceStatus()
+    offsets = {"topic": {0: 1}}
+    status.update("s.t", next_offsets=offsets)
+    offsets["topic"][0] = 99
+    assert status.tables()[0].next_offsets == {"topic": {0: 1}}
+
+
+def test_the_snapshot_is_the_same_after_json() -> None:
+    status = ServiceStatus(clock=Clock())
+    status.update(
+        "s.t",
+        topics=["p.s.t"],
+        state=TableState.HALTED,
+        position="0001",
+        next_offsets={"p.s.t": {1: 4, 0: 3}},
+        goal_offsets={"p.s.t": {0: 3, 1: 6}},
+        last_commit_at=12.5,
+        source_ts=1700000000123,
+        error={"code": "topic-reset", "message": "offsets are gone", "fix": "resume"},
+    )
+    status.mark_ready()
+    snapshot = status.snapshot()
+    assert json.loads(json.dumps(snapshot)) == snapshot
+    assert snapshot["ready"] is True
+    assert snapshot["tables"]["s.t"] == {
+        "table": "s.t",
+        "topics": ["p.s.t"],
+        "state": "halted",
+        "position": "0001",
+        "next_offsets": {"p.s.t": {"0": 3, "1": 4}},
+        "goal_offsets": {"p.s.t": {"0": 3, "1": 6}},
+        "records_applied": 0,
+        "quarantined": 0,
+        "last_commit_at": 12.5,
+        "source_ts": 1700000000123,
+        "error": {"code": "topic-reset", "message": "offsets are gone", "fix": "resume"},
+        "lag_records": 2,
+    }
+
+
+def test_an_error_goes_away_when_it_is_set_to_none() -> None:
+    status = ServiceStatus()
+    status.update("s.t", error={"code": "c", "message": "m", "fix": "f"})
+    assert status.update("s.t", error=None).error is None
+
+
+def test_live_until_the_loop_is_silent_for_too_long() -> None:
+    clock = Clock()
+    status = ServiceStatus(clock=clock)
+    clock.now += 30
+    assert status.live(30)
+    clock.now += 0.1
+    assert not status.live(30)
+    status.beat()
+    assert status.live(30)
+
+
+def test_ready_only_after_it_was_said() -> None:
+    status = ServiceStatus()
+    assert not status.ready
+    status.mark_ready()
+    assert status.ready
+    status.mark_ready(False)
+    assert not status.ready
+
+
+def test_a_forgotten_table_is_shown_no_more() -> None:
+    status = ServiceStatus()
+    status.update("s.t")
+    status.forget("s.t")
+    status.forget("s.never")
+    assert status.tables() == ()
+
+
+def test_threads_that_update_and_read_at_the_same_time_lose_nothing() -> None:
+    status = ServiceStatus()
+    threads = 8
+    start = threading.Barrier(threads)
+
+    def work(number: int) -> None:
+        start.wait()
+        for count in range(1, 201):
+            status.update(f"s.t{number}", records_applied=count)
+            status.update("s.shared", **{("records_applied" if number % 2 else "quarantined"): 200})
+            json.dumps(status.snapshot())
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    applied = {table.table: table.records_applied for table in status.tables()}
+    assert applied == {"s.shared": 200} | {f"s.t{number}": 200 for number in range(threads)}
+    shared = status.table("s.shared")
+    assert shared is not None
+    assert shared.quarantined == 200
