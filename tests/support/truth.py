@@ -97,8 +97,8 @@ def compare_rows(
     used: set[int] = set()
     names = list(columns if columns is not None else (rows[0] if rows else [column.name for column in truth.columns]))
     _compare_columns(names, truth, limits, used, difference)
-    reader = _TruthReader(truth, source_types, limits, used)
-    compared = [column.name for column in truth.columns if column.name in names]
+    compared = {column.name: column.type for column in truth.columns if column.name in names}
+    reader = _TruthReader(compared, source_types, limits, used)
     if truth.key:
         _compare_by_key(rows, truth, reader, compared, difference)
     else:
@@ -125,9 +125,10 @@ def missing_service_columns(table: pa.Table) -> list[str]:
 class _TruthReader:
     """Turns the truth's text into the values that the lake must hold, and says which differ."""
 
-    def __init__(self, truth: TruthTable, source_types: SourceTypes, limits: Sequence[Limit], used: set[int]) -> None:
-        absent = {limit.column for limit in limits if isinstance(limit, MissingColumn)}
-        self._types = {column.name: source_types(column.type) for column in truth.columns if column.name not in absent}
+    def __init__(
+        self, columns: Mapping[str, str], source_types: SourceTypes, limits: Sequence[Limit], used: set[int]
+    ) -> None:
+        self._types = {name: source_types(kind) for name, kind in columns.items()}
         self._cells: dict[tuple[str, str | None], list[tuple[int, CellLimit]]] = {}
         for position, limit in enumerate(limits):
             if isinstance(limit, CellLimit):
@@ -204,10 +205,10 @@ def _compare_by_key(
     rows: Sequence[Mapping[str, Value]],
     truth: TruthTable,
     reader: _TruthReader,
-    compared: Sequence[str],
+    compared: Iterable[str],
     difference: Difference,
 ) -> None:
-    lacking = [name for name in truth.key if name not in compared]
+    lacking = [name for name in truth.key if name not in set(compared)]
     if lacking:
         difference.columns.append(f"the key can't be compared without {', '.join(lacking)}")
         return
@@ -235,7 +236,7 @@ def _compare_as_multisets(
     rows: Sequence[Mapping[str, Value]],
     truth: TruthTable,
     reader: _TruthReader,
-    compared: Sequence[str],
+    compared: Iterable[str],
     difference: Difference,
 ) -> None:
     expected = Counter(tuple(hashable(reader.key_value(name, row[name])) for name in compared) for row in truth.rows)

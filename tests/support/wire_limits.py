@@ -5,13 +5,14 @@ Each is seen in the recorded bytes. The comparison fails when one of them is no 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 
 from tests.support.comparable import Value
 from tests.support.instants import days, instant
 from tests.support.limit import CellLimit, Limit, MissingColumn, MissingRow
-from tests.support.postgres_types import ABSENT
+from tests.support.postgres_types import ABSENT, postgres_type
 from tests.support.recorded import Scenario
 
 _DEFAULT = "the converter writes a NULL as the column's default (replace.null.with.default is on by default)"
@@ -31,6 +32,18 @@ _KNOWN_DEFAULTS = (
 )
 _UNKNOWN_DEFAULTS = ("numeric", "time with time zone")
 """PostgreSQL's connector knows the defaults of the types that begin with these words, but for two."""
+
+
+_MARIADB_DEFAULTS: dict[str, Value] = {
+    "i": 5,
+    "s": "x",
+    "d": Decimal("1.500"),
+    "dt": instant("2020-01-01 00:00:00"),
+    "e": "q",
+    "b": b"\x05",
+    "u": 2**63 - 1,
+}
+"""The defaults of MariaDB's table `dflt`."""
 
 
 def limits(scenario: str) -> tuple[Limit, ...]:
@@ -53,15 +66,7 @@ def _mariadb() -> Iterator[Limit]:
     yield CellLimit("special", "c_ubig", "9223372036854775808", -(2**63), _LONG)
     yield CellLimit("dflt", "u", "18446744073709551615", -1, _LONG)
     yield CellLimit("all_types", "c_enum", "b,c", "b\\,c", "the stream escapes the comma of an enum's value")
-    for column, value in {
-        "i": 5,
-        "s": "x",
-        "d": Decimal("1.500"),
-        "dt": instant("2020-01-01 00:00:00"),
-        "e": "q",
-        "b": b"\x05",
-        "u": 2**63 - 1,
-    }.items():
+    for column, value in _MARIADB_DEFAULTS.items():
         yield CellLimit("dflt", column, None, value, _DEFAULT)
     for column, text in (
         ("c_date", "0000-00-00"),

@@ -5,26 +5,25 @@ Everything is Spark SQL text, so that it runs in the JVM and is tested without o
 
 from __future__ import annotations
 
+from distributary.decode.sql import let
+
 _BILLION = "1000000000L"
 _INVERT = "translate({h}, '0123456789ABCDEF', 'FEDCBA9876543210')"
 
 
-def unscaled(binary: str) -> str:
-    """STRING: the decimal digits (with `-`) of a BINARY two's complement number of any length; NULL for no bytes.
+def unscaled(binary: str, at_most_bytes: int | None = None) -> str:
+    """STRING: the decimal digits (with `-`) of a BINARY two's complement number; NULL for no bytes.
 
-    Up to eight bytes fit in a long; longer ones (more than 18 digits) are turned into limbs of nine digits.
+    Up to eight bytes fit in a long; longer ones (more than 18 digits) are turned into limbs of nine digits, which takes
+    a long expression: `at_most_bytes` spares it where the type has no more. A longer number then gives NULL.
     """
-    h = f"hex({binary})"
-    negative = f"ascii({h}) >= 56"  # the first hex digit is 8 or more: the sign bit is set
-    short = f"conv(lpad({h}, 16, CASE WHEN {negative} THEN 'F' ELSE '0' END), 16, -10)"
-    inverted = _INVERT.format(h=h)
-    long = (
-        f"CASE WHEN {negative} THEN concat('-', {_digits(inverted, plus_one=True)}) ELSE {_digits(h, plus_one=False)} END"
-    )
-    return (
-        f"CASE WHEN length({binary}) = 0 THEN CAST(NULL AS STRING)"
-        f" WHEN length({binary}) <= 8 THEN {short} ELSE {long} END"
-    )
+    negative = "ascii(h) >= 56"  # the first hex digit is 8 or more: the sign bit is set
+    short = f"conv(lpad(h, 16, CASE WHEN {negative} THEN 'F' ELSE '0' END), 16, -10)"
+    cases = f"WHEN length(h) = 0 THEN NULL WHEN length(h) <= 16 THEN {short}"
+    if at_most_bytes is None or at_most_bytes > 8:
+        inverted = let("x", _INVERT.format(h="h"), _digits("x", plus_one=True))
+        cases += f" WHEN {negative} THEN concat('-', {inverted}) ELSE {_digits('h', plus_one=False)}"
+    return let("h", f"hex({binary})", f"CASE {cases} END")
 
 
 def _digits(hexadecimal: str, *, plus_one: bool) -> str:
@@ -38,7 +37,7 @@ def _digits(hexadecimal: str, *, plus_one: bool) -> str:
     limbs = f"aggregate({chunks}, array(0L), (limbs, chunk) -> {_times_plus('limbs', '4294967296L', 'chunk')})"
     if plus_one:
         limbs = f"aggregate(array(1L), {limbs}, (limbs, one) -> {_times_plus('limbs', '1L', 'one')})"
-    joined = f"array_join(transform(reverse({limbs}), limb -> lpad(CAST(limb AS STRING), 9, '0')), '')"
+    joined = f"array_join(transform(reverse({limbs}), part -> lpad(CAST(part AS STRING), 9, '0')), '')"
     return f"coalesce(nullif(ltrim('0', {joined}), ''), '0')"
 
 
@@ -61,20 +60,24 @@ def to_decimal(digits: str, precision: int, scale: int) -> str:
 
 def to_plain(digits: str, scale: str) -> str:
     """STRING in plain notation, exact, of an unscaled STRING and an INT scale (negative: zeros are appended)."""
-    sign = f"CASE WHEN startswith({digits}, '-') THEN '-' ELSE '' END"
-    bare = f"ltrim('-', {digits})"
+    bare = "ltrim('-', d)"
     padded = f"lpad({bare}, greatest(length({bare}), {scale} + 1), '0')"
-    return (
-        f"CASE WHEN {scale} = 0 THEN {digits}"
-        f" WHEN {scale} < 0 THEN CASE WHEN {digits} = '0' THEN '0' ELSE concat({digits}, repeat('0', -({scale}))) END"
-        f" ELSE concat({sign}, left({padded}, length({padded}) - ({scale})), '.', right({padded}, {scale})) END"
+    body = (
+        f"CASE WHEN {scale} = 0 THEN d"
+        f" WHEN {scale} < 0 THEN CASE WHEN d = '0' THEN '0' ELSE concat(d, repeat('0', -({scale}))) END"
+        f" ELSE concat(CASE WHEN startswith(d, '-') THEN '-' ELSE '' END,"
+        f" {let('p', padded, f'concat(left(p, length(p) - ({scale})), {_POINT}, right(p, {scale}))')}) END"
     )
+    return let("d", digits, body)
+
+
+_POINT = "'.'"
 
 
 def exact_decimal(number: str, precision: int, scale: int) -> str:
     """DECIMAL(precision, scale) of a STRING in any notation; NULL where it would have to be rounded or is too large."""
-    wide = f"try_cast({number} AS DECIMAL({precision}, {scale}))"
+    wide = f"try_cast(n AS DECIMAL({precision}, {scale}))"
     # One more digit than the type has shows whether the cast would round; a plain text with few digits needs no check.
-    finer = f"try_cast({number} AS DECIMAL(38, {min(38, max(scale + 1, 38 - precision + scale))}))"
-    few = f"{number} RLIKE '^[+-]?[0-9]*([.][0-9]{{0,{scale}}}0*)?$'"
-    return f"CASE WHEN {few} OR {wide} = {finer} THEN {wide} END"
+    finer = f"try_cast(n AS DECIMAL(38, {min(38, max(scale + 1, 38 - precision + scale))}))"
+    few = f"n RLIKE '^[+-]?[0-9]*([.][0-9]{{0,{scale}}}0*)?$'"
+    return let("n", number, f"CASE WHEN {few} OR {wide} = {finer} THEN {wide} END")

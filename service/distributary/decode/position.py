@@ -17,6 +17,8 @@ transaction after the connector's start has no commit level, and is compared wit
 
 from __future__ import annotations
 
+from distributary.decode.sql import let
+
 _UNSIGNED_DIGITS = 20  # a 64-bit log sequence number has at most 20 decimal digits
 
 
@@ -59,18 +61,17 @@ def _db2(s: str, op: str) -> str:
 
 
 def _postgresql(s: str, op: str) -> str:
-    commit = _number(f"get_json_object({s}.sequence, '$[0]')")
-    # Connectors before 1.5 have no sequence: the lsn is all there is.
-    second = f"get_json_object({s}.sequence, {_SECOND})"
-    lsn = f"coalesce({_number(second)}, {_number(f'{s}.lsn')})"
-    read = f"coalesce({_number(f'{s}.lsn')}, {lsn}, '{'0' * _UNSIGNED_DIGITS}')"
-    return (
-        f"CASE WHEN {op} = 'r' THEN concat({read}, 'r', {read})"
-        f" WHEN {commit} IS NULL THEN concat({lsn}, '?', {lsn}) ELSE concat({commit}, '.', {lsn}) END"
+    # `["12","34"]` or `[null,"34"]`; connectors before 1.5 have no sequence: the lsn is all there is.
+    parts = f"split(translate({s}.sequence, '[]\" ', ''), ',')"
+    width = _UNSIGNED_DIGITS
+    body = (
+        f"CASE WHEN {op} = 'r' THEN concat(lpad(coalesce({s}.lsn, q[1], '0'), {width}, '0'), 'r',"
+        f" lpad(coalesce({s}.lsn, q[1], '0'), {width}, '0'))"
+        f" WHEN coalesce(q[0], 'null') = 'null'"
+        f" THEN concat(lpad(coalesce(q[1], {s}.lsn), {width}, '0'), '?', lpad(coalesce(q[1], {s}.lsn), {width}, '0'))"
+        f" ELSE concat(lpad(q[0], {width}, '0'), '.', lpad(coalesce(q[1], {s}.lsn), {width}, '0')) END"
     )
-
-
-_SECOND = "'$[1]'"
+    return let("q", parts, body)
 
 
 def _binlog(s: str, _op: str) -> str:

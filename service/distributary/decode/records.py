@@ -201,13 +201,12 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
 
 
 def _values(struct: str, letter: str, codecs: Mapping[str, Codec]) -> Iterator[Column]:
-    """Per column two expressions: its value (c0, c1 …) and whether a value that was there came out NULL (c0_lost …)."""
+    """Per column its value (c0, c1 …), and whether the wire has one (c0_there …): one that comes out NULL is a fault."""
     for index, (name, codec) in enumerate(codecs.items()):
         wire = f"{struct}.{sql.name(name)}"
         value = codec.sql(wire)
         yield F.expr(value).alias(f"{letter}{index}")
-        lost = "false" if value == wire else codec.lost(wire)
-        yield F.expr(lost).alias(f"{letter}{index}_lost")
+        yield F.expr("false" if value == wire else codec.there(wire)).alias(f"{letter}{index}_there")
 
 
 def _envelope_ddl(shape: Shape) -> str:
@@ -245,10 +244,10 @@ def _placeholder(reading: Reading) -> str:
 
 def _bad(shape: Shape, reading: Reading) -> str:
     lost = ", ".join(
-        f"CASE WHEN c{i}_lost THEN {sql.text(name)} END" for i, name in enumerate(shape.row)
+        f"CASE WHEN c{i}_there AND c{i} IS NULL THEN {sql.text(name)} END" for i, name in enumerate(shape.row)
     )
     lost_list = f"array_join(array({lost or 'CAST(NULL AS STRING)'}), ', ')"
-    key_lost = " OR ".join(["key_broken", *(f"k{i}_lost" for i in range(len(shape.key)))])
+    key_lost = " OR ".join(["key_broken", *(f"(k{i}_there AND k{i} IS NULL)" for i in range(len(shape.key)))])
     applies = "kind NOT IN ('t', 'm', '!')"
     cases: list[tuple[str, str]] = [
         ("true" if shape.unreadable else "false", _reason(e.BAD_SCHEMA)),
@@ -291,7 +290,8 @@ def _key(shape: Shape, reading: Reading) -> str:
     fields = ", ".join(
         f"'k{i}', CAST({at.get(name, 'NULL')} AS {kind})" for i, (name, kind) in enumerate(reading.key.items())
     )
-    return f"named_struct({fields})"
+    # A slice of truncates alone may be all there is, and then nothing tells the key yet.
+    return f"named_struct({fields})" if fields else "named_struct('k0', CAST(NULL AS STRING))"
 
 
 def _row(shape: Shape, reading: Reading) -> str:

@@ -11,3 +11,11 @@ def name(identifier: str) -> str:
 def text(value: str) -> str:
     """A string literal, safe whatever it holds (Spark reads backslashes as escapes)."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def let(variable: str, value: str, body: str) -> str:
+    """`body` with `variable` bound to `value`: evaluated once, and once in the plan, however often it is named.
+
+    SQL text that repeats a long expression grows as its product, and Spark spends seconds on planning it.
+    """
+    return f"element_at(transform(array({value}), {variable} -> {body}), 1)"

@@ -61,13 +61,14 @@ TIME_MILLIS = Codec("STRING", "string", _long(lambda n: times.time_of(n, 3)))
 TIME_MICROS = Codec("STRING", "string", _long(lambda n: times.time_of(n, 6)))
 TIME_NANOS = Codec("STRING", "string", _long(lambda n: times.time_of(n, 9)))
 
+# JsonConverter writes Connect's FLOAT32 and FLOAT64 as `float` and `double`.
 _PRIMITIVES: Mapping[str, Codec] = {
     "int8": _cast("smallint"),
     "int16": _cast("smallint"),
     "int32": _cast("int"),
     "int64": _cast("bigint"),
-    "float32": _cast("float"),
-    "float64": _cast("double"),
+    "float": _cast("float"),
+    "double": _cast("double"),
     "boolean": BOOLEAN,
     "string": STRING,
     "bytes": BINARY_BASE64,
@@ -120,16 +121,18 @@ def codec_of(connect: ConnectType) -> Codec:
 def decimal(precision: int, scale: int) -> Codec:
     """Base64 or a JSON number, as DECIMAL where DECIMAL can have that precision and scale, else as exact STRING."""
     fits = 0 < precision <= MAX_PRECISION and 0 <= scale <= precision
-    unscaled = numbers.unscaled(f"try_to_binary({_variant_text('{x}')}, 'base64')")
+    # 18 digits fit in eight bytes; a number of more bytes is one that the type can't hold.
+    bytes_needed = 8 if fits and precision <= 18 else None
 
     def read(x: str) -> str:
-        digits = unscaled.replace("{x}", x)
+        digits = numbers.unscaled(f"try_to_binary({_variant_text('v')}, 'base64')", bytes_needed)
         if fits:
-            number = numbers.exact_decimal(_variant_text(x), precision, scale)
+            number = numbers.exact_decimal(_variant_text("v"), precision, scale)
             coded = numbers.to_decimal(digits, precision, scale)
         else:
-            number, coded = _variant_text(x), numbers.to_plain(digits, str(scale))
-        return f"CASE WHEN schema_of_variant({x}) = 'STRING' THEN {coded} WHEN NOT is_variant_null({x}) THEN {number} END"
+            number, coded = _variant_text("v"), numbers.to_plain(digits, str(scale))
+        typed = f"CASE WHEN schema_of_variant(v) = 'STRING' THEN {coded} WHEN NOT is_variant_null(v) THEN {number} END"
+        return sql.let("v", x, typed)
 
     return Codec("VARIANT", f"decimal({precision},{scale})" if fits else "string", read)
 

@@ -23,10 +23,12 @@ class Writer:
     """Creates topics and appends records. Every method raises TransientError `demo-kafka-failed`."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        # librdkafka writes to standard error by itself, into the midst of what the demo shows: what fails is raised.
+        client: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap, "log_level": 2}
+        self._admin = AdminClient(client)
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **client,
                 "enable.idempotence": True,
                 # Kafka's Java clients hash keys this way, and so Kafka Connect does.
                 "partitioner": "murmur2_random",

@@ -18,13 +18,21 @@ import yaml
 from distributary.demo.broker import Broker
 from distributary.demo.comparison import Comparison, compare
 from distributary.demo.kafka import Writer
+from distributary.demo.process import free_ports
 from distributary.demo.recorded import PARTITIONS
 from distributary.demo.screen import Screen
-from distributary.demo.service import Service, free_port
+from distributary.demo.service import Service
 from distributary.demo.workload import Workload
 from distributary.errors import DistributaryError, UsageError
+from distributary.launch.jars import jar_directory
 
 PREFIX = "demo"
+# A JVM that lives for two minutes spends most of its time on compiling what it will not run often enough to pay it back.
+SPARK = {
+    "spark.sql.shuffle.partitions": 2,
+    "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 # What shells expect of a command that Ctrl-C ended.
 INTERRUPTED = 130
 
@@ -41,9 +49,9 @@ def play(*, keep: bool, directory: Path | None) -> int:
     screen.title(place)
     try:
         with _terminated_as_interrupted(), ExitStack() as running:
-            with screen.step(
-                "Starting a Kafka broker (the first time, its jars are fetched) …", "Kafka broker started"
-            ):
+            with screen.step("Looking for the service's jars (the first time they are fetched) …", "jars are there"):
+                jar_directory()
+            with screen.step("Starting a Kafka broker (the first time its jars are fetched) …", "Kafka broker started"):
                 broker = Broker.start(place / "kafka")
                 running.callback(broker.stop)
             exit_code = _play(screen, place, broker.bootstrap, running, keep=keep)
@@ -57,7 +65,7 @@ def play(*, keep: bool, directory: Path | None) -> int:
 
 
 def _play(screen: Screen, place: Path, bootstrap: str, running: ExitStack, *, keep: bool) -> int:
-    http_port = free_port()
+    (http_port,) = free_ports(1)
     config = _write_config(place, bootstrap, http_port)
     writer = Writer(bootstrap)
     workload = Workload(PREFIX)
@@ -84,7 +92,7 @@ def _play(screen: Screen, place: Path, bootstrap: str, running: ExitStack, *, ke
             screen.play_on(_things_to_try(config, bootstrap, http_port, place / "lake", comparisons))
             _wait_for_the_end(service)
         with screen.step("Stopping the service …", "service stopped"):
-            exit_code = service.stop()
+            exit_code = service.finish()
         if exit_code != 0:
             raise DistributaryError("demo-service-exit", f"the service ended with exit code {exit_code} after SIGTERM")
     except DistributaryError:
@@ -111,7 +119,7 @@ def _write_config(place: Path, bootstrap: str, http_port: int) -> Path:
         "source": {"topic_prefix": PREFIX},
         "target": {"path": str(place / "lake")},
         "checkpoint": str(place / "checkpoint"),
-        "spark": {"spark.sql.shuffle.partitions": 2, "spark.driver.memory": "2g"},
+        "spark": dict(SPARK),
         "tables": [{"match": "*.*"}],
         "trigger": {"interval": "1s"},
         "http": {"enabled": True, "host": "127.0.0.1", "port": http_port},

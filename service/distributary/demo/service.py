@@ -6,7 +6,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,38 +13,34 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from distributary.demo.process import ServerProcess
 from distributary.errors import DistributaryError
 
 Ends = Mapping[str, Mapping[int, int]]
 
-# Spark's start alone takes 10 to 20 seconds on two cores; the largest wave takes some 15.
-WAIT_SECONDS = 180
+# Spark's start takes 10 to 20 seconds on two idle cores and each wave less; ten times that where others compute, too.
+WAIT_SECONDS = 600
 # As long as a batch in flight may take to finish.
-STOP_SECONDS = 120
+FINISH_SECONDS = 120
 POLL_SECONDS = 0.25
 LOG_TAIL_LINES = 30
 
 
-class Service:
+class Service(ServerProcess):
     """`distributary run -c CONFIG` as a child process; what it writes goes into `log`.
 
     Every failure is a DistributaryError whose code begins with `demo-service-`.
     """
 
     def __init__(self, config: Path, log: Path, http_port: int) -> None:
-        self.log = log
+        super().__init__(
+            "the service",
+            [sys.executable, "-m", "distributary", "run", "-c", str(config)],
+            log,
+            # A log in a file is JSON otherwise, and people will read the end of this one.
+            environment={"DISTRIBUTARY_LOG_FORMAT": os.environ.get("DISTRIBUTARY_LOG_FORMAT", "text")},
+        )
         self._http_port = http_port
-        with log.open("wb") as sink:
-            # A session of its own: Ctrl-C is for the demo, which then stops the service in its own time.
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "distributary", "run", "-c", str(config)],
-                stdout=sink,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                # A log in a file is JSON otherwise, and people will read the end of this one.
-                env={"DISTRIBUTARY_LOG_FORMAT": "text", **os.environ},
-                start_new_session=True,
-            )
 
     def wait_for(self, ends: Ends, taken_in: Callable[[Mapping[str, int]], None]) -> None:
         """Wait until the tables have taken in all below `ends`; tell `taken_in` how many records, per topic."""
@@ -82,34 +77,20 @@ class Service:
         if self._process.poll() is not None:
             raise _failure("demo-service-ended", f"the service ended by itself, exit code {self._process.returncode}")
 
-    def stop(self) -> int:
-        """Ask it to finish its batch and end (SIGTERM); its exit code. Raises if it has to be killed."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
+    def finish(self) -> int:
+        """Ask it to finish its batch and end; its exit code. Raises if it does not end in time."""
+        # To the service alone and not to its group, as an init system or Kubernetes does: its JVM is in the group.
+        os.kill(self.pid, signal.SIGTERM)
         try:
-            return self._process.wait(STOP_SECONDS)
+            return self._process.wait(FINISH_SECONDS)
         except subprocess.TimeoutExpired:
-            self.kill()
-            raise _failure(
-                "demo-service-stuck", f"the service did not end within {STOP_SECONDS} s of SIGTERM"
-            ) from None
-
-    def kill(self) -> None:
-        """End it at once. Does nothing if it has ended."""
-        self._process.kill()
-        self._process.wait()
+            message = f"the service did not end within {FINISH_SECONDS} s of SIGTERM"
+            raise _failure("demo-service-stuck", message) from None
 
     def log_tail(self) -> str:
         """The last lines that it wrote."""
         lines = self.log.read_text("utf-8", errors="replace").splitlines()
         return "\n".join(lines[-LOG_TAIL_LINES:])
-
-
-def free_port() -> int:
-    """A TCP port of this machine that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _taken(status: Mapping[str, Any], ends: Ends) -> dict[str, int]:

@@ -64,9 +64,8 @@ class RememberedDeletes:
             .agg(F.max("position").alias("deleted_at"))
         )
         joined = keys.join(remembered, F.col("k").eqNullSafe(F.col("key")), "left")
-        later = is_later(self._connector, "pos", "deleted_at")
-        equal = f"NOT {is_later(self._connector, 'deleted_at', 'pos')} AND (w.kind <> 'd' OR wiped)"
-        keep_change = F.expr(f"deleted_at IS NULL OR pos IS NULL OR {later} OR ({equal})")
+        # An equal position is kept: the delete itself when its slice is taken again, or what follows it in one step.
+        keep_change = F.expr(f"deleted_at IS NULL OR pos IS NULL OR NOT {is_later(self._connector, 'deleted_at', 'pos')}")
         keep_read = F.expr(f"deleted_at IS NULL OR {is_later(self._connector, 'r.pos', 'deleted_at')}")
         return (
             joined.withColumn("w", F.when(keep_change, F.col("w")))

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from distributary.decode.position import is_later
+from distributary.decode.sql import let
 
 # What the walk needs of a record, and the record's row with what is stored beside it.
 _STEP_FIELDS = ("kind", "pos", "tx", "read_id", "moved_in", "moved_out", "carried", "partition", "offset", "timestamp")
@@ -97,26 +98,34 @@ def _walk(connector: str) -> str:
     """
     # A record whose place among the changes is not its position: PostgreSQL's snapshot rows.
     beside = "e.kind = 'r'" if connector == "postgresql" else "false"
-    lone = "(e.kind = 'x' AND s.last <> 'd' AND NOT (s.i = 0 AND e.carried))"
     rank = "CASE WHEN e.kind = 'd' THEN 0 ELSE 1 END"
     newer = (
-        f"(e.kind <> 'x' AND NOT ({beside}) AND (s.pos IS NULL OR {is_later(connector, 'e.pos', 's.pos')}"
-        f" OR (NOT {is_later(connector, 's.pos', 'e.pos')} AND {rank} >= s.rank)))"
+        f"e.kind <> 'x' AND NOT ({beside}) AND (s.pos IS NULL OR {is_later(connector, 'e.pos', 's.pos')}"
+        f" OR (NOT {is_later(connector, 's.pos', 'e.pos')} AND {rank} >= s.rank))"
     )
-    kept = f"({newer} AND e.moved_out AND s.moved = e.tx AND s.over <> 'no')"
-    read = f"({beside} AND NOT array_contains(s.seen, e.read_id))"
     lived = "CASE WHEN (s.w > 0 AND s.rank = 1) OR s.r > s.w THEN 'yes' WHEN s.w > 0 OR s.wiped THEN 'no' ELSE 'ask' END"
+    # What the record is to the key: 'lone' tombstone, snapshot 'read', change that is 'newer', delete that is 'kept'
+    # from taking the new row, or nothing.
+    role = (
+        "CASE WHEN e.kind = 'x' THEN CASE WHEN s.last <> 'd' AND NOT (s.i = 0 AND e.carried) THEN 'lone' ELSE '' END"
+        f" WHEN {beside} THEN CASE WHEN NOT array_contains(s.seen, e.read_id) THEN 'read' ELSE '' END"
+        f" WHEN {newer} THEN CASE WHEN coalesce(e.moved_out AND s.moved = e.tx AND s.over <> 'no', false)"
+        " THEN 'kept' ELSE 'newer' END ELSE '' END"
+    )
     step = f"""named_struct(
         'i', s.i + 1,
-        'w', CASE WHEN {lone} THEN 0 WHEN {kept} THEN s.w WHEN {newer} THEN s.i + 1 ELSE s.w END,
-        'pos', CASE WHEN {newer} THEN e.pos ELSE s.pos END,
-        'rank', CASE WHEN {lone} THEN -1 WHEN {kept} THEN 1 WHEN {newer} THEN {rank} ELSE s.rank END,
-        'r', CASE WHEN {lone} THEN 0 WHEN {read} THEN s.i + 1 ELSE s.r END,
-        'seen', CASE WHEN {read} THEN concat(s.seen, array(e.read_id)) ELSE s.seen END,
-        'wiped', s.wiped OR {lone},
+        'w', CASE role WHEN 'lone' THEN 0 WHEN 'newer' THEN s.i + 1 ELSE s.w END,
+        'pos', CASE WHEN role IN ('newer', 'kept') THEN e.pos ELSE s.pos END,
+        'rank', CASE role WHEN 'lone' THEN -1 WHEN 'kept' THEN 1 WHEN 'newer' THEN {rank} ELSE s.rank END,
+        'r', CASE role WHEN 'lone' THEN 0 WHEN 'read' THEN s.i + 1 ELSE s.r END,
+        'seen', CASE WHEN role = 'read' THEN concat(s.seen, array(e.read_id)) ELSE s.seen END,
+        'wiped', s.wiped OR role = 'lone',
         'last', e.kind,
-        'moved', CASE WHEN {lone} OR {kept} THEN NULL WHEN {newer} THEN CASE WHEN e.moved_in THEN e.tx END ELSE s.moved END,
-        'over', CASE WHEN {newer} AND NOT {kept} AND e.moved_in THEN {lived} WHEN {newer} THEN 'no' ELSE s.over END,
-        'if_there', CASE WHEN {lone} THEN false WHEN {kept} THEN s.over = 'ask' WHEN {newer} THEN false ELSE s.if_there END
+        'moved', CASE WHEN role = 'newer' AND e.moved_in THEN e.tx WHEN role IN ('lone', 'kept', 'newer') THEN NULL
+                 ELSE s.moved END,
+        'over', CASE WHEN role = 'newer' AND e.moved_in THEN {lived} WHEN role IN ('newer', 'kept') THEN 'no' ELSE s.over END,
+        'if_there', CASE role WHEN 'kept' THEN s.over = 'ask' WHEN 'lone' THEN false WHEN 'newer' THEN false
+                    ELSE s.if_there END
     )"""
-    return f"aggregate(es, {_START}, (s, e) -> CAST({step} AS {_STATE_TYPE}))"
+    bound = let("role", role, f"CAST({step} AS {_STATE_TYPE})")
+    return f"aggregate(es, {_START}, (s, e) -> {bound})"

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from distributary.config import Config
@@ -185,13 +184,10 @@ class TableWorker:
         )
         cut = sliced(raw)
         records, found = self._decode(cut, progress)
-        try:
-            self._check_facts(records, found, progress)
-            if found.bad:
-                self._around.quarantine.add(self.name, raw, records.where("bad IS NOT NULL"))
-            self._merge(records, found, progress, part)
-        finally:
-            records.unpersist()
+        self._check_facts(records, found, progress)
+        if found.bad:
+            self._around.quarantine.add(self.name, raw, records.where("bad IS NOT NULL"))
+        self._merge(records, found, progress, part)
 
     def _look_at(self, topic: Topic, part: Slice) -> Look:
         """The format of the table's records, learnt from the first ones of the slice."""
@@ -248,29 +244,24 @@ class TableWorker:
             found = facts(records, progress.connector, progress)
             if not found.unknown:
                 return records, found
-            records.unpersist()
         cut = self._kept(cut)
-        try:
-            self._learn(cut)
-            self._evolve(progress)
-            reading = self._reading(progress)
-            number = shape_number(self._shapes)
-            parts = [
-                decoded(cut.where(number == i), shape, reading) for i, shape in enumerate(self._shapes)
-            ]
-            records = parts[0]
-            for more in parts[1:]:
-                records = records.unionByName(more)
-            records = self._kept(records)
-            found = facts(records, progress.connector, progress)
-        finally:
-            cut.unpersist()
+        self._learn(cut)
+        self._evolve(progress)
+        reading = self._reading(progress)
+        number = shape_number(self._shapes)
+        parts = [decoded(cut.where(number == i), shape, reading) for i, shape in enumerate(self._shapes)]
+        records = parts[0]
+        for more in parts[1:]:
+            records = records.unionByName(more)
+        records = self._kept(records)
+        found = facts(records, progress.connector, progress)
         self._shapes = self._shapes[-1:]  # the newest; what comes next most likely looks like it
         return records, found
 
     @staticmethod
     def _kept(frame: DataFrame) -> DataFrame:
-        return frame.persist(StorageLevel.MEMORY_AND_DISK)
+        # Unlike persist() this cuts the plan: what follows is planned on rows, not on the whole decoding.
+        return frame.localCheckpoint(eager=False)
 
     def _reading(self, progress: Progress) -> Reading:
         properties = self._around.config.source.connector_properties
@@ -351,14 +342,15 @@ class TableWorker:
         if not (found.reads or found.changes or found.deletes or truncated):
             self._commit(head, after, self._lake.nothing(), found)
             return
-        # Two jobs read the folded keys (remembered deletes, MERGE), and MERGE refuses a source that is merely cached.
-        keys = folded(records, progress.connector, after.truncated).localCheckpoint(eager=True)
+        keys = folded(records, progress.connector, after.truncated)
         deletes = RememberedDeletes(self._lake.session, self._deletes_path, progress.connector)
         today = datetime.now(timezone.utc).date()
         if head.progress is None:
             deletes.forget_all()
         elif found.late or (found.reads and progress.connector == "postgresql"):
             keys = deletes.without_older(keys, key)
+        # Two jobs read the folded keys (remembered deletes, MERGE); MERGE refuses a source that is merely cached.
+        keys = keys.localCheckpoint(eager=True)
         if found.deletes:
             deletes.remember(keys, today)
         reads = progress.connector == "postgresql" and found.reads > 0

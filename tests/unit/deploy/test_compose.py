@@ -97,7 +97,7 @@ def test_nothing_is_written_outside_of_the_volumes(services: dict[str, Service])
     service = services["distributary"]
     user, _, group = dockerfile.read(ROOT / "deploy/docker/Dockerfile")[-1].last("USER").text.partition(":")
     assert service["read_only"] is True
-    assert service["tmpfs"] == [f"/tmp:uid={user},gid={group},mode=1777"]
+    assert service["tmpfs"] == [f"/tmp:exec,uid={user},gid={group},mode=1777"]
 
 
 def test_the_connector_reads_the_database_and_writes_the_topics_of_the_config(

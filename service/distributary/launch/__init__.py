@@ -1,0 +1,1 @@
+"""What must be there before anything runs: Java, the jars, the Spark session."""

@@ -1,0 +1,143 @@
+"""Directories of jars that are filled once and found whole at every later start, without Java and without network."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from distributary.errors import SetupError
+from distributary.launch.ivy import Artifact, artifact_name, module_xml, resolve
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a bundle put into a directory: its key, and each file's size in bytes. Written last."""
+
+    key: str
+    files: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A set of artifacts with what they need.
+
+    `without`: names of artifacts that are not wanted though others ask for them. `parts`: names of artifacts that must
+    be among those that come, so that a directory without them is noticed.
+    """
+
+    name: str
+    artifacts: tuple[Artifact, ...]
+    without: frozenset[str] = frozenset()
+    parts: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Names the bundle and everything that decides what is in it."""
+        decides = module_xml(self.artifacts, self.without) + "\n".join(self.parts)
+        return f"{self.name}-{hashlib.sha256(decides.encode()).hexdigest()[:8]}"
+
+    def cached(self) -> Path:
+        """The bundle in the user's cache directory, filled. Raises SetupError."""
+        directory = cache_directory() / self.key
+        self.fill(directory)
+        return directory
+
+    def fill(self, directory: Path) -> None:
+        """See to it that `directory` has the whole bundle; what others put there stays. Raises SetupError.
+
+        Several processes may do so at once. A directory that was filled by hand is taken as it is if it has every
+        part, those with a fixed revision at that revision.
+        """
+        if self.is_in(directory):
+            return
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            with _locked(directory):
+                if not self.is_in(directory):
+                    self._resolve(directory)
+        except OSError as error:
+            raise SetupError(
+                "jars-directory",
+                f"{directory} has not all jars and can't be filled: {error.strerror or error}",
+                "name a directory that can be written in DISTRIBUTARY_JARS, or one that has the jars already",
+            ) from error
+
+    def is_in(self, directory: Path) -> bool:
+        """Whether `directory` has the whole bundle."""
+        manifest = _manifest(directory)
+        if manifest is None:
+            return bool(self.parts) and all(self._found_by_hand(directory, part) for part in self.parts)
+        return manifest.key == self.key and all(
+            _size(directory / name) == size for name, size in manifest.files.items()
+        )
+
+    def _found_by_hand(self, directory: Path, part: str) -> bool:
+        found = list(_versions(directory, part))
+        fixed = {a.name: f"{a.name}-{a.revision}.jar" for a in self.artifacts if not a.revision.startswith("[")}
+        return len(found) == 1 and fixed.get(part, found[0].name) == found[0].name
+
+    def _resolve(self, directory: Path) -> None:
+        # On the file system of `directory`, so that files appear there whole or not at all; the manifest comes last.
+        with tempfile.TemporaryDirectory(prefix=".resolving-", dir=directory) as place:
+            resolve(self.artifacts, Path(place), without=self.without)
+            files = sorted(Path(place).iterdir())
+            absent = [part for part in self.parts if not any(_versions(Path(place), part))]
+            if absent:
+                raise SetupError(
+                    "jars-unresolved",
+                    f"{self.name}: the repository's descriptions did not lead to: {', '.join(absent)}",
+                    "name another repository in DISTRIBUTARY_MAVEN_REPOSITORY",
+                )
+            self._remove_other_versions(directory, {file.name for file in files})
+            for file in files:
+                file.replace(directory / file.name)
+            manifest = Manifest(self.key, {file.name: (directory / file.name).stat().st_size for file in files})
+            draft = Path(place, MANIFEST)
+            draft.write_text(json.dumps(asdict(manifest), indent=2) + "\n", "utf-8")
+            draft.replace(directory / MANIFEST)
+
+    def _remove_other_versions(self, directory: Path, new: set[str]) -> None:
+        """Two versions of a jar on one class path would be worse than none."""
+        manifest = _manifest(directory)
+        (directory / MANIFEST).unlink(missing_ok=True)
+        old = set(manifest.files) if manifest else set()
+        old |= {file.name for part in self.parts for file in _versions(directory, part)}
+        for name in old - new:
+            (directory / name).unlink(missing_ok=True)
+
+
+def cache_directory() -> Path:
+    """Where this user's caches of this package are."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "distributary"
+
+
+def _versions(directory: Path, artifact: str) -> Iterator[Path]:
+    """The jars of one artifact, of any version."""
+    return (file for file in directory.glob("*.jar") if artifact_name(file) == artifact)
+
+
+def _manifest(directory: Path) -> Manifest | None:
+    try:
+        return Manifest(**json.loads((directory / MANIFEST).read_text("utf-8")))
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
+        return None
+
+
+def _size(file: Path) -> int | None:
+    return file.stat().st_size if file.is_file() else None
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    with (directory / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,107 @@
+"""The one list of jars that the service needs beside PySpark's own, and where they are.
+
+Versions follow from the installed pyspark and delta-spark, so that wheel and jar are always equal.
+`python -m distributary.launch.jars` fills the directory; the Makefile and the image do so with this same list.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+
+from distributary.errors import DistributaryError
+from distributary.launch.bundle import Bundle
+from distributary.launch.ivy import Artifact, artifact_name, pyspark_jars
+
+DIRECTORY_VARIABLE = "DISTRIBUTARY_JARS"
+# Spark 4 is made for this Scala only.
+_SCALA = "2.13"
+# Needed by Delta for Unity Catalog's temporary credentials only.
+_NEVER_USED = frozenset({"unitycatalog-hadoop", "jackson-datatype-jdk8"})
+
+
+def jars() -> list[Path]:
+    """The jars to give to Spark: the declared ones and those that the user put beside them, sorted by name.
+
+    Fetched if they are not there yet. Raises SetupError (`jars-unresolved`, `java-missing`, `java-too-old`, …).
+    """
+    return sorted(jar_directory().glob("*.jar"))
+
+
+def jar_directory() -> Path:
+    """The directory with the jars: what DISTRIBUTARY_JARS names, else one in the user's cache. Raises SetupError."""
+    named = os.environ.get(DIRECTORY_VARIABLE)
+    if not named:
+        return declared().cached()
+    directory = Path(named).absolute()
+    declared().fill(directory)
+    return directory
+
+
+def declared(spark: str | None = None, delta: str | None = None) -> Bundle:
+    """The declared list, for these versions or for the installed ones.
+
+    Not every mirror of Maven Central has every jar of a Spark release: where the token provider or Avro is missing,
+    the newest of the same major version before it does as well.
+    """
+    spark = spark or version("pyspark")
+    delta = delta or version("delta-spark")
+    major, minor = spark.split(".")[:2]
+    up_to_spark = f"[{major}.0.0,{spark}]"
+    artifacts = (
+        Artifact("io.delta", f"delta-spark_{major}.{minor}_{_SCALA}", delta),
+        Artifact("org.apache.spark", f"spark-sql-kafka-0-10_{_SCALA}", spark),
+        Artifact("org.apache.spark", f"spark-token-provider-kafka-0-10_{_SCALA}", up_to_spark),
+        Artifact("org.apache.spark", f"spark-avro_{_SCALA}", up_to_spark),
+    )
+    needed_by_them = (
+        "delta-storage",
+        "delta-kernel-api",
+        "delta-kernel-defaults",
+        "delta-kernel-unitycatalog",
+        "unitycatalog-client",
+        "kafka-clients",
+        "commons-pool2",
+    )
+    return Bundle(
+        name=f"jars/spark-{spark}-delta-{delta}",
+        artifacts=artifacts,
+        without=_in_pyspark() | _NEVER_USED,
+        parts=(*(artifact.name for artifact in artifacts), *needed_by_them),
+    )
+
+
+def _in_pyspark() -> frozenset[str]:
+    """What PySpark ships must not be put in front of its own, so it is not even fetched."""
+    return frozenset(artifact_name(file) for file in pyspark_jars().glob("*.jar"))
+
+
+@click.command()
+@click.option("--list", "only_list", is_flag=True, help="Print the declared artifacts and fetch nothing.")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Fill this directory (default: what DISTRIBUTARY_JARS names, else one in the user's cache).",
+)
+def main(only_list: bool, into: Path | None) -> None:
+    """Fetches the jars that the service needs and prints where they are; does nothing where they are already."""
+    try:
+        if only_list:
+            for artifact in declared().artifacts:
+                click.echo(artifact)
+            return
+        if into:
+            declared().fill(into.absolute())
+        click.echo(into or jar_directory())
+    except DistributaryError as error:
+        click.echo(error, err=True)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The Java that Spark will run on: JAVA_HOME's where that is set, else the one on PATH."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from distributary.errors import SetupError
+
+# Spark 4 and Kafka 4 both refuse anything older.
+OLDEST = 17
+_FIX = f"install Java {OLDEST} or newer (Debian and Ubuntu: openjdk-{OLDEST}-jre-headless), or set JAVA_HOME to one"
+
+
+def java() -> str:
+    """The `java` command, known to be new enough. Raises SetupError `java-missing` or `java-too-old`."""
+    home = os.environ.get("JAVA_HOME")
+    command = str(Path(home, "bin", "java")) if home else "java"
+    found = shutil.which(command)
+    if found is None:
+        raise SetupError("java-missing", f"there is no {command}" + ("" if home else " on PATH"), _FIX)
+    try:
+        told = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise SetupError("java-missing", f"{found} does not run: {error}", _FIX) from error
+    major = major_version(told.stderr + told.stdout)
+    if major is None:
+        raise SetupError("java-missing", f"{found} -version does not tell a version", _FIX)
+    if major < OLDEST:
+        raise SetupError("java-too-old", f"{found} is Java {major}; Java {OLDEST} or newer is needed", _FIX)
+    return found
+
+
+def major_version(told: str) -> int | None:
+    """17 from what `java -version` prints; 8 from the older spelling 1.8.0; None if no version is in it."""
+    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    return int(match[1]) if match else None

@@ -1,0 +1,158 @@
+"""A real Kafka for the tests, and the few things that tests do with it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from docker.errors import DockerException  # type: ignore[import-untyped]
+from testcontainers.community.kafka import KafkaContainer
+from testcontainers.core.docker_client import DockerClient
+
+from distributary.demo.broker import Broker
+
+# Testcontainers starts this one's scripts; it knows no way to start Apache's own image.
+IMAGE = "confluentinc/cp-kafka:7.6.0"
+TIMEOUT = 60
+"""Seconds."""
+
+Headers = Sequence[tuple[str, bytes | None]]
+# The broker of a test is stopped while clients may still be there; they need not say so.
+_QUIET = {"log_level": 0}
+
+
+class Sendable(Protocol):
+    """What `produce` looks at in a record. Without a partition the key decides, as with Kafka's own clients; without a
+    timestamp (milliseconds) it is now."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int | None: ...
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Headers: ...
+    @property
+    def timestamp(self) -> int | None: ...
+
+
+class Record(NamedTuple):
+    """A record to produce."""
+
+    topic: str
+    partition: int | None = None
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: Headers = ()
+    timestamp: int | None = None
+
+
+@contextmanager
+def running_kafka(directory: Path) -> Iterator[str]:
+    """The address of a Kafka: what KAFKA_BOOTSTRAP names, else a container where a container engine answers, else a
+    broker from its jars that keeps its files in `directory`."""
+    given = os.environ.get("KAFKA_BOOTSTRAP")
+    if given:
+        yield given
+        return
+    container = _start_container()
+    if container is not None:
+        try:
+            yield container.get_bootstrap_server()
+        finally:
+            container.stop()
+        return
+    with Broker.start(directory) as broker:
+        yield broker.bootstrap
+
+
+def create_topic(bootstrap: str, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+    """Make a topic and wait until every partition can be written. Records stay however old they are, unless `config`
+    says otherwise. Raises KafkaException."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+    topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1", **(config or {})})
+    admin.create_topics([topic])[name].result(TIMEOUT)
+    deadline = time.monotonic() + TIMEOUT
+    while not _has_leaders(admin, name, partitions):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"topic {name} has no leaders {TIMEOUT} s after it was made")
+        time.sleep(0.05)
+
+
+def produce(bootstrap: str, records: Iterable[Sendable]) -> None:
+    """Append records in the given order, each once; returns when Kafka has them all. Raises KafkaException."""
+    failed: list[Any] = []
+
+    def delivered(error: Any, _message: Any) -> None:
+        if error is not None:
+            failed.append(error)
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "partitioner": "murmur2_random",
+            "linger.ms": 20,
+            **_QUIET,
+        }
+    )
+    for record in records:
+        where: dict[str, Any] = {}
+        if record.partition is not None:
+            where["partition"] = record.partition
+        if record.timestamp is not None:
+            where["timestamp"] = record.timestamp
+        while True:
+            try:
+                producer.produce(
+                    record.topic, record.value, record.key, headers=list(record.headers), on_delivery=delivered, **where
+                )
+                break
+            except BufferError:  # the local queue is full: let it drain
+                producer.poll(0.5)
+        producer.poll(0)
+    left = producer.flush(TIMEOUT)
+    if failed:
+        raise KafkaException(failed[0])
+    if left:
+        raise TimeoutError(f"{left} records were not taken within {TIMEOUT} s")
+
+
+def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:
+    """Per partition the offset that the next record will get. Raises KafkaException."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "end-offsets", **_QUIET})
+    try:
+        partitions = consumer.list_topics(topic, timeout=TIMEOUT).topics[topic].partitions
+        ends = {}
+        for partition in partitions:
+            marks = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT)
+            assert marks is not None, f"Kafka did not tell the end of {topic} within {TIMEOUT} s"
+            ends[partition] = marks[1]
+        return ends
+    finally:
+        consumer.close()
+
+
+def _has_leaders(admin: AdminClient, name: str, partitions: int) -> bool:
+    found = admin.list_topics(name, timeout=TIMEOUT).topics[name].partitions
+    return len(found) == partitions and all(partition.leader >= 0 for partition in found.values())
+
+
+def _start_container() -> KafkaContainer | None:
+    """None where no container engine answers, or where it can't get the image: the jars are as good then."""
+    try:
+        DockerClient().client.ping()
+        container = KafkaContainer(IMAGE).with_kraft().with_env("KAFKA_AUTO_CREATE_TOPICS_ENABLE", "false")
+        return container.start(timeout=2 * TIMEOUT)
+    except DockerException:
+        return None

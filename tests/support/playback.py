@@ -1,0 +1,140 @@
+"""Plays recorded scenarios through a real Kafka and the public command, and reads the lake that comes out.
+
+A playback has a topic prefix of its own, so that many can share a broker. A recorded topic `<prefix>.public.<table>`
+becomes `<own prefix>.<scenario>.<table>`: the topic's name decides a table's identity, and so one run of the service
+can cover many scenarios. What lies inside the records stays as it was recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import yaml
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from tests.support.kafka import create_topic, produce
+from tests.support.mariadb_types import mariadb_type
+from tests.support.postgres_types import postgres_type
+from tests.support.recorded import Record, Scenario, TruthTable
+from tests.support.truth import Difference, compare_table, missing_service_columns
+from tests.support.wire_limits import limits
+
+TOPIC_CONFIG = {
+    # The recording's own clock may be years behind or ahead of the broker's.
+    "retention.ms": "-1",
+    "message.timestamp.before.max.ms": str(2**63 - 1),
+    "message.timestamp.after.max.ms": str(2**63 - 1),
+}
+COMMON_SCHEMAS = ("public", "shop")
+"""The schemas that several scenarios have."""
+
+RUN_TIMEOUT = 800
+"""Seconds."""
+
+
+class Playback:
+    """One lake, filled from one topic prefix."""
+
+    def __init__(self, bootstrap: str, folder: Path, **settings: Any) -> None:
+        """`settings` are keys of the config, besides those that are the same for every playback."""
+        self.prefix = f"played{uuid.uuid4().hex[:8]}"
+        self.lake = folder / "lake"
+        self._bootstrap = bootstrap
+        self._checkpoint = folder / "checkpoint"
+        self._config_file = folder / "config.yaml"
+        self._settings = settings
+        self._topics: set[str] = set()
+
+    def topic(self, scenario: Scenario, recorded: str) -> str:
+        """What a recorded topic is called here."""
+        if recorded == scenario.prefix:
+            return self.prefix
+        if recorded.endswith(f".{scenario.prefix}"):
+            return recorded.removesuffix(scenario.prefix) + self.prefix
+        schema, dot, table = recorded.removeprefix(f"{scenario.prefix}.").partition(".")
+        return f"{self.prefix}.{self.schema(scenario, schema)}.{table}" if dot else f"{self.prefix}.{schema}"
+
+    def schema(self, scenario: Scenario, recorded: str) -> str:
+        """What a recorded schema is called here."""
+        return scenario.name if recorded in COMMON_SCHEMAS else recorded
+
+    def send(self, scenario: Scenario, records: Iterable[Record]) -> None:
+        """Appends records, each to its recorded partition, in the given order."""
+        moved = [replace(record, topic=self.topic(scenario, record.topic)) for record in records]
+        for recorded, partitions in scenario.partitions.items():
+            topic = self.topic(scenario, recorded)
+            if topic not in self._topics:
+                create_topic(self._bootstrap, topic, partitions, TOPIC_CONFIG)
+                self._topics.add(topic)
+        produce(self._bootstrap, moved)
+
+    def configure(self, tables: Iterable[Mapping[str, Any]]) -> None:
+        """Writes the config for these entries of `tables`."""
+        config = {
+            "version": 1,
+            "kafka": {"bootstrap.servers": self._bootstrap},
+            "source": {"topic_prefix": self.prefix},
+            "target": {"path": str(self.lake)},
+            "checkpoint": str(self._checkpoint),
+            "http": {"enabled": False},
+            "tables": list(tables),
+            **self._settings,
+        }
+        self._config_file.write_text(yaml.safe_dump(config, allow_unicode=True), encoding="utf-8")
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        """`distributary run --once` as a process of its own. Its standard error is the log."""
+        command = [sys.executable, "-m", "distributary", "run", "-c", str(self._config_file), "--once"]
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=RUN_TIMEOUT, env=environment, check=False
+        )
+
+    def lose_checkpoint(self) -> None:
+        """Deletes the checkpoint directory. Raises FileNotFoundError when there is none."""
+        shutil.rmtree(self._checkpoint)
+
+    def table(self, schema: str, name: str) -> pa.Table | None:
+        """A table of the lake through a reader that is not ours; None where there is none."""
+        try:
+            table: pa.Table = DeltaTable(str(self.lake / schema / name)).to_pyarrow_table()
+        except TableNotFoundError:
+            return None
+        return table
+
+    def quarantined(self) -> list[dict[str, Any]]:
+        """The rows of the quarantine table; none where there is no such table."""
+        table = self.table("_quarantine", "")
+        rows: list[dict[str, Any]] = [] if table is None else table.to_pylist()
+        return rows
+
+    def difference(self, scenario: Scenario, truth: TruthTable) -> Difference:
+        """The table compared with the truth; a table without any record may be missing."""
+        table = self.table(self.schema(scenario, truth.topic_schema), truth.topic_name)
+        if table is None:
+            missing = [] if not truth.rows else ["the whole table is missing"]
+            return Difference(truth.name, columns=missing)
+        types = mariadb_type if scenario.name.startswith("maria") else postgres_type
+        difference = compare_table(table, truth, types, limits(scenario.name))
+        difference.columns += missing_service_columns(table)
+        return difference
+
+
+def log(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """The service's log, one entry a line; what others wrote there is passed over."""
+    return [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+
+
+def halts(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
+    """The log's entries on tables that halted, by table."""
+    return {entry["table"]: entry for entry in log(done) if entry["event"] == "table halted"}
