@@ -9,8 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.playback import Playback, halts
+from tests.support.playback import Playback
 from tests.support.recorded import Scenario
+
+pytestmark = pytest.mark.timeout(1800)
+"""Seconds: a run takes minutes where other work shares the cores."""
 
 TYPES, EVOLUTION = Scenario("pg_types"), Scenario("pg_schema_evolution")
 
@@ -45,8 +48,8 @@ def played(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Played:
         {"match": f"{playback.schema(scenario, table.topic_schema)}.{table.topic_name}"} for scenario, table in tables
     )
     done = playback.run()
-    assert done.returncode == 1, done.stderr[-4000:]
-    return playback, halts(done)
+    assert done.exit_code == 1, str(done)
+    return playback, done.halts()
 
 
 @pytest.mark.parametrize("name", TYPE_TABLES)

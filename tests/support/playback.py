@@ -8,19 +8,18 @@ can cover many scenarios. What lies inside the records stays as it was recorded.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import yaml
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 from tests.support.kafka import create_topic, produce
 from tests.support.mariadb_types import mariadb_type
@@ -38,8 +37,24 @@ TOPIC_CONFIG = {
 COMMON_SCHEMAS = ("public", "shop")
 """The schemas that several scenarios have."""
 
-RUN_TIMEOUT = 800
+RUN_TIMEOUT = 1700
 """Seconds."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a run of the command ended, and all that it wrote."""
+
+    exit_code: int
+    output: str
+
+    def halts(self) -> dict[str, dict[str, Any]]:
+        """The log's entries on tables that halted, by table."""
+        entries = [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
+        return {entry["table"]: entry for entry in entries if entry["event"] == "table halted"}
+
+    def __str__(self) -> str:
+        return f"exit code {self.exit_code}; the log ends with\n{self.output[-4000:]}"
 
 
 class Playback:
@@ -54,6 +69,7 @@ class Playback:
         self._config_file = folder / "config.yaml"
         self._settings = settings
         self._topics: set[str] = set()
+        self._runs = 0
 
     def topic(self, scenario: Scenario, recorded: str) -> str:
         """What a recorded topic is called here."""
@@ -92,13 +108,14 @@ class Playback:
         }
         self._config_file.write_text(yaml.safe_dump(config, allow_unicode=True), encoding="utf-8")
 
-    def run(self) -> subprocess.CompletedProcess[str]:
-        """`distributary run --once` as a process of its own. Its standard error is the log."""
+    def run(self) -> Run:
+        """`distributary run --once` as a process of its own; its log stays beside the lake."""
+        self._runs += 1
+        log = self._config_file.with_name(f"run-{self._runs}.log")
         command = [sys.executable, "-m", "distributary", "run", "-c", str(self._config_file), "--once"]
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=RUN_TIMEOUT, env=environment, check=False
-        )
+        with log.open("wb") as file:
+            done = subprocess.run(command, stdout=file, stderr=file, timeout=RUN_TIMEOUT, check=False)
+        return Run(done.returncode, log.read_text(encoding="utf-8"))
 
     def lose_checkpoint(self) -> None:
         """Deletes the checkpoint directory. Raises FileNotFoundError when there is none."""
@@ -107,10 +124,11 @@ class Playback:
     def table(self, schema: str, name: str) -> pa.Table | None:
         """A table of the lake through a reader that is not ours; None where there is none."""
         try:
-            table: pa.Table = DeltaTable(str(self.lake / schema / name)).to_pyarrow_table()
+            table = DeltaTable(str(self.lake / schema / name))
         except TableNotFoundError:
             return None
-        return table
+        # Not to_pyarrow_table: it reads the statistics as Python's dates, which end at the year 9999.
+        return pa.table(QueryBuilder().register("found", table).execute("SELECT * FROM found").read_all())
 
     def quarantined(self) -> list[dict[str, Any]]:
         """The rows of the quarantine table; none where there is no such table."""
@@ -128,13 +146,3 @@ class Playback:
         difference = compare_table(table, truth, types, limits(scenario.name))
         difference.columns += missing_service_columns(table)
         return difference
-
-
-def log(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    """The service's log, one entry a line; what others wrote there is passed over."""
-    return [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
-
-
-def halts(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
-    """The log's entries on tables that halted, by table."""
-    return {entry["table"]: entry for entry in log(done) if entry["event"] == "table halted"}

@@ -24,15 +24,15 @@ class Log:
         self,
         operation: str,
         key: int | None,
-        value: str | None = None,
+        content: str | None = None,
         *,
         moved_from: int | None = None,
         **source: Json,
     ) -> Log:
-        """A change of `key` to the value `row`, with what `source` says of its place. `x` writes a tombstone."""
+        """A change of `key` to the value `content`, with what `source` says of its place. `x` writes a tombstone."""
         envelope = {
             "op": operation,
-            "after": None if row is None else {"id": key, "v": row},
+            "after": None if content is None else {"id": key, "v": content},
             "source": {"connector": self.connector, **source},
         }
         payload = None if operation == "x" else json.dumps(envelope).encode()

@@ -303,7 +303,7 @@ def _row(shape: Shape, reading: Reading) -> str:
 
 
 def _carried(reading: Reading) -> Column:
-    carried = F.lit(False)
-    for partition, key_hash in reading.deleted.items():
-        carried = carried | ((F.col("partition") == partition) & (F.col("kh") == key_hash))
-    return (F.col("kind") == e.Kind.TOMBSTONE.value) & carried
+    # Text instead of numbers: Spark writes numbers into the code that it compiles, and would compile it for every slice.
+    ends = [f"{partition}:{key_hash}" for partition, key_hash in sorted(reading.deleted.items())]
+    at = F.concat_ws(":", F.col("partition").cast("string"), F.col("kh").cast("string"))
+    return (F.col("kind") == e.Kind.TOMBSTONE.value) & F.instr(F.lit(f",{','.join(ends)},"), F.concat(F.lit(","), at, F.lit(",")) ).cast("boolean")

@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 
@@ -75,8 +76,7 @@ def _play(screen: Screen, place: Path, bootstrap: str, running: ExitStack, *, ke
     try:
         for number, wave in enumerate(workload.waves(), 1):
             screen.wave(number, wave)
-            for records in wave.records.values():
-                writer.write(records)
+            writer.write(chain.from_iterable(wave.records.values()))
             if service is None:
                 service = Service(config, place / "service.log", http_port)
                 running.callback(service.kill)

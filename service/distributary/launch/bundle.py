@@ -41,8 +41,12 @@ class Bundle:
 
     @property
     def key(self) -> str:
-        """Names the bundle and everything that decides what is in it."""
-        decides = module_xml(self.artifacts, self.without) + "\n".join(self.parts)
+        """Names the bundle and what was declared to be in it.
+
+        What is left out has no say: PySpark's own directory decides that, and a jar that somebody adds there must not
+        make a filled directory look wrong.
+        """
+        decides = module_xml(self.artifacts, ()) + "\n".join(self.parts)
         return f"{self.name}-{hashlib.sha256(decides.encode()).hexdigest()[:8]}"
 
     def cached(self) -> Path:

@@ -35,6 +35,10 @@ _DEFAULTS = {
     "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
     "spark.sql.streaming.stopTimeout": "60s",
     "spark.scheduler.mode": "FAIR",
+    # Every execution describes its plan for the UI; a quarter of a small batch went into that.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxPlanStringLength": "500",
+    "spark.sql.debug.maxToStringFields": "5",
 }
 _JVM_UTC = "-Duser.timezone=UTC"
 

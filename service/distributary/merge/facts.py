@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
-from distributary.decode.position import is_later
-from distributary.merge.progress import Progress
+from distributary.merge.progress import Last, Progress
 
 STREAMED = "kind IN ('c', 'u', 'd', 't') AND bad IS NULL"
 
@@ -32,7 +31,11 @@ class PartitionFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """One slice: counts of records by kind, what is special about it, and its partitions."""
+    """One slice: counts of records by kind, what is special about it, and its partitions.
+
+    `late`: some streamed change may not be newer than all that the table has taken in. `suspect`: the source may have
+    gone back (see went_back). `unknown` counts records of another shape than the one they were decoded by.
+    """
 
     records: int
     applied: int
@@ -41,7 +44,7 @@ class Facts:
     changes: int
     deletes: int
     truncated: str | None
-    late: int
+    late: bool
     placeholders: int
     unknown: int
     suspect: bool
@@ -54,10 +57,8 @@ class Facts:
         return max((p.position for p in self.partitions.values() if p.position), default=None)
 
 
-def facts(records: DataFrame, connector: str, progress: Progress) -> Facts:
+def facts(records: DataFrame, progress: Progress) -> Facts:
     """Looks at decoded records once (one Spark job), against what the table has taken in before."""
-    position = progress.position
-    late = f"{STREAMED} AND NOT {is_later(connector, 'pos', _literal(position))}" if position else "false"
     plain = f"{STREAMED} AND pos NOT LIKE '%?%'"
     rows = (
         records.groupBy("partition")
@@ -69,9 +70,10 @@ def facts(records: DataFrame, connector: str, progress: Progress) -> Facts:
             F.expr("count_if(kind IN ('c', 'u', 'd') AND bad IS NULL)").alias("changes"),
             F.expr("count_if(kind IN ('d', 'x') AND bad IS NULL)").alias("deletes"),
             F.expr("max(pos) FILTER (WHERE kind = 't' AND bad IS NULL)").alias("truncated"),
-            F.expr(f"count_if({late})").alias("late"),
+            F.expr(f"min(pos) FILTER (WHERE {STREAMED})").alias("lowest"),
+            F.expr(f"count_if({STREAMED} AND pos LIKE '%?%')").alias("unclear"),
             F.expr("count_if(NOT known)").alias("unknown"),
-            F.expr(f"count_if({_after_but_lower(progress)})").alias("lower"),
+            F.expr(f"min(pos) FILTER (WHERE {plain})").alias("lowest_plain"),
             F.expr("count_if(placeholder AND bad IS NULL AND kind IN ('c', 'u', 'r'))").alias("placeholders"),
             F.expr(f"max(pos) FILTER (WHERE {STREAMED})").alias("position"),
             F.expr(f"max(ts_ms) FILTER (WHERE {STREAMED})").alias("ts_ms"),
@@ -82,27 +84,22 @@ def facts(records: DataFrame, connector: str, progress: Progress) -> Facts:
         )
         .collect()
     )
-    return _combined({row["partition"]: row for row in rows})
+    # The aggregation names nothing of the progress, so that its code is compiled once and not for every slice.
+    return _combined({row["partition"]: row for row in rows}, progress)
 
 
-def _literal(position: str) -> str:
-    return f"'{position}'"  # made by this service: digits, letters and separators only
+def _went_lower(row: Row, last: Last | None) -> bool:
+    """Whether a partition may have a streamed change with a later commit time than its last one, but a lower position."""
+    if last is None or last.position is None or "?" in last.position or last.ts_ms is None:
+        return False
+    return row["lowest_plain"] is not None and row["lowest_plain"] < last.position and row["ts_ms"] > last.ts_ms
 
 
-def _after_but_lower(progress: Progress) -> str:
-    """A streamed change with a later commit time than its partition's last one, but a lower position."""
-    lower = (
-        f"(partition = {p} AND {STREAMED} AND pos < '{last.position}' AND ts_ms > {last.ts_ms})"
-        for p, last in progress.last.items()
-        if last.position is not None and "?" not in last.position and last.ts_ms is not None
-    )
-    return f"pos NOT LIKE '%?%' AND ({' OR '.join(['false', *lower])})"
-
-
-def _combined(rows: Mapping[int, Row]) -> Facts:
+def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
     def total(name: str) -> int:
         return sum(row[name] for row in rows.values())
 
+    lowest = min((row["lowest"] for row in rows.values() if row["lowest"] is not None), default=None)
     return Facts(
         records=total("records"),
         applied=total("applied"),
@@ -111,12 +108,13 @@ def _combined(rows: Mapping[int, Row]) -> Facts:
         changes=total("changes"),
         deletes=total("deletes"),
         truncated=_largest(row["truncated"] for row in rows.values()),
-        late=total("late"),
+        late=total("unclear") > 0 or (lowest is not None and progress.position is not None and lowest <= progress.position),
         placeholders=total("placeholders"),
         unknown=total("unknown"),
         suspect=any(
-            row["lower"] > 0 or (row["ts_ms_at_position"] is not None and row["ts_ms"] > row["ts_ms_at_position"])
-            for row in rows.values()
+            _went_lower(row, progress.last.get(p))
+            or (row["ts_ms_at_position"] is not None and row["ts_ms"] > row["ts_ms_at_position"])
+            for p, row in rows.items()
         ),
         newest_ts_ms=max((row["newest_ts_ms"] for row in rows.values() if row["newest_ts_ms"] is not None), default=None),
         partitions={

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from delta.tables import DeltaTable
@@ -17,6 +17,13 @@ from distributary.merge.upsert import META_COLUMNS
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+# For a slice of a few records planning and compiling is all the cost: no code is generated, one task a stage.
+SMALL_SLICE = 20_000
+_SMALL_SETTINGS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
 # Characters that a Parquet column name can't have: such a table needs Delta's column mapping.
 _NEEDS_MAPPING = set(" ,;{}()\n\t=")
 _MAPPING = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
@@ -29,10 +36,17 @@ class LakeTable:
     session share.
     """
 
-    def __init__(self, session: SparkSession, path: str) -> None:
+    def __init__(self, session: SparkSession, path: str, fixed: Collection[str] = ()) -> None:
         self.session = session.newSession()
         self.path = path
+        self._usual = {key: str(self.session.conf.get(key)) for key in _SMALL_SETTINGS if key not in fixed}
         self._log = DeltaLog(self.session, path)
+
+    def suit(self, records: int) -> None:
+        """Suits the session to a slice of so many records: a small one is over before compiled code would pay."""
+        settings = _SMALL_SETTINGS if records <= SMALL_SLICE else self._usual
+        for key in self._usual:
+            self.session.conf.set(key, settings[key])
 
     def head(self, known: Head | None = None) -> Head | None:
         """Where the table is now; `known` spares reading what was read before."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from distributary.config import Config
@@ -65,7 +66,7 @@ class TableWorker:
         self.running = threading.Lock()
         self._around = around
         self._settings = settings
-        self._lake = LakeTable(around.session, path)
+        self._lake = LakeTable(around.session, path, fixed=around.config.spark)
         self._deletes_path = _deletes_path(around.config, table)
         self._head: Head | None = None
         self._started = False
@@ -177,6 +178,7 @@ class TableWorker:
         )
 
     def _take(self, topic: Topic, part: Slice) -> None:
+        self._lake.suit(part.records)
         raw = read(self._lake.session, self._around.options, part)
         look = self._look_at(topic, part)
         progress = (self._head and self._head.progress) or first_progress(
@@ -197,8 +199,9 @@ class TableWorker:
             refuse_unbuilt(self._settings, look)
             self._look = look
             session = self._lake.session
-            rows = [(r.key, r.value) for r in records]
-            raw = session.createDataFrame(rows, "key BINARY, value BINARY").selectExpr(
+            rows = {"key": [r.key for r in records], "value": [r.value for r in records]}
+            head = session.createDataFrame(pa.table(rows, schema=pa.schema({"key": pa.binary(), "value": pa.binary()})))
+            raw = head.selectExpr(
                 "key", "value", "0 AS partition", "0L AS offset", "current_timestamp() AS timestamp",
                 "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
             )  # fmt: skip
@@ -241,7 +244,7 @@ class TableWorker:
         if len(self._shapes) == 1 and not self._shapes[0].untyped:
             self._evolve(progress)
             records = self._kept(decoded(cut, self._shapes[0], self._reading(progress)))
-            found = facts(records, progress.connector, progress)
+            found = facts(records, progress)
             if not found.unknown:
                 return records, found
         cut = self._kept(cut)
@@ -254,7 +257,7 @@ class TableWorker:
         for more in parts[1:]:
             records = records.unionByName(more)
         records = self._kept(records)
-        found = facts(records, progress.connector, progress)
+        found = facts(records, progress)
         self._shapes = self._shapes[-1:]  # the newest; what comes next most likely looks like it
         return records, found
 
