@@ -10,7 +10,7 @@ from types import FrameType
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
 from distributary.config import Config
@@ -240,7 +240,7 @@ class Service:
         if topic in self._workers:
             return self._workers[topic]
         prefix = self.config.source.topic_prefix
-        connector = self.config.source.connector
+        connector: str | None = self.config.source.connector
         if connector is None and has_database_part(topic, prefix):
             connector = self._connector(topic)
             if connector is None:

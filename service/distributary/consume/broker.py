@@ -13,7 +13,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from distributary.consume.offsets import Offsets
 from distributary.consume.options import librdkafka_options
@@ -45,7 +45,7 @@ class Broker:
     """A connection to Kafka for small questions; every method raises TransientError when Kafka does not answer."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        self._options: dict[str, object] = {**librdkafka_options(properties), "log_level": 3}
+        self._options: dict[str, str | int | float | bool] = {**librdkafka_options(properties), "log_level": 3}
         self._admin = AdminClient(dict(self._options))
 
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
@@ -75,11 +75,11 @@ class Broker:
 
     def earliest(self, topic: Topic) -> Offsets:
         """The first offset that each partition still has."""
-        return self._offsets(topic, OffsetSpec.earliest())
+        return self._offsets(topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def latest(self, topic: Topic) -> Offsets:
         """The offset after the last committed record of each partition."""
-        return self._offsets(topic, OffsetSpec.latest())
+        return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def _offsets(self, topic: Topic, spec: OffsetSpec) -> Offsets:
         wanted = {TopicPartition(topic.name, p): spec for p in topic.partitions}
@@ -98,7 +98,14 @@ class Broker:
         expected = sum(min(at_most, n) for n in behind.values())
         if not expected:
             return []
-        consumer = Consumer({**self._options, "group.id": "distributary-first-look", "enable.auto.commit": False, "auto.offset.reset": "earliest"})
+        consumer = Consumer(
+            {
+                **self._options,
+                "group.id": "distributary-first-look",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+            }
+        )
         records: list[Record] = []
         taken: dict[int, int] = {}
         try:
@@ -113,10 +120,10 @@ class Broker:
                     continue
                 if message.error():
                     raise TransientError("kafka-read", f"{topic.name} can't be read: {message.error()}")
-                partition = message.partition()
-                if taken.get(partition, 0) < at_most:
+                partition, offset = message.partition(), message.offset()
+                if partition is not None and offset is not None and taken.get(partition, 0) < at_most:
                     taken[partition] = taken.get(partition, 0) + 1
-                    records.append(Record(partition, message.offset(), message.key(), message.value()))
+                    records.append(Record(partition, offset, message.key(), message.value()))
         finally:
             consumer.close()
         return records

@@ -54,8 +54,8 @@ OTHER_CONNECTOR = Reason("other-connector", "`source.connector` is not the one t
 REASONS = {
     reason.code: reason
     for reason in (
-        NOT_JSON, BAD_UTF8, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION, NO_ROW, NO_KEY, BAD_KEY, NO_POSITION, BAD_VALUE,
-        OTHER_CONNECTOR,
+        NOT_JSON, BAD_UTF8, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION, NO_ROW, NO_KEY, BAD_KEY, NO_POSITION,
+        BAD_VALUE, OTHER_CONNECTOR,
     )
 }  # fmt: skip
 

@@ -17,13 +17,13 @@ def unscaled(binary: str, at_most_bytes: int | None = None) -> str:
     Up to eight bytes fit in a long; longer ones (more than 18 digits) are turned into limbs of nine digits, which takes
     a long expression: `at_most_bytes` spares it where the type has no more. A longer number then gives NULL.
     """
-    negative = "ascii(h) >= 56"  # the first hex digit is 8 or more: the sign bit is set
-    short = f"conv(lpad(h, 16, CASE WHEN {negative} THEN 'F' ELSE '0' END), 16, -10)"
-    cases = f"WHEN length(h) = 0 THEN NULL WHEN length(h) <= 16 THEN {short}"
+    negative = "ascii(hex_) >= 56"  # the first hex digit is 8 or more: the sign bit is set
+    short = f"conv(lpad(hex_, 16, CASE WHEN {negative} THEN 'F' ELSE '0' END), 16, -10)"
+    cases = f"WHEN length(hex_) = 0 THEN NULL WHEN length(hex_) <= 16 THEN {short}"
     if at_most_bytes is None or at_most_bytes > 8:
-        inverted = let("x", _INVERT.format(h="h"), _digits("x", plus_one=True))
-        cases += f" WHEN {negative} THEN concat('-', {inverted}) ELSE {_digits('h', plus_one=False)}"
-    return let("h", f"hex({binary})", f"CASE {cases} END")
+        inverted = let("flipped_", _INVERT.format(h="hex_"), _digits("flipped_", plus_one=True))
+        cases += f" WHEN {negative} THEN concat('-', {inverted}) ELSE {_digits('hex_', plus_one=False)}"
+    return let("hex_", f"hex({binary})", f"CASE {cases} END")
 
 
 def _digits(hexadecimal: str, *, plus_one: bool) -> str:
@@ -47,7 +47,8 @@ def _times_plus(limbs: str, factor: str, addend: str) -> str:
     return (
         f"aggregate({limbs},"
         f" named_struct('carry', {addend}, 'done', CAST(array() AS ARRAY<BIGINT>)),"
-        f" (s, limb) -> named_struct('carry', {step} div {_BILLION}, 'done', concat(s.done, array({step} % {_BILLION}))),"
+        f" (s, limb) -> named_struct('carry', {step} div {_BILLION},"
+        f" 'done', concat(s.done, array({step} % {_BILLION}))),"
         f" s -> CASE WHEN s.carry = 0 THEN s.done"
         f" ELSE concat(s.done, array(s.carry % {_BILLION}, s.carry div {_BILLION})) END)"
     )
@@ -60,24 +61,22 @@ def to_decimal(digits: str, precision: int, scale: int) -> str:
 
 def to_plain(digits: str, scale: str) -> str:
     """STRING in plain notation, exact, of an unscaled STRING and an INT scale (negative: zeros are appended)."""
-    bare = "ltrim('-', d)"
+    bare = "ltrim('-', digits_)"
     padded = f"lpad({bare}, greatest(length({bare}), {scale} + 1), '0')"
+    pointed = f"concat(left(padded_, length(padded_) - ({scale})), '.', right(padded_, {scale}))"
     body = (
-        f"CASE WHEN {scale} = 0 THEN d"
-        f" WHEN {scale} < 0 THEN CASE WHEN d = '0' THEN '0' ELSE concat(d, repeat('0', -({scale}))) END"
-        f" ELSE concat(CASE WHEN startswith(d, '-') THEN '-' ELSE '' END,"
-        f" {let('p', padded, f'concat(left(p, length(p) - ({scale})), {_POINT}, right(p, {scale}))')}) END"
+        f"CASE WHEN {scale} = 0 THEN digits_"
+        f" WHEN {scale} < 0 THEN"
+        f" CASE WHEN digits_ = '0' THEN '0' ELSE concat(digits_, repeat('0', -({scale}))) END"
+        f" ELSE concat(CASE WHEN startswith(digits_, '-') THEN '-' ELSE '' END, {let('padded_', padded, pointed)}) END"
     )
-    return let("d", digits, body)
-
-
-_POINT = "'.'"
+    return let("digits_", digits, body)
 
 
 def exact_decimal(number: str, precision: int, scale: int) -> str:
     """DECIMAL(precision, scale) of a STRING in any notation; NULL where it would have to be rounded or is too large."""
-    wide = f"try_cast(n AS DECIMAL({precision}, {scale}))"
+    wide = f"try_cast(number_ AS DECIMAL({precision}, {scale}))"
     # One more digit than the type has shows whether the cast would round; a plain text with few digits needs no check.
-    finer = f"try_cast(n AS DECIMAL(38, {min(38, max(scale + 1, 38 - precision + scale))}))"
-    few = f"n RLIKE '^[+-]?[0-9]*([.][0-9]{{0,{scale}}}0*)?$'"
-    return let("n", number, f"CASE WHEN {few} OR {wide} = {finer} THEN {wide} END")
+    finer = f"try_cast(number_ AS DECIMAL(38, {min(38, max(scale + 1, 38 - precision + scale))}))"
+    few = f"number_ RLIKE '^[+-]?[0-9]*([.][0-9]{{0,{scale}}}0*)?$'"
+    return let("number_", number, f"CASE WHEN {few} OR {wide} = {finer} THEN {wide} END")

@@ -65,13 +65,14 @@ def _postgresql(s: str, op: str) -> str:
     parts = f"split(translate({s}.sequence, '[]\" ', ''), ',')"
     width = _UNSIGNED_DIGITS
     body = (
-        f"CASE WHEN {op} = 'r' THEN concat(lpad(coalesce({s}.lsn, q[1], '0'), {width}, '0'), 'r',"
-        f" lpad(coalesce({s}.lsn, q[1], '0'), {width}, '0'))"
-        f" WHEN coalesce(q[0], 'null') = 'null'"
-        f" THEN concat(lpad(coalesce(q[1], {s}.lsn), {width}, '0'), '?', lpad(coalesce(q[1], {s}.lsn), {width}, '0'))"
-        f" ELSE concat(lpad(q[0], {width}, '0'), '.', lpad(coalesce(q[1], {s}.lsn), {width}, '0')) END"
+        f"CASE WHEN {op} = 'r' THEN concat(lpad(coalesce({s}.lsn, part_[1], '0'), {width}, '0'), 'r',"
+        f" lpad(coalesce({s}.lsn, part_[1], '0'), {width}, '0'))"
+        f" WHEN coalesce(part_[0], 'null') = 'null'"
+        f" THEN concat(lpad(coalesce(part_[1], {s}.lsn), {width}, '0'), '?',"
+        f" lpad(coalesce(part_[1], {s}.lsn), {width}, '0'))"
+        f" ELSE concat(lpad(part_[0], {width}, '0'), '.', lpad(coalesce(part_[1], {s}.lsn), {width}, '0')) END"
     )
-    return let("q", parts, body)
+    return let("part_", parts, body)
 
 
 def _binlog(s: str, _op: str) -> str:

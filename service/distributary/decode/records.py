@@ -129,7 +129,9 @@ def shape_number(shapes: Sequence[Shape]) -> Column:
         row_fits = F.col("vs").isNull() | (F.col("vs") == "[]") | F.col("vs").eqNullSafe(F.lit(signature.row))
         if signature.row is not None and not has_schema(signature.row):
             # A row without schema may leave fields out: it fits where it has no other ones.
-            others = f"array_except(from_json(vs, 'ARRAY<STRING>'), from_json({sql.text(signature.row)}, 'ARRAY<STRING>'))"
+            others = (
+                f"array_except(from_json(vs, 'ARRAY<STRING>'), from_json({sql.text(signature.row)}, 'ARRAY<STRING>'))"
+            )
             row_fits = row_fits | F.expr(f"startswith(vs, '[') AND size({others}) = 0")
         number = F.when(key_fits & row_fits, index).otherwise(number)
     # What is no JSON object has no shape of its own to wait for: it is quarantined whatever the shapes are.
@@ -201,7 +203,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
 
 
 def _values(struct: str, letter: str, codecs: Mapping[str, Codec]) -> Iterator[Column]:
-    """Per column its value (c0, c1 …), and whether the wire has one (c0_there …): one that comes out NULL is a fault."""
+    """Per column its value (c0, c1 …) and whether the wire has one (c0_there …); one that comes out NULL is a fault."""
     for index, (name, codec) in enumerate(codecs.items()):
         wire = f"{struct}.{sql.name(name)}"
         value = codec.sql(wire)
@@ -262,8 +264,10 @@ def _bad(shape: Shape, reading: Reading) -> str:
         ("kind NOT IN ('x', 'm') AND pos IS NULL", _reason(e.NO_POSITION)),
         (
             f"kind IN ('c', 'u', 'r') AND {lost_list} <> ''",
-            f"named_struct('code', {sql.text(e.BAD_VALUE.code)},"
-            f" 'message', concat({sql.text(e.BAD_VALUE.message)}, {lost_list}))",
+            (
+                f"named_struct('code', {sql.text(e.BAD_VALUE.code)},"
+                f" 'message', concat({sql.text(e.BAD_VALUE.message)}, {lost_list}))"
+            ),
         ),
     ]
     whens = " ".join(f"WHEN {condition} THEN {reason}" for condition, reason in cases)
@@ -303,7 +307,9 @@ def _row(shape: Shape, reading: Reading) -> str:
 
 
 def _carried(reading: Reading) -> Column:
-    # Text instead of numbers: Spark writes numbers into the code that it compiles, and would compile it for every slice.
+    # Text instead of numbers: Spark writes numbers into the code that it compiles, and would compile for every slice.
     ends = [f"{partition}:{key_hash}" for partition, key_hash in sorted(reading.deleted.items())]
     at = F.concat_ws(":", F.col("partition").cast("string"), F.col("kh").cast("string"))
-    return (F.col("kind") == e.Kind.TOMBSTONE.value) & F.instr(F.lit(f",{','.join(ends)},"), F.concat(F.lit(","), at, F.lit(",")) ).cast("boolean")
+    return (F.col("kind") == e.Kind.TOMBSTONE.value) & F.instr(
+        F.lit(f",{','.join(ends)},"), F.concat(F.lit(","), at, F.lit(","))
+    ).cast("boolean")

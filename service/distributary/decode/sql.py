@@ -16,6 +16,7 @@ def text(value: str) -> str:
 def let(variable: str, value: str, body: str) -> str:
     """`body` with `variable` bound to `value`: evaluated once, and once in the plan, however often it is named.
 
-    SQL text that repeats a long expression grows as its product, and Spark spends seconds on planning it.
+    Variables end in an underscore, so that none hides a column. SQL text that repeats a long expression grows as its
+    product, and Spark spends seconds on planning it.
     """
     return f"element_at(transform(array({value}), {variable} -> {body}), 1)"

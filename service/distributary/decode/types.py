@@ -107,7 +107,7 @@ def codec_of(connect: ConnectType) -> Codec:
         return decimal(int(precision) if precision else MAX_PRECISION, scale)
     if connect.name == _VARIABLE_DECIMAL:
         return _VARIABLE
-    if connect.name in SEMANTIC:
+    if connect.name is not None and connect.name in SEMANTIC:
         return SEMANTIC[connect.name]
     if connect.kind == "array" and connect.items:
         return _array(codec_of(connect.items))
@@ -125,14 +125,17 @@ def decimal(precision: int, scale: int) -> Codec:
     bytes_needed = 8 if fits and precision <= 18 else None
 
     def read(x: str) -> str:
-        digits = numbers.unscaled(f"try_to_binary({_variant_text('v')}, 'base64')", bytes_needed)
+        digits = numbers.unscaled(f"try_to_binary({_variant_text('value_')}, 'base64')", bytes_needed)
         if fits:
-            number = numbers.exact_decimal(_variant_text("v"), precision, scale)
+            number = numbers.exact_decimal(_variant_text("value_"), precision, scale)
             coded = numbers.to_decimal(digits, precision, scale)
         else:
-            number, coded = _variant_text("v"), numbers.to_plain(digits, str(scale))
-        typed = f"CASE WHEN schema_of_variant(v) = 'STRING' THEN {coded} WHEN NOT is_variant_null(v) THEN {number} END"
-        return sql.let("v", x, typed)
+            number, coded = _variant_text("value_"), numbers.to_plain(digits, str(scale))
+        typed = (
+            f"CASE WHEN schema_of_variant(value_) = 'STRING' THEN {coded}"
+            f" WHEN NOT is_variant_null(value_) THEN {number} END"
+        )
+        return sql.let("value_", x, typed)
 
     return Codec("VARIANT", f"decimal({precision},{scale})" if fits else "string", read)
 
@@ -154,8 +157,8 @@ def _array(element: Codec) -> Codec:
         return Codec("ARRAY<STRING>", "array<string>", _same)
 
     def read(x: str) -> str:
-        bad = f"exists({x}, e -> {element.lost('e')})"
-        return f"CASE WHEN NOT {bad} THEN transform({x}, e -> {element.sql('e')}) END"
+        bad = f"exists({x}, element_ -> {element.lost('element_')})"
+        return f"CASE WHEN NOT {bad} THEN transform({x}, element_ -> {element.sql('element_')}) END"
 
     return Codec(f"ARRAY<{element.wire}>", f"array<{element.target}>", read)
 
@@ -165,8 +168,8 @@ def _map(value: Codec) -> Codec:
         return Codec("MAP<STRING, STRING>", "map<string,string>", _same)
 
     def read(x: str) -> str:
-        bad = f"exists(map_values({x}), v -> {value.lost('v')})"
-        return f"CASE WHEN NOT {bad} THEN transform_values({x}, (k, v) -> {value.sql('v')}) END"
+        bad = f"exists(map_values({x}), item_ -> {value.lost('item_')})"
+        return f"CASE WHEN NOT {bad} THEN transform_values({x}, (key_, item_) -> {value.sql('item_')}) END"
 
     return Codec(f"MAP<STRING, {value.wire}>", f"map<string,{value.target}>", read)
 

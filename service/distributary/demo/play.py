@@ -28,7 +28,7 @@ from distributary.errors import DistributaryError, UsageError
 from distributary.launch.jars import jar_directory
 
 PREFIX = "demo"
-# A JVM that lives for two minutes spends most of its time on compiling what it will not run often enough to pay it back.
+# A JVM that lives for two minutes spends half of its time on compiling what will not run often enough to pay it back.
 SPARK = {
     "spark.sql.shuffle.partitions": 2,
     "spark.driver.memory": "2g",

@@ -110,7 +110,7 @@ class Screen:
     def _comparison(self, comparison: Comparison, notes_before: int) -> list[str]:
         truth = comparison.truth
         notes = [
-            f"{truth.table}.{name} is NULL in {count} rows of the source. The connector sent the column's default, "
+            f"{truth.table}.{name} is NULL in {_count(count, 'row')} of the source. The connector sent the column's default, "
             f"{truth.null_arrives_as[name]}, in its place (Kafka Connect's replace.null.with.default), and nothing on "
             "the wire tells the two apart: compared with what was sent."
             for name, count in truth.nulls_replaced().items()

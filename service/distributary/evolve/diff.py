@@ -38,7 +38,9 @@ def _whole_digits(spark_type: str) -> int | None:
     return found[0] - found[1] if found else None
 
 
-def columns_to_add(table: Mapping[str, str], wire: Iterable[Mapping[str, str]], reserved: Iterable[str]) -> dict[str, str]:
+def columns_to_add(
+    table: Mapping[str, str], wire: Iterable[Mapping[str, str]], reserved: Iterable[str]
+) -> dict[str, str]:
     """The columns that the table lacks, in the wire's order; `wire` has one mapping per shape, the oldest first.
 
     A column that is no longer sent stays. Raises TableHalt for a type that the table's column can't hold, for names

@@ -22,6 +22,8 @@ _OWNED = {
     # Every cast that may fail is a try_cast; a failing one outside must not end the batch of a table.
     "spark.sql.ansi.enabled": "false",
     "spark.databricks.delta.merge.materializeSource": "none",
+    # INT96, Spark's default, is read as nanoseconds by most readers, and years before 1678 or after 2262 overflow.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
 # Settings that suit small commits on few cores; the config may override them.
 _DEFAULTS = {

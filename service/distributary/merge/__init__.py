@@ -1,1 +1,1 @@
-"""From decoded records to one Delta commit: the last word on each key, merged together with the progress it stands for."""
+"""From decoded records to one Delta commit: the last word on each key, with the progress that it stands for."""

@@ -23,10 +23,9 @@ REMEMBERED_DAYS = 30
 class RememberedDeletes:
     """The deletes of one table, at `path`; one Delta table with the key as k0, k1 …, `position` and `deleted_on`."""
 
-    def __init__(self, session: SparkSession, path: str, connector: str) -> None:
+    def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session
         self._path = path
-        self._connector = connector
 
     def forget_old(self, today: date) -> None:
         """Drops what is older than REMEMBERED_DAYS: whole partitions, no rows are rewritten."""
@@ -52,8 +51,8 @@ class RememberedDeletes:
             .save(self._path)
         )
 
-    def without_older(self, keys: DataFrame, key: Mapping[str, str]) -> DataFrame:
-        """The folded keys without the changes and snapshot rows that are older than a remembered delete of their key."""
+    def without_older(self, keys: DataFrame, connector: str, key: Mapping[str, str]) -> DataFrame:
+        """The folded keys without changes and snapshot rows that are older than a remembered delete of their key."""
         if not self._exists():
             return keys
         names = [f"k{i}" for i in range(len(key))]
@@ -65,8 +64,8 @@ class RememberedDeletes:
         )
         joined = keys.join(remembered, F.col("k").eqNullSafe(F.col("key")), "left")
         # An equal position is kept: the delete itself when its slice is taken again, or what follows it in one step.
-        keep_change = F.expr(f"deleted_at IS NULL OR pos IS NULL OR NOT {is_later(self._connector, 'deleted_at', 'pos')}")
-        keep_read = F.expr(f"deleted_at IS NULL OR {is_later(self._connector, 'r.pos', 'deleted_at')}")
+        keep_change = F.expr(f"deleted_at IS NULL OR pos IS NULL OR NOT {is_later(connector, 'deleted_at', 'pos')}")
+        keep_read = F.expr(f"deleted_at IS NULL OR {is_later(connector, 'r.pos', 'deleted_at')}")
         return (
             joined.withColumn("w", F.when(keep_change, F.col("w")))
             .withColumn("r", F.when(keep_read, F.col("r")))

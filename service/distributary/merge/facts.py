@@ -89,7 +89,7 @@ def facts(records: DataFrame, progress: Progress) -> Facts:
 
 
 def _went_lower(row: Row, last: Last | None) -> bool:
-    """Whether a partition may have a streamed change with a later commit time than its last one, but a lower position."""
+    """Whether a partition may have a change committed later than its last one, but at a lower position."""
     if last is None or last.position is None or "?" in last.position or last.ts_ms is None:
         return False
     return row["lowest_plain"] is not None and row["lowest_plain"] < last.position and row["ts_ms"] > last.ts_ms
@@ -108,7 +108,8 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
         changes=total("changes"),
         deletes=total("deletes"),
         truncated=_largest(row["truncated"] for row in rows.values()),
-        late=total("unclear") > 0 or (lowest is not None and progress.position is not None and lowest <= progress.position),
+        late=total("unclear") > 0
+        or (lowest is not None and progress.position is not None and lowest <= progress.position),
         placeholders=total("placeholders"),
         unknown=total("unknown"),
         suspect=any(
@@ -116,7 +117,9 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
             or (row["ts_ms_at_position"] is not None and row["ts_ms"] > row["ts_ms_at_position"])
             for p, row in rows.items()
         ),
-        newest_ts_ms=max((row["newest_ts_ms"] for row in rows.values() if row["newest_ts_ms"] is not None), default=None),
+        newest_ts_ms=max(
+            (row["newest_ts_ms"] for row in rows.values() if row["newest_ts_ms"] is not None), default=None
+        ),
         partitions={
             p: PartitionFacts(
                 row["records"],

@@ -29,9 +29,10 @@ def folded(records: DataFrame, connector: str, truncated: str | None) -> DataFra
     * r STRUCT, alike: the newest snapshot row that stands beside the changes (PostgreSQL only); `r_last` BOOLEAN: it
       came after `w`
     * wiped BOOLEAN: a tombstone without a delete took the key's row away, `w` came after it
-    * if_there BOOLEAN: `w` lives only if the table has a row of that key (see _STEP on deferred keys)
+    * if_there BOOLEAN: `w` lives only if the table has a row of that key (see _walk on deferred keys)
     * moved STRING: the transaction in which a key change put `w` over a living row, so that a delete of the same
-      transaction is the old row's; NULL for none; `out_tx` STRING: `w` is the delete of a key change of that transaction
+      transaction is the old row's; NULL for none; `moved_if_there` BOOLEAN: only if the table has a row of that key
+    * out_tx STRING: `w` is the delete half of a key change of that transaction
     """
     usable = records.where("bad IS NULL AND kind NOT IN ('t', 'm')")
     if truncated is not None:
@@ -103,7 +104,9 @@ def _walk(connector: str) -> str:
         f"e.kind <> 'x' AND NOT ({beside}) AND (s.pos IS NULL OR {is_later(connector, 'e.pos', 's.pos')}"
         f" OR (NOT {is_later(connector, 's.pos', 'e.pos')} AND {rank} >= s.rank))"
     )
-    lived = "CASE WHEN (s.w > 0 AND s.rank = 1) OR s.r > s.w THEN 'yes' WHEN s.w > 0 OR s.wiped THEN 'no' ELSE 'ask' END"
+    lived = (
+        "CASE WHEN (s.w > 0 AND s.rank = 1) OR s.r > s.w THEN 'yes' WHEN s.w > 0 OR s.wiped THEN 'no' ELSE 'ask' END"
+    )
     # What the record is to the key: 'lone' tombstone, snapshot 'read', change that is 'newer', delete that is 'kept'
     # from taking the new row, or nothing.
     role = (
@@ -114,18 +117,19 @@ def _walk(connector: str) -> str:
     )
     step = f"""named_struct(
         'i', s.i + 1,
-        'w', CASE role WHEN 'lone' THEN 0 WHEN 'newer' THEN s.i + 1 ELSE s.w END,
-        'pos', CASE WHEN role IN ('newer', 'kept') THEN e.pos ELSE s.pos END,
-        'rank', CASE role WHEN 'lone' THEN -1 WHEN 'kept' THEN 1 WHEN 'newer' THEN {rank} ELSE s.rank END,
-        'r', CASE role WHEN 'lone' THEN 0 WHEN 'read' THEN s.i + 1 ELSE s.r END,
-        'seen', CASE WHEN role = 'read' THEN concat(s.seen, array(e.read_id)) ELSE s.seen END,
-        'wiped', s.wiped OR role = 'lone',
+        'w', CASE role_ WHEN 'lone' THEN 0 WHEN 'newer' THEN s.i + 1 ELSE s.w END,
+        'pos', CASE WHEN role_ IN ('newer', 'kept') THEN e.pos ELSE s.pos END,
+        'rank', CASE role_ WHEN 'lone' THEN -1 WHEN 'kept' THEN 1 WHEN 'newer' THEN {rank} ELSE s.rank END,
+        'r', CASE role_ WHEN 'lone' THEN 0 WHEN 'read' THEN s.i + 1 ELSE s.r END,
+        'seen', CASE WHEN role_ = 'read' THEN concat(s.seen, array(e.read_id)) ELSE s.seen END,
+        'wiped', s.wiped OR role_ = 'lone',
         'last', e.kind,
-        'moved', CASE WHEN role = 'newer' AND e.moved_in THEN e.tx WHEN role IN ('lone', 'kept', 'newer') THEN NULL
+        'moved', CASE WHEN role_ = 'newer' AND e.moved_in THEN e.tx WHEN role_ IN ('lone', 'kept', 'newer') THEN NULL
                  ELSE s.moved END,
-        'over', CASE WHEN role = 'newer' AND e.moved_in THEN {lived} WHEN role IN ('newer', 'kept') THEN 'no' ELSE s.over END,
-        'if_there', CASE role WHEN 'kept' THEN s.over = 'ask' WHEN 'lone' THEN false WHEN 'newer' THEN false
+        'over', CASE WHEN role_ = 'newer' AND e.moved_in THEN {lived} WHEN role_ IN ('newer', 'kept') THEN 'no'
+                ELSE s.over END,
+        'if_there', CASE role_ WHEN 'kept' THEN s.over = 'ask' WHEN 'lone' THEN false WHEN 'newer' THEN false
                     ELSE s.if_there END
     )"""
-    bound = let("role", role, f"CAST({step} AS {_STATE_TYPE})")
+    bound = let("role_", role, f"CAST({step} AS {_STATE_TYPE})")
     return f"aggregate(es, {_START}, (s, e) -> {bound})"

@@ -66,7 +66,7 @@ class DeltaLog:
         return self._jvm.org.apache.hadoop.fs.Path(self._folder, f"{version:020d}.json")
 
     def _read(self, version: int) -> Progress | None:
-        """The progress record of one commit. Spark writes the commitInfo as the file's first line, deltalake as its last."""
+        """One commit's progress record. Spark writes the commitInfo as the file's first line, deltalake as its last."""
         stream = self._files.open(self._file(version))
         try:
             lines = self._jvm.java.io.BufferedReader(self._jvm.java.io.InputStreamReader(stream, "UTF-8"))

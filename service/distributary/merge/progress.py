@@ -89,9 +89,7 @@ class Progress(BaseModel):
 
 def first_progress(topic: str, topic_id: str, connector: str, key: tuple[str, ...]) -> Progress:
     """The state of a table that has taken in nothing."""
-    return Progress(
-        commit="", sequence=0, topic=topic, topic_id=topic_id, connector=connector, key=key, next={}
-    )
+    return Progress(commit="", sequence=0, topic=topic, topic_id=topic_id, connector=connector, key=key, next={})
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from delta.tables import DeltaTable
+from delta.tables import DeltaMergeBuilder, DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
@@ -88,6 +88,15 @@ class LakeTable:
     def append(self, rows: DataFrame) -> Callable[[], None]:
         """A write that adds rows, to be run by commit()."""
         return lambda: rows.write.format("delta").mode("append").save(self.path)
+
+    @staticmethod
+    def merge(merge: DeltaMergeBuilder) -> Callable[[], None]:
+        """A write that merges, to be run by commit()."""
+
+        def run() -> None:
+            merge.execute()
+
+        return run
 
     def nothing(self) -> Callable[[], None]:
         """A write that changes no row: only the progress moves."""

@@ -2,8 +2,8 @@
 
 Beside the source's columns a row carries where it comes from: `__op`, `__source_ts`, `__position`, `__topic`,
 `__partition`, `__offset`; and what later records must know of it: `__snapshot`, the snapshot row last taken in
-(PostgreSQL: its own position and the identity of its source block), and `__moved`, the transaction in which a key change
-put this row over a living one.
+(PostgreSQL: its own position and the identity of its source block), and `__moved`, the transaction in which a key
+change put this row over a living one.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ class Upsert:
         return {
             **self._values(f"{s}.w"),
             "__position": F.expr(f"{s}.pos"),
-            "__snapshot": F.expr(f"coalesce({self._snapshot(s)}, t.__snapshot)") if self._reads else F.expr("t.__snapshot"),
+            "__snapshot": F.expr(f"coalesce({self._snapshot(s)}, t.__snapshot)")
+            if self._reads
+            else F.expr("t.__snapshot"),
             "__moved": F.expr(f"{s}.moved"),
         }
 
@@ -154,5 +156,5 @@ class Upsert:
         return f"CASE WHEN {s}.r IS NOT NULL THEN concat({s}.r.pos, '#', {s}.r.read_id) END"
 
     @staticmethod
-    def _quoted_names(values: Mapping[str, Column]) -> dict[str, Column]:
+    def _quoted_names(values: Mapping[str, Column]) -> dict[str, str | Column]:
         return {sql.name(name): value for name, value in values.items()}

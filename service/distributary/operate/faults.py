@@ -47,7 +47,7 @@ def _java_names(error: BaseException) -> list[str]:
     """The class names of a Java error and its causes, the outermost first."""
     java = getattr(error, "java_exception", None) if isinstance(error, Py4JJavaError) else None
     java = java or getattr(error, "_origin", None)
-    names = []
+    names: list[str] = []
     try:
         while java is not None and len(names) < 20:
             names.append(str(java.getClass().getName()))

@@ -33,7 +33,7 @@ def refuse_unbuilt(settings: TableSettings, look: Look) -> None:
                 f"`{key}: {value}` ({settings.where}) is not built yet",
                 f"this version has {key}: {', '.join(built)}",
             )
-    if settings.key or not look.key:
+    if settings.key or not (look.key or look.only_truncates):
         asked_for = f"`key:` ({settings.where}) is not built yet" if settings.key else "its records have no key"
         raise TableHalt(
             "no-key",
@@ -42,9 +42,7 @@ def refuse_unbuilt(settings: TableSettings, look: Look) -> None:
         )
 
 
-def too_many_bad(
-    recent: Sequence[tuple[int, int]], max_ratio: float
-) -> tuple[tuple[tuple[int, int], ...], int | None]:
+def too_many_bad(recent: Sequence[tuple[int, int]], max_ratio: float) -> tuple[tuple[tuple[int, int], ...], int | None]:
     """The batches that hold the last 1,000 records, newest last, and the number of bad ones where it is too large.
 
     `recent` counts (records, bad ones) per batch.

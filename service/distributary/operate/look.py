@@ -14,11 +14,15 @@ from distributary.errors import TableHalt
 
 @dataclass(frozen=True)
 class Look:
-    """What the first records of a topic tell. `key` are the names of the record key's fields, empty without key."""
+    """What the first records of a topic tell. `key` are the names of the record key's fields, empty without key.
+
+    `only_truncates`: all of them are truncates, which have no key, so that nothing tells yet whether the table has one.
+    """
 
     connector: str
     key: tuple[str, ...]
     has_schema: bool
+    only_truncates: bool = False
 
 
 def look_at(records: Sequence[Record], topic: str, configured: str | None) -> Look:
@@ -26,7 +30,9 @@ def look_at(records: Sequence[Record], topic: str, configured: str | None) -> Lo
 
     Raises TableHalt where they are not change events that this version applies.
     """
-    connector, key, envelope, unwrapped, has_schema = configured, (), False, False, False
+    connector, key = configured, tuple[str, ...]()
+    envelope = unwrapped = has_schema = False
+    operations = set()
     for record in records:
         value, with_schema = _payload(record.value)
         if not key:
@@ -35,6 +41,7 @@ def look_at(records: Sequence[Record], topic: str, configured: str | None) -> Lo
             continue
         if isinstance(value.get("source"), dict) and "op" in value:
             envelope, has_schema = True, has_schema or with_schema
+            operations.add(value["op"] if isinstance(value["op"], str) else None)
             found = value["source"].get("connector")
             connector = connector or (found if isinstance(found, str) else None)
         else:
@@ -52,7 +59,7 @@ def look_at(records: Sequence[Record], topic: str, configured: str | None) -> Lo
             f"the first records of {topic} do not tell which connector wrote them",
             f"set source.connector to one of {', '.join(CONNECTORS)}",
         )
-    return Look(connector, key, has_schema)
+    return Look(connector, key, has_schema, only_truncates=not key and operations == {"t"})
 
 
 def connector_of(records: Sequence[Record]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -20,8 +20,8 @@ from distributary.decode.discover import signatures, types_by_value
 from distributary.decode.envelope import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
 from distributary.decode.records import Reading, decoded, shape_number, sliced
 from distributary.decode.shapes import Shape, Signature, TypeSources, shape_of
-from distributary.errors import TableHalt, TransientError
-from distributary.evolve.diff import check_key, columns_to_add, holds
+from distributary.errors import TableHalt
+from distributary.evolve.diff import check_key, columns_to_add
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts, facts, went_back
 from distributary.merge.fold import folded
@@ -67,7 +67,7 @@ class TableWorker:
         self._around = around
         self._settings = settings
         self._lake = LakeTable(around.session, path, fixed=around.config.spark)
-        self._deletes_path = _deletes_path(around.config, table)
+        self._deletes = RememberedDeletes(self._lake.session, _deletes_path(around.config, table))
         self._head: Head | None = None
         self._started = False
         self._columns: dict[str, str] = {}
@@ -94,6 +94,7 @@ class TableWorker:
     def start(self) -> None:
         """Reads where the table is."""
         self._head = self._lake.head()
+        self._deletes.forget_old(datetime.now(timezone.utc).date())
         self._started = True
         self._report(TableState.STARTING)
 
@@ -182,8 +183,10 @@ class TableWorker:
         raw = read(self._lake.session, self._around.options, part)
         look = self._look_at(topic, part)
         progress = (self._head and self._head.progress) or first_progress(
-            self.topic, topic.topic_id, look.connector, tuple(look.key)
+            self.topic, topic.topic_id, look.connector, look.key
         )
+        if not progress.key:
+            progress = progress.model_copy(update={"key": look.key})
         cut = sliced(raw)
         records, found = self._decode(cut, progress)
         self._check_facts(records, found, progress)
@@ -197,7 +200,7 @@ class TableWorker:
             records: Sequence[Record] = self._around.broker.records(topic, part.start, _LOOKED_AT)
             look = look_at(records, self.topic, self._around.config.source.connector)
             refuse_unbuilt(self._settings, look)
-            self._look = look
+            self._look = None if look.only_truncates else look
             session = self._lake.session
             rows = {"key": [r.key for r in records], "value": [r.value for r in records]}
             head = session.createDataFrame(pa.table(rows, schema=pa.schema({"key": pa.binary(), "value": pa.binary()})))
@@ -207,6 +210,7 @@ class TableWorker:
             )  # fmt: skip
             self._columns = self._lake.columns() if self._head else {}
             self._learn(sliced(raw))
+            return look
         return self._look
 
     def _learn(self, cut: DataFrame) -> None:
@@ -346,22 +350,20 @@ class TableWorker:
             self._commit(head, after, self._lake.nothing(), found)
             return
         keys = folded(records, progress.connector, after.truncated)
-        deletes = RememberedDeletes(self._lake.session, self._deletes_path, progress.connector)
-        today = datetime.now(timezone.utc).date()
         if head.progress is None:
-            deletes.forget_all()
+            self._deletes.forget_all()
         elif found.late or (found.reads and progress.connector == "postgresql"):
-            keys = deletes.without_older(keys, key)
+            keys = self._deletes.without_older(keys, progress.connector, key)
         # Two jobs read the folded keys (remembered deletes, MERGE); MERGE refuses a source that is merely cached.
         keys = keys.localCheckpoint(eager=True)
         if found.deletes:
-            deletes.remember(keys, today)
+            self._deletes.remember(keys, datetime.now(timezone.utc).date())
         reads = progress.connector == "postgresql" and found.reads > 0
         upsert = Upsert(self.topic, progress.connector, self._columns, key, reads=reads)
         if head.progress is None:
             write = self._lake.append(upsert.rows_to_insert(keys))
         else:
-            write = upsert.merge(self._lake.delta(), keys, truncated).execute
+            write = self._lake.merge(upsert.merge(self._lake.delta(), keys, truncated))
         self._commit(head, after, write, found)
 
     def _after(self, progress: Progress, found: Facts, part: Slice, truncated: str | None) -> Progress:
@@ -384,10 +386,9 @@ class TableWorker:
             recent=(*progress.recent, (found.records, found.bad)),
         )
 
-    def _commit(self, head: Head, after: Progress, write: object, found: Facts) -> None:
+    def _commit(self, head: Head, after: Progress, write: Callable[[], None], found: Facts) -> None:
         recent, bad = too_many_bad(after.recent, self._around.config.quarantine.max_ratio)
         after = after.model_copy(update={"recent": recent})
-        assert callable(write)
         self._head = self._lake.commit(head, after, write)
         self._bound.info(
             "committed",
