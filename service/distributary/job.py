@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 
 from pyspark.errors import StreamingQueryException
@@ -39,6 +39,13 @@ from distributary.operate.worker import Surroundings, TableWorker
 _SIDE_BY_SIDE = 4  # tables merged at once; more only queue for the same cores
 _TURN = 0.5  # seconds between two looks at what is to be done
 _QUERY_RESTARTS = 5
+_ROUNDS_OF_ONCE = 3  # after so many rounds of retries `--once` gives a table up and says so
+_RETRYING = Retrying(
+    retry=retry_if_exception_type(TransientError),
+    stop=stop_after_attempt(4),
+    wait=wait_exponential_jitter(initial=0.5, max=10),
+    reraise=True,
+)
 _log = get_logger(__name__)
 
 
@@ -93,9 +100,11 @@ class Service:
         self._paths: dict[str, str] = {}
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
         self._retry_at: dict[str, float] = {}
+        self._once = False
 
     def run(self, *, once: bool) -> int:
         """Until stopped, or with `once` until everything there at the start is taken in."""
+        self._once = once
         self._listen_for_signals()
         self._plan(self._offsets.newest())
         query = self._start(once=once)
@@ -104,11 +113,11 @@ class Service:
             query = self._turn(query, once=once)
         finally:
             self._finish(query)
-        if once:
-            self._catch_up_all()
         left = [w for w in self._tables() if w.halted is not None]
         for worker in left:
             _log.error("table is halted", table=worker.name, code=worker.halted.code if worker.halted else "")
+        if once and not self._tables():
+            _log.warning("no topic of the config's tables exists", pattern=self._pattern())
         return 1 if once and left else 0
 
     def _listen_for_signals(self) -> None:
@@ -120,52 +129,59 @@ class Service:
         signal.signal(signal.SIGINT, stop)
 
     def _start(self, *, once: bool) -> StreamingQuery:
-        matches = [rule.match for rule in self.config.tables]
-        pattern = subscription_pattern(self.config.source.topic_prefix, matches)
-        frame = stream(self._session, self._around.options, pattern, self.config.trigger.max_records)
+        frame = stream(self._session, self._around.options, self._pattern(), self.config.trigger.max_records)
         writer = frame.writeStream.foreachBatch(self._batch).option("checkpointLocation", self.config.checkpoint)
         if once:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{self.config.trigger.interval_seconds()} seconds").start()
 
+    def _pattern(self) -> str:
+        return subscription_pattern(self.config.source.topic_prefix, [rule.match for rule in self.config.tables])
+
     def _turn(self, query: StreamingQuery, *, once: bool) -> StreamingQuery:
-        """Until the query ends or is to end; tables that lag behind the stream are advanced beside it."""
+        """Until told to stop, or with `once` until the stream has ended and every table is where it ended."""
         failures = 0
         while not self._stopping.is_set():
             if not query.isActive:
                 error = query.exception()
                 if error is None:
-                    return query
-                failures += 1
-                fault = classified(error)
-                if failures > _QUERY_RESTARTS or isinstance(fault, TableHalt):
-                    raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix) from error
-                _log.warning("the stream ended and is started again", code=fault.code, reason=fault.message)
-                self._stopping.wait(min(60, 2**failures))
-                query = self._start(once=once)
+                    if not any(self._to_do(worker) for worker in self._tables()):
+                        return query
+                else:
+                    failures += 1
+                    query = self._again(error, failures, once=once)
             self.status.beat()
             self._nudge()
             self._stopping.wait(_TURN)
         return query
 
+    def _again(self, error: Exception, failures: int, *, once: bool) -> StreamingQuery:
+        """Starts the stream again after an error, a few times."""
+        fault = classified(error)
+        if failures > _QUERY_RESTARTS or isinstance(fault, TableHalt):
+            raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix) from error
+        _log.warning("the stream ended and is started again", code=fault.code, reason=fault.message)
+        self._stopping.wait(min(60, 2**failures))
+        return self._start(once=once)
+
     def _finish(self, query: StreamingQuery) -> None:
         """Lets the slices in flight end. The stream itself may be cut: tables do not rely on its checkpoint."""
-        if self._stopping.is_set():
-            self._pool.shutdown(wait=True)
-            try:
-                query.stop()
-            except StreamingQueryException as error:
-                _log.debug("the stream ended with an error", error=type(error).__name__)
-        _log.info("stopped" if self._stopping.is_set() else "the stream is through")
+        self._stopping.set()
+        self._pool.shutdown(wait=True)
+        try:
+            query.stop()
+        except StreamingQueryException as error:
+            _log.debug("the stream ended with an error", error=type(error).__name__)
+        _log.info("stopped")
 
     def _batch(self, _frame: DataFrame, batch_id: int) -> None:
-        """A batch of the stream: every table takes in what lies between its own offsets and the batch's end."""
-        self._plan(self._offsets.of(batch_id))
-        wait([future for w in self._tables() if (future := self._submit(w)) is not None and not self._lags(w)])
+        """A batch of the stream: sets how far each table has to go.
 
-    def _lags(self, worker: TableWorker) -> bool:
-        """A table with a long way to go (added later, resumed) goes it beside the others' batches."""
-        return worker.behind() > 2 * self.config.trigger.max_records
+        The tables go there in slices of their own, from where they are themselves, each at its own pace: a slow one
+        holds up no other, and a batch that the checkpoint forgets or repeats changes nothing.
+        """
+        self._plan(self._offsets.of(batch_id))
+        self._nudge()
 
     def _plan(self, ends: dict[str, Offsets]) -> None:
         for topic, end in ends.items():
@@ -176,59 +192,59 @@ class Service:
     def _tables(self) -> list[TableWorker]:
         return [worker for worker in list(self._workers.values()) if worker is not None]
 
+    @staticmethod
+    def _to_do(worker: TableWorker) -> bool:
+        return worker.halted is None and worker.behind() > 0
+
     def _nudge(self) -> None:
-        """Tables behind their goal that nobody works on: after a fault, or with a long way to go."""
+        """Puts every table that is behind its goal in the queue, unless it is there or waits after a fault."""
         now = time.monotonic()
         for worker in self._tables():
-            if worker.behind() and now >= self._retry_at.get(worker.topic, 0.0):
+            if self._to_do(worker) and now >= self._retry_at.get(worker.topic, 0.0):
                 self._submit(worker)
 
-    def _catch_up_all(self) -> None:
-        """The end of `--once`: every table to its goal, those that went beside the stream, too."""
-        self._pool.shutdown(wait=True)
-        for worker in self._tables():
-            if worker.behind() and worker.halted is None and not self._stopping.is_set():
-                self._advance(worker)
-
-    def _submit(self, worker: TableWorker) -> Future[None] | None:
-        if worker.halted is not None or not worker.behind() or self._stopping.is_set():
-            return None
-        if not worker.running.acquire(blocking=False):
-            return None
+    def _submit(self, worker: TableWorker) -> None:
+        if self._stopping.is_set() or not worker.running.acquire(blocking=False):
+            return
         try:
-            future = self._pool.submit(self._advance, worker)
+            self._pool.submit(self._advance, worker)
         except RuntimeError:  # the pool was shut down in between
             worker.running.release()
-            return None
-        future.add_done_callback(lambda _: worker.running.release())
-        return future
 
     def _advance(self, worker: TableWorker) -> None:
-        state = TableState.CATCHING_UP if self._lags(worker) else TableState.RUNNING
-        retrying = Retrying(
-            retry=retry_if_exception_type(TransientError),
-            stop=stop_after_attempt(4),
-            wait=wait_exponential_jitter(initial=0.5, max=10),
-            reraise=True,
-        )
+        """One slice of one table, then back to the end of the queue: a long way to go starves no other table."""
+        if self._stopping.is_set():
+            worker.running.release()
+            return
         try:
-            retrying(self._attempt, worker, state)
-            self._retry_at.pop(worker.topic, None)
+            _RETRYING(self._attempt, worker)
+            worker.faults = 0
         except TableHalt as halt:
-            worker.halted = halt
-            self._tell(worker, TableState.HALTED, halt)
-            _log.error("table halted", table=worker.name, code=halt.code, reason=halt.message, fix=halt.fix)
+            self._halt(worker, halt)
         except DistributaryError as fault:
-            self._retry_at[worker.topic] = time.monotonic() + max(5.0, self.config.trigger.interval_seconds())
+            worker.faults += 1
+            wait_for = min(60.0, max(1.0, self.config.trigger.interval_seconds()) * worker.faults)
+            self._retry_at[worker.topic] = time.monotonic() + wait_for
             self._tell(worker, TableState.RETRYING, fault)
             _log.warning("table is tried again later", table=worker.name, code=fault.code, reason=fault.message)
+            if self._once and worker.faults >= _ROUNDS_OF_ONCE:
+                self._halt(worker, TableHalt(fault.code, fault.message, fault.fix))
+        finally:
+            worker.running.release()
+        if self._to_do(worker) and worker.faults == 0:
+            self._submit(worker)
 
-    def _attempt(self, worker: TableWorker, state: TableState) -> None:
+    def _attempt(self, worker: TableWorker) -> None:
         try:
-            worker.advance(state=state)
+            worker.step()
         except Exception as error:
-            _log.debug("a batch failed", table=worker.name, exc_info=error)
+            _log.debug("a slice failed", table=worker.name, exc_info=error)
             raise classified(error) from error
+
+    def _halt(self, worker: TableWorker, halt: TableHalt) -> None:
+        worker.halted = halt
+        self._tell(worker, TableState.HALTED, halt)
+        _log.error("table halted", table=worker.name, code=halt.code, reason=halt.message, fix=halt.fix)
 
     def _tell(self, worker: TableWorker, state: TableState, error: DistributaryError) -> None:
         self.status.update(
@@ -265,12 +281,12 @@ class Service:
         worker = TableWorker(self._around, table, topic, settings, path)
         other = self._paths.setdefault(path, topic)
         if other != topic:
-            worker.halted = TableHalt(
+            halt = TableHalt(
                 "two-topics-one-table",
                 f"{topic} and {other} would both be written to {path}",
                 'tell them apart in target.table, for example "{database}/{schema}/{table}"',
             )
-            _log.error("table halted", table=worker.name, code=worker.halted.code, reason=worker.halted.message)
+            self._halt(worker, halt)
         return worker
 
     def _path(self, table: TableId) -> str:

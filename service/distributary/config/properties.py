@@ -59,7 +59,7 @@ SPARK_OWNED = {
     "spark.sql.catalog.spark_catalog": "the service sets Delta's",
     "spark.sql.ansi.enabled": "the service sets it, so that no value is turned into NULL",
     "spark.sql.caseSensitive": "the service sets it, so that columns keep the source's names",
-    "spark.sql.parquet.outputTimestampType": "the service sets it, so that every reader understands early and late years",
+    "spark.sql.parquet.outputTimestampType": "the service sets it, so that every reader sees the same time",
     "spark.databricks.delta.merge.materializeSource": "the service sets it; it materialises the changes itself",
     "spark.sql.streaming.checkpointLocation": "`checkpoint` says it",
     "spark.databricks.delta.schema.autoMerge.enabled": "`schema_changes` says what happens to new columns",

@@ -62,6 +62,7 @@ class TableWorker:
         self.table = table
         self.topic = topic
         self.goal: Offsets = {}
+        self.faults = 0
         self.halted: TableHalt | None = None
         self.running = threading.Lock()
         self._around = around
@@ -69,6 +70,7 @@ class TableWorker:
         self._lake = LakeTable(around.session, path, fixed=around.config.spark)
         self._deletes = RememberedDeletes(self._lake.session, _deletes_path(around.config, table))
         self._head: Head | None = None
+        self._first: Offsets = {}
         self._started = False
         self._columns: dict[str, str] = {}
         self._shapes: list[Shape] = []
@@ -89,7 +91,7 @@ class TableWorker:
     def behind(self) -> int:
         """How many offsets lie between the table and its goal."""
         taken = self.taken
-        return sum(max(0, end - taken.get(p, 0)) for p, end in self.goal.items())
+        return sum(max(0, end - taken.get(p, self._first.get(p, 0))) for p, end in self.goal.items())
 
     def start(self) -> None:
         """Reads where the table is."""
@@ -102,20 +104,21 @@ class TableWorker:
         """Sets the goal further, to the end of a batch of the stream."""
         self.goal = largest([self.goal, end])
 
-    def advance(self, *, state: TableState = TableState.RUNNING) -> None:
-        """Takes in everything up to the goal. Raises TableHalt, TransientError and what Spark raises."""
+    def step(self) -> None:
+        """Takes one slice on the way to the goal. Raises TableHalt, TransientError and what Spark raises."""
         if not self._started:
             self.start()
-        while not self._around.stopping.is_set():
-            self._head = self._lake.head(self._head)
-            topic = self._topic()
-            self._check(topic)
-            part = next_slice(self.topic, self._from(topic), self.goal, self._around.config.trigger.max_records)
-            if not part:
-                break
-            self._report(state)
+        self._head = self._lake.head(self._head)
+        topic = self._topic()
+        self._check(topic)
+        # A partition that was never read starts at the first record that Kafka has.
+        self._first = self._around.broker.earliest(topic)
+        at_most = self._around.config.trigger.max_records
+        part = next_slice(self.topic, {**self._first, **self.taken}, self.goal, at_most)
+        if part:
+            far = self.behind() > 2 * at_most
+            self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
             self._take(topic, part)
-            self._around.status.beat()
         self._report(TableState.RUNNING)
 
     def _topic(self) -> Topic:
@@ -127,14 +130,6 @@ class TableWorker:
                 "create the topic again or take the table out of the config",
             )
         return topic
-
-    def _from(self, topic: Topic) -> Offsets:
-        """Where each partition goes on; one that was never read starts at the first record that Kafka has."""
-        earliest = self._earliest(topic)
-        return {**earliest, **self.taken}
-
-    def _earliest(self, topic: Topic) -> Offsets:
-        return self._around.broker.earliest(topic)
 
     def _check(self, topic: Topic) -> None:
         """Kafka must still have what comes next (rule 6.4)."""
@@ -156,7 +151,7 @@ class TableWorker:
                 " are taken in, and nothing tells what was in between",
                 "delete the table's directory to have it filled again from the new topic",
             )
-        for partition, first in self._earliest(topic).items():
+        for partition, first in self._around.broker.earliest(topic).items():
             taken = progress.next.get(partition)
             if taken is not None and first > taken:
                 raise TableHalt(
