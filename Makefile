@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo test check format lock clean
+.PHONY: help setup jars demo test test-long check format lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -32,6 +32,9 @@ check: $(STAMP) ## formatter, linter, type checker
 
 test: $(STAMP) check ## all set-up, then all tests
 	$(BIN)/python -m pytest $(TEST_ARGS)
+
+test-long: $(STAMP) ## the tests that take too long for every change
+	$(BIN)/python -m pytest -m slow $(TEST_ARGS)
 
 format: $(STAMP) ## format and fix what can be fixed
 	$(BIN)/ruff format .

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.support.kafka import running_kafka
+
+# Every process of the tests lives for a minute or two: compiling hot code well costs more than it gives.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +18,11 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Kafka that all tests share: each takes topics of its own. Topics are not made by themselves."""
     with running_kafka(tmp_path_factory.mktemp("kafka")) as bootstrap:
         yield bootstrap
+
+
+@pytest.fixture(scope="session")
+def session() -> Iterator[SparkSession]:
+    """The service's own Spark session, in this process."""
+    from tests.support.spark import running_session
+
+    yield from running_session()

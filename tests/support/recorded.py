@@ -9,8 +9,8 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,10 @@ class TruthTable:
     def key(self) -> tuple[str, ...]:
         """The names of the primary key's columns; empty when the table has none."""
         return tuple(column.name for column in self.columns if column.in_key)
+
+    def without(self, columns: Iterable[str]) -> TruthTable:
+        """The table as it is to be when these columns are excluded."""
+        return replace(self, columns=tuple(column for column in self.columns if column.name not in set(columns)))
 
     @property
     def topic_name(self) -> str:

@@ -1,4 +1,4 @@
-"""The demo from end to end: a broker, four waves of change events, the service on them, the tables compared."""
+"""The demo from end to end: a broker, three waves of change events, the service on them, the tables compared."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from distributary.launch.jars import jar_directory
 PREFIX = "demo"
 # A JVM that lives for two minutes spends half of its time on compiling what will not run often enough to pay it back.
 SPARK = {
-    "spark.sql.shuffle.partitions": 2,
     "spark.driver.memory": "2g",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }

@@ -18,7 +18,6 @@ import pyarrow as pa
 from distributary.demo.record import Origin, Record, Truth
 
 DATA = files("distributary.demo") / "data"
-WAVES = 4
 PARTITIONS = 3
 
 _ARROW_TYPES = {
@@ -33,7 +32,7 @@ _ARROW_TYPES = {
 
 
 def records(prefix: str, wave: int) -> list[Record]:
-    """The records of one wave (1: the snapshot, 4: with the truncates) in the order in which they were written."""
+    """The records of one wave (1: the snapshot, 2: changes, 3: more of them with truncates) in the order in which they were written."""
     return [
         Record(
             topic=f"{prefix}.{line['topic']}",

@@ -110,9 +110,9 @@ class Screen:
     def _comparison(self, comparison: Comparison, notes_before: int) -> list[str]:
         truth = comparison.truth
         notes = [
-            f"{truth.table}.{name} is NULL in {_count(count, 'row')} of the source. The connector sent the column's default, "
-            f"{truth.null_arrives_as[name]}, in its place (Kafka Connect's replace.null.with.default), and nothing on "
-            "the wire tells the two apart: compared with what was sent."
+            f"{truth.table}.{name} is NULL in {_count(count, 'row')} of the source. In its place the connector sent "
+            f"the column's default, {truth.null_arrives_as[name]} (Kafka Connect's replace.null.with.default), and "
+            "nothing on the wire tells the two apart: compared with what was sent."
             for name, count in truth.nulls_replaced().items()
         ]
         marks = "".join(f" {_mark(notes_before + number)}" for number in range(1, len(notes) + 1))

@@ -1,4 +1,4 @@
-"""What happens in the demo: four waves over three source databases.
+"""What happens in the demo: three waves over three source databases.
 
 The simulated databases work by a fixed seed, so every run sends the same events.
 """
@@ -86,9 +86,8 @@ class Workload:
     def waves(self) -> Iterator[Wave]:
         """The waves in order. Each is done in the simulated databases when it is asked for."""
         yield self._wave(1, "the first snapshot", self._first_rows)
-        yield self._wave(2, "inserts and updates (in the recording, deletes as well)", self._insert_and_update)
-        yield self._wave(3, "deletes, and rows that change their primary key", self._delete_and_move, KEY_CHANGES)
-        yield self._wave(4, "truncates", self._empty, TRUNCATES)
+        yield self._wave(2, "inserts, updates, deletes, changed primary keys", self._change, KEY_CHANGES)
+        yield self._wave(3, "truncates", self._empty, TRUNCATES)
 
     def _wave(self, number: int, title: str, work: Callable[..., list[Record]], *remarks: str) -> Wave:
         by_origin = {Origin.RECORDED_POSTGRESQL: recorded.records(self._prefix, number)}
@@ -99,6 +98,11 @@ class Workload:
     def _first_rows(self, table: SimulatedTable, new: Callable[[int], Row], _: Callable[[], Row]) -> list[Record]:
         table.load(new(number) for number in range(1, 41))
         return table.snapshot()
+
+    def _change(
+        self, table: SimulatedTable, new: Callable[[int], Row], changes: Callable[[], dict[str, Any]]
+    ) -> list[Record]:
+        return self._insert_and_update(table, new, changes) + self._delete_and_move(table, new, changes)
 
     def _insert_and_update(
         self, table: SimulatedTable, new: Callable[[int], Row], changes: Callable[[], dict[str, Any]]

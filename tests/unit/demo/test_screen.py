@@ -79,4 +79,4 @@ def test_a_wave_says_where_its_events_come_from() -> None:
     assert "2 truncates" in text.getvalue()
     assert "1 delete, 1 tombstone" in text.getvalue()
     for origin in Origin:
-        assert text.getvalue().count(origin.value) == 4
+        assert text.getvalue().count(origin.value) == 3

@@ -1,0 +1,345 @@
+"""The rules of what a table must equal, each on a real topic and a real Delta table. Names give the rule's number."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+from tests.support.changes import Row, Topic
+from tests.support.spark import Bench, rows_of
+
+from distributary.errors import TableHalt, TransientError
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
+    """A topic of its own for each test."""
+    return Bench(session, kafka, tmp_path, f"rules{next(_numbers)}x{random.randrange(10**9)}.dbo.t")
+
+
+def row(number: int, value: Any) -> Row:
+    return {"id": number, "v": value}
+
+
+def key(number: int) -> Row:
+    return {"id": number}
+
+
+def test_3_1_to_3_3_changes_tombstones_and_2_2_equal_positions(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    for number in range(5):
+        topic.change("r", key(number), row(number, "snapshot"), at=1)
+    topic.change("u", key(0), row(0, "updated"), at=2)
+    topic.change("d", key(1), at=3)
+    topic.tombstone(key(1))
+    topic.change("c", key(1), row(1, "back"), at=4)
+    topic.change("d", key(2), at=5)
+    topic.tombstone(key(2))
+    # The update of a unique column: delete and create of one key with the same three numbers.
+    topic.change("d", key(3), at=6)
+    topic.change("c", key(3), row(3, "unique"), at=6)
+    bench.take(topic.records)
+    expected = [(0, "updated"), (1, "back"), (3, "unique"), (4, "snapshot")]
+    assert bench.rows() == expected
+    # 2.4: sent again, cut anywhere, also between the two of one position.
+    for again in (topic.records[5:], topic.records[6:8], topic.records[10:12], topic.records[11:12]):
+        bench.take(again)
+        assert bench.rows() == expected
+
+
+def test_2_8_the_table_does_not_depend_on_how_records_were_cut(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    source = Topic("")
+    _random_history(source, random.Random(7), changes=60)
+    tables = []
+    for number, at_most in enumerate((1_000, 20)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        bench = Bench(
+            session,
+            kafka,
+            folder,
+            f"cuts{number}x{random.randrange(10**9)}.dbo.t",
+            options={"trigger": {"max_records": at_most}},
+        )
+        bench.create().take(r._replace(topic=bench.topic) for r in source.records)
+        tables.append(bench.rows())
+    assert tables[0] == tables[1]
+    assert tables[0]
+
+
+def _random_history(topic: Topic, chance: random.Random, changes: int) -> None:
+    alive: set[int] = set()
+    for at in range(1, changes + 1):
+        number = chance.randrange(8)
+        if number in alive and chance.random() < 0.4:
+            topic.change("d", key(number), at=at)
+            topic.tombstone(key(number))
+            alive.discard(number)
+        else:
+            topic.change("u" if number in alive else "c", key(number), row(number, at), at=at)
+            alive.add(number)
+
+
+def test_3_2_a_late_change_brings_no_deleted_row_back(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "first"), at=1)
+    topic.change("d", key(2), at=9)  # a key that the table never had
+    topic.change("d", key(1), at=10)
+    worker = bench.take(topic.records)
+    late = Topic(bench.topic)
+    late.change("u", key(1), row(1, "older"), at=5)
+    late.change("u", key(2), row(2, "older"), at=6)
+    late.change("c", key(3), row(3, "older, but its key was never seen"), at=7)
+    bench.take(late.records, worker)
+    assert bench.rows("id") == [(3,)]
+
+
+def test_3_4_a_key_change_with_and_without_headers_in_either_order(bench: Bench) -> None:
+    bench.create(partitions=2)
+    topic = Topic(bench.topic, connector="postgresql")
+    for number in (1, 2, 3, 4):
+        topic.change("r", key(number), row(number, "old"), at=1)
+    # New row first (another partition was read first), in a slice of its own.
+    worker = bench.take(topic.records)
+    new = Topic(bench.topic, connector="postgresql")
+    new.change("c", key(11), row(11, "moved"), at=5, headers={"oldkey": key(1)}, partition=1)
+    new.change("c", key(12), row(12, "moved"), at=6, partition=1)
+    bench.take(new.records, worker)
+    old = Topic(bench.topic, connector="postgresql")
+    old.change("d", key(1), at=5, headers={"newkey": key(11)})
+    old.tombstone(key(1))
+    old.change("d", key(2), at=6)
+    old.tombstone(key(2))
+    bench.take(old.records, worker)
+    assert bench.rows() == [(11, "moved"), (12, "moved"), (3, "old"), (4, "old")]
+
+
+@pytest.mark.parametrize("at_most", [100, 2])
+def test_2_7_keys_shifted_under_a_deferred_constraint(bench: Bench, at_most: int) -> None:
+    bench.options = {"trigger": {"max_records": at_most}}
+    topic = Topic(bench.create().topic, connector="postgresql")
+    for number in (1, 2, 3):
+        topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
+    for number in (1, 2, 3):  # one transaction: UPDATE t SET id = id + 1
+        topic.change("d", key(number), at=20, step=number, tx=77, headers={"newkey": key(number + 1)})
+        topic.tombstone(key(number))
+        moved = row(number + 1, f"row {number}")
+        topic.change("c", key(number + 1), moved, at=20, step=number, tx=77, headers={"oldkey": key(number)})
+    bench.take(topic.records)
+    assert bench.rows() == [(2, "row 1"), (3, "row 2"), (4, "row 3")]
+
+
+def test_3_6_a_truncate_goes_by_position_not_by_arrival(bench: Bench) -> None:
+    bench.create(partitions=2)
+    topic = Topic(bench.topic, connector="postgresql")
+    for number in (1, 2):
+        topic.change("c", key(number), row(number, "before"), at=10, step=number)
+    topic.change("c", key(3), row(3, "after"), at=30)  # arrives before the truncate, was written after it
+    worker = bench.take(topic.records)
+    truncate = Topic(bench.topic, connector="postgresql")
+    truncate.change("t", None, at=20, partition=1)
+    bench.take(truncate.records, worker)
+    assert bench.rows() == [(3, "after")]
+    late = Topic(bench.topic, connector="postgresql")
+    late.change("u", key(2), row(2, "late"), at=15)
+    late.change("u", key(3), row(3, "later"), at=40)
+    bench.take([*late.records, *truncate.records])
+    assert bench.rows() == [(3, "later")]
+
+
+def test_2_3_a_snapshot_row_stands_by_its_offset(bench: Bench) -> None:
+    topic = Topic(bench.create().topic, connector="postgresql")
+    topic.change("r", key(1), row(1, "read"), at=50)
+    topic.change("u", key(1), row(1, "changed"), at=40)  # lower than the snapshot's lsn, yet after it
+    worker = bench.take(topic.records)
+    assert bench.rows() == [(1, "changed")]
+    bench.take(topic.records[:1], worker)  # the same snapshot row once more
+    assert bench.rows() == [(1, "changed")]
+    again = Topic(bench.topic, connector="postgresql")
+    again.change("r", key(1), row(1, "read anew"), at=60)
+    bench.take(again.records, worker)
+    assert bench.rows() == [(1, "read anew")]
+    bench.take(topic.records[1:], worker)  # a change from before the second snapshot, sent again
+    assert bench.rows() == [(1, "read anew")]
+
+
+def test_2_6_a_source_that_went_back_halts_and_a_higher_epoch_goes_on(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "first"), at=100)
+    bench.take(topic.records)
+    restored = Topic(bench.topic)
+    restored.change("u", key(1), row(1, "after the restore"), at=50, ts_ms=1_700_000_999_000)
+    with pytest.raises(TableHalt, match="source-went-back") as halt:
+        bench.take(restored.records)
+    assert "00000027:00000032" in str(halt.value)
+    assert "epoch: 1" in halt.value.fix
+    assert bench.rows() == [(1, "first")]
+    bench.rule = {"epoch": 1}
+    bench.take([])
+    assert bench.rows() == [(1, "after the restore")]
+
+
+def test_5_1_new_columns_are_added_and_a_type_that_does_not_fit_is_quarantined(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "a"), at=1)
+    topic.change("c", key(2), {"id": 2, "v": "b", "n": 5, "with space": True}, at=2)
+    topic.change("c", key(3), {"id": 3, "v": "c", "n": "not a number"}, at=3)
+    topic.change("u", key(1), {"id": 1, "n": 7}, at=4)  # v is no longer sent
+    bench.take(topic.records[:1])
+    bench.take(topic.records[1:])
+    assert bench.rows("id", "v", "n", "with space") == [(1, None, 7, None), (2, "b", 5, True)]
+    ((reason, message),) = rows_of(bench.quarantine, "reason", "message")
+    assert reason == "bad-value"
+    assert "n" in message
+
+
+def test_6_3_what_can_not_be_applied_lies_in_quarantine_once_and_its_neighbours_are_applied(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "good"), at=1)
+    topic.add(key(1), b'{"op": "u", "after": {"id": 1')
+    topic.add(key(1), b"\xff\xfe")
+    topic.add(None, topic.change("c", key(5), row(5, "x"), at=2).value)
+    topic.records[-2] = topic.records[-1]
+    topic.change("z", key(1), row(1, "unknown operation"), at=3)
+    topic.change("u", key(1), row(1, "better"), at=4)
+    worker = bench.take(topic.records)
+    assert bench.rows() == [(1, "better")]
+    reasons = [reason for (reason,) in rows_of(bench.quarantine, "reason")]
+    assert sorted(reasons) == ["no-key", "no-key", "not-json", "not-utf8", "unknown-operation"]
+    values = [value for (value,) in rows_of(bench.quarantine, "value")]
+    assert b"\xff\xfe" in values
+    # The slice is taken again before its commit came about: nothing is in quarantine twice.
+    assert worker._head is not None
+    worker._around.quarantine.add("dbo.t", *_bad_again(worker))
+    assert len(rows_of(bench.quarantine, "reason")) == 5
+
+
+def _bad_again(worker: Any) -> tuple[Any, Any]:
+    from distributary.consume.offsets import Slice
+    from distributary.consume.source import read
+
+    raw = read(worker._lake.session, worker._around.options, Slice(worker.topic, {0: 0}, {0: 7}))
+    bad = raw.where("offset = 1").selectExpr(
+        "partition", "offset", "named_struct('code', 'not-json', 'message', '') AS bad"
+    )
+    return raw, bad
+
+
+def test_6_1_a_driver_that_starts_anew_skips_no_merge_and_applies_nothing_twice(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    for at in range(1, 5):
+        topic.change("c" if at == 1 else "u", key(1), row(1, at), at=at)
+    versions = []
+    for record in topic.records:  # each time a new driver, whose batches would count from 0
+        worker = bench.take([record])
+        assert worker._head is not None
+        versions.append(worker._head.version)
+        assert bench.rows() == [(1, len(versions))]
+    assert versions == sorted(set(versions))
+    assert bench.worker().behind() == 0
+
+
+def test_6_1_of_two_drivers_one_commits_and_the_other_starts_over_from_the_table(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "one"), at=1)
+    first, second = bench.take(topic.records), bench.worker()
+    second.start()
+    more = Topic(bench.topic)
+    more.change("c", key(2), row(2, "two"), at=2)
+    stale = second._head
+    assert stale is not None
+    assert stale.progress is not None
+    bench.take(more.records, first)
+    # The second driver commits on what it read before: Delta would skip the write without a word.
+    rows = second._lake.nothing()
+    with pytest.raises(TransientError, match="commit-lost"):
+        second._lake.commit(stale, stale.progress.next_commit(next={0: 99}), rows)
+    bench.take([], second)
+    assert bench.rows() == [(1, "one"), (2, "two")]
+    assert second.taken == first.taken
+
+
+def test_3_2_a_delete_remembered_before_a_failed_commit_still_deletes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "one"), at=1)
+    topic.change("c", key(2), row(2, "two"), at=2)
+    worker = bench.take(topic.records)
+    deletes = Topic(bench.topic)
+    deletes.change("d", key(1), at=3)
+    deletes.change("u", key(2), row(2, "sent again"), at=2)  # late: the remembered deletes are looked at
+    with monkeypatch.context() as patched:
+        patched.setattr(worker._lake, "commit", _fails)
+        with pytest.raises(TransientError):
+            bench.take(deletes.records, worker)
+    bench.take([], worker)
+    assert bench.rows() == [(2, "sent again")]
+
+
+def _fails(*_: Any) -> None:
+    raise TransientError("storage-or-network", "the storage did not answer")
+
+
+def test_6_4_a_topic_created_again_halts_its_table(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "one"), at=1)
+    bench.take(topic.records)
+    admin = AdminClient({"bootstrap.servers": bench.kafka})
+    admin.delete_topics([bench.topic])[bench.topic].result()
+    _create_when_gone(bench)
+    with pytest.raises(TableHalt, match="topic-recreated"):
+        bench.take([*topic.records, *topic.records])
+    assert bench.rows() == [(1, "one")]
+
+
+def _create_when_gone(bench: Bench) -> None:
+    import time
+
+    admin = AdminClient({"bootstrap.servers": bench.kafka})
+    until = time.monotonic() + 30
+    while bench.topic in admin.list_topics(timeout=10).topics and time.monotonic() < until:
+        time.sleep(0.2)
+    bench.create()
+
+
+def test_6_4_records_that_retention_removed_halt_the_table_and_are_named(bench: Bench) -> None:
+    from confluent_kafka import TopicPartition
+
+    topic = Topic(bench.create().topic)
+    for at in range(1, 6):
+        topic.change("c" if at == 1 else "u", key(1), row(1, at), at=at)
+    bench.take(topic.records[:2])
+    from tests.support.kafka import produce
+
+    produce(bench.kafka, topic.records[2:])
+    admin = AdminClient({"bootstrap.servers": bench.kafka})
+    deleted = admin.delete_records([TopicPartition(bench.topic, 0, 4)])
+    for future in deleted.values():
+        future.result()
+    with pytest.raises(TableHalt, match="offsets 2 to 3"):
+        bench.take([])
+
+
+def test_a_table_without_key_halts(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", None, row(1, "one"), at=1)
+    with pytest.raises(TableHalt, match="no-key"):
+        bench.take(topic.records)
+
+
+def test_3_7_a_placeholder_is_never_stored(bench: Bench) -> None:
+    topic = Topic(bench.create().topic, connector="postgresql")
+    topic.change("c", key(1), row(1, "large"), at=1)
+    topic.change("u", key(1), row(1, "__debezium_unavailable_value"), at=2)
+    with pytest.raises(TableHalt, match="unavailable-value"):
+        bench.take(topic.records)

@@ -1,0 +1,64 @@
+"""Change events written by hand, as the SQL Server and PostgreSQL connectors write them, without a schema beside."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.kafka import Record
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Topic:
+    """Makes the records of one topic. `at` numbers are places in the source's log; commit times follow them."""
+
+    name: str
+    connector: str = "sqlserver"
+    key: tuple[str, ...] = ("id",)
+    records: list[Record] = field(default_factory=list)
+
+    def change(
+        self,
+        op: str,
+        key: Row | None,
+        after: Row | None = None,
+        at: int = 0,
+        *,
+        step: int = 1,
+        tx: int | None = None,
+        headers: dict[str, Row] | None = None,
+        partition: int = 0,
+        ts_ms: int | None = None,
+    ) -> Record:
+        """One event; it is added to the topic's records, too."""
+        value = {
+            "before": None,
+            "after": after,
+            "source": self._source(op, at, step, tx, 1_700_000_000_000 + at * 1_000 if ts_ms is None else ts_ms),
+            "op": op,
+        }
+        return self.add(key, json.dumps(value).encode(), headers=headers, partition=partition)
+
+    def tombstone(self, key: Row, partition: int = 0) -> Record:
+        """A record with the key and no value."""
+        return self.add(key, None, partition=partition)
+
+    def add(
+        self, key: Row | None, value: bytes | None, *, headers: dict[str, Row] | None = None, partition: int = 0
+    ) -> Record:
+        """A record with any value."""
+        encoded = [(f"__debezium.{name}", json.dumps(v).encode()) for name, v in (headers or {}).items()]
+        data = None if key is None else json.dumps(key).encode()
+        self.records.append(Record(self.name, partition, data, value, encoded))
+        return self.records[-1]
+
+    def _source(self, op: str, at: int, step: int, tx: int | None, ts_ms: int) -> Row:
+        source: Row = {"connector": self.connector, "ts_ms": ts_ms, "snapshot": "true" if op == "r" else "false"}
+        if self.connector == "postgresql":
+            commit = None if op == "r" else str(at)
+            return {**source, "sequence": json.dumps([commit, str(at + step)]), "lsn": at + step, "txId": tx or at}
+        change = None if op == "r" else f"00000027:{at:08x}:{step:04x}"
+        return {**source, "commit_lsn": f"00000027:{at:08x}:ffff", "change_lsn": change, "event_serial_no": None}

@@ -1,0 +1,110 @@
+"""A Spark session for tests, and one table's worker in it, without the process around it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import yaml
+from pyspark.sql import SparkSession
+from tests.support.kafka import Sendable, create_topic, end_offsets, produce
+from tests.support.lake import read_table
+
+from distributary.config import Config, load
+from distributary.consume.broker import Broker
+from distributary.consume.options import spark_options
+from distributary.consume.topics import TableId
+from distributary.launch.session import open_session
+from distributary.operate.quarantine import Quarantine
+from distributary.operate.status import ServiceStatus
+from distributary.operate.worker import Surroundings, TableWorker
+
+
+def running_session() -> Iterator[SparkSession]:
+    """The service's own session, small."""
+    session = open_session({"spark.master": "local[2]", "spark.driver.memory": "2g"})
+    yield session
+    session.stop()
+
+
+@dataclass
+class Bench:
+    """One topic and its table: records are produced to a real Kafka, and the real worker takes them in."""
+
+    session: SparkSession
+    kafka: str
+    folder: Path
+    topic: str
+    rule: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def create(self, partitions: int = 1) -> Bench:
+        """Makes the topic."""
+        create_topic(self.kafka, self.topic, partitions)
+        return self
+
+    @property
+    def table(self) -> Path:
+        """Where the table lies."""
+        return self.folder / "lake" / "dbo" / "t"
+
+    @property
+    def quarantine(self) -> Path:
+        """Where the quarantine table lies."""
+        return self.folder / "lake" / "_quarantine"
+
+    def config(self) -> Config:
+        """The config of the service."""
+        text = {
+            "version": 1,
+            "kafka": {"bootstrap.servers": self.kafka},
+            "source": {"topic_prefix": self.topic.split(".")[0]},
+            "target": {"path": str(self.folder / "lake")},
+            "checkpoint": str(self.folder / "checkpoint"),
+            "tables": [{"match": "dbo.t", **self.rule}],
+            **self.options,
+        }
+        path = self.folder / "config.yaml"
+        path.write_text(yaml.safe_dump(text), encoding="utf-8")
+        return load(path)
+
+    def worker(self) -> TableWorker:
+        """A new driver's worker: it knows only what the table knows."""
+        config = self.config()
+        around = Surroundings(
+            config=config,
+            session=self.session,
+            broker=Broker(config.kafka_properties()),
+            options=spark_options(config.kafka_properties()),
+            quarantine=Quarantine(self.session, config.quarantine_path()),
+            status=ServiceStatus(),
+            stopping=threading.Event(),
+        )
+        settings = config.settings_for("dbo", "t")
+        assert settings is not None
+        return TableWorker(around, TableId("dbo", "t"), self.topic, settings, str(self.table))
+
+    def take(self, records: Iterable[Sendable], worker: TableWorker | None = None) -> TableWorker:
+        """Produces the records and has a worker (a new one, where none is given) take them in."""
+        produce(self.kafka, records)
+        worker = worker or self.worker()
+        worker.aim(end_offsets(self.kafka, self.topic))
+        while worker.behind():
+            worker.step()
+        return worker
+
+    def rows(self, *columns: str) -> list[tuple[Any, ...]]:
+        """The table's rows, sorted, by a reader that is not ours; the named columns, else all of the source's."""
+        return rows_of(self.table, *columns)
+
+
+def rows_of(place: Path, *columns: str) -> list[tuple[Any, ...]]:
+    """The rows of a Delta table, sorted."""
+    table = read_table(place)
+    assert isinstance(table, pa.Table)
+    names = list(columns) or [name for name in table.column_names if not name.startswith("__")]
+    return sorted(zip(*(table.column(name).to_pylist() for name in names), strict=True), key=repr)

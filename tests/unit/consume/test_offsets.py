@@ -1,0 +1,51 @@
+"""Offsets and the slice that a table takes next."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from distributary.consume.offsets import Slice, largest, next_slice, offsets_of_log_entry
+
+OFFSETS = st.dictionaries(st.integers(0, 5), st.integers(0, 1_000), max_size=5)
+
+
+@given(taken=OFFSETS, goal=OFFSETS, at_most=st.integers(1, 500))
+def test_slices_reach_the_goal_without_gaps_and_without_reading_twice(
+    taken: dict[int, int], goal: dict[int, int], at_most: int
+) -> None:
+    at = dict(taken)
+    for _ in range(5_000):
+        part = next_slice("t", at, goal, at_most)
+        if not part:
+            break
+        assert part.records <= at_most + len(part.end)
+        for partition, end in part.end.items():
+            assert part.start[partition] == at.get(partition, 0) < end <= goal[partition]
+            at[partition] = end
+    for partition, end in goal.items():
+        assert at.get(partition, 0) == max(end, taken.get(partition, 0))
+
+
+def test_a_slice_names_its_offsets_as_spark_wants_them() -> None:
+    part = Slice("t", {0: 1, 2: 5}, {0: 3, 2: 6})
+    assert json.loads(part.starting_json()) == {"t": {"0": 1, "2": 5}}
+    assert json.loads(part.ending_json()) == {"t": {"0": 3, "2": 6}}
+    assert part.records == 3
+
+
+@pytest.mark.parametrize("text", ["", "v1", "v1\n{}\n-"])
+def test_an_entry_of_the_offset_log_that_is_cut_off_plans_nothing(text: str) -> None:
+    assert offsets_of_log_entry(text) == {}
+
+
+def test_an_entry_of_the_offset_log() -> None:
+    entry = 'v1\n{"batchWatermarkMs":0}\n{"p.s.t":{"0":12,"1":3}}'
+    assert offsets_of_log_entry(entry) == {"p.s.t": {0: 12, 1: 3}}
+
+
+def test_largest_takes_each_partitions_own_maximum() -> None:
+    assert largest([{0: 5, 1: 1}, {0: 2, 2: 7}]) == {0: 5, 1: 1, 2: 7}

@@ -1,0 +1,43 @@
+"""Which topics are tables, and which."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from distributary.consume.topics import TableId, is_signal_table, subscription_pattern, table_of
+
+
+@pytest.mark.parametrize(
+    ("topic", "connector", "table"),
+    [
+        ("p.public.customers", "postgresql", TableId("public", "customers")),
+        ("p.public.dotted.name", "postgresql", TableId("public", "dotted.name")),
+        ("p.shop.dbo.orders", "sqlserver", TableId("dbo", "orders", "shop")),
+        ("p.dbo.orders", "sqlserver", TableId("dbo", "orders")),
+        ("p.transaction", "postgresql", None),
+        ("p", "postgresql", None),
+        ("other.public.customers", "postgresql", None),
+        ("__debezium-heartbeat.p", "postgresql", None),
+        ("p.public...", "postgresql", None),  # would be the folder above
+        ("p.._x", "postgresql", None),
+        ("p._quarantine.t", "postgresql", None),
+    ],
+)
+def test_a_topic_is_a_table_or_none(topic: str, connector: str, table: TableId | None) -> None:
+    assert table_of(topic, "p", connector) == table
+
+
+def test_the_subscription_takes_the_configs_tables_with_and_without_a_database() -> None:
+    pattern = re.compile(subscription_pattern("my.prefix", ["dbo.cust*", "*.orders"]))
+    taken = ["my.prefix.dbo.customers", "my.prefix.shop.dbo.customers", "my.prefix.x.orders"]
+    assert all(pattern.match(topic) for topic in taken)
+    left = ["my.prefix.dbo.items", "myxprefix.dbo.customers", "my.prefix.transaction", "my.prefix"]
+    assert not any(pattern.match(topic) for topic in left)
+
+
+def test_the_signal_table_is_no_table_of_the_lake() -> None:
+    assert is_signal_table(TableId("public", "debezium_signal"), None)
+    assert is_signal_table(TableId("ops", "sig"), "ops.sig")
+    assert not is_signal_table(TableId("public", "debezium_signal"), "ops.sig")
