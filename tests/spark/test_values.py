@@ -42,7 +42,7 @@ def test_base64_decimals_of_every_length_are_exact(session: SparkSession) -> Non
         n for n in [*edges, *powers, *(chance.randrange(-(10**38), 10**38) for _ in range(100))] if abs(n) < 10**38
     ]
     found = read(session, decimal(38, 4), [connect_decimal(n) for n in unscaled])
-    assert found == [Decimal(n).scaleb(-4) for n in unscaled]
+    assert found == [Decimal(f"{n}E-4") for n in unscaled]
 
 
 def test_decimals_that_do_not_fit_are_bad_and_never_rounded(session: SparkSession) -> None:
@@ -53,7 +53,7 @@ def test_decimals_that_do_not_fit_are_bad_and_never_rounded(session: SparkSessio
 
 def test_decimals_larger_than_delta_has_are_exact_text(session: SparkSession) -> None:
     huge = -(7**150)
-    assert read(session, decimal(60, 20), [connect_decimal(huge)]) == [f"{Decimal(huge).scaleb(-20):f}"]
+    assert read(session, decimal(60, 20), [connect_decimal(huge)]) == [f"{Decimal(f'{huge}E-20'):f}"]
     texts = session.range(1).select(
         *(
             F.expr(numbers.to_plain(f"'{digits}'", str(scale)))

@@ -31,6 +31,7 @@ PREFIX = "demo"
 # A JVM that lives for two minutes spends half of its time on compiling what will not run often enough to pay it back.
 SPARK = {
     "spark.driver.memory": "2g",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 # What shells expect of a command that Ctrl-C ended.

@@ -32,7 +32,7 @@ _ARROW_TYPES = {
 
 
 def records(prefix: str, wave: int) -> list[Record]:
-    """The records of one wave (1: the snapshot, 2: changes, 3: more of them with truncates) in the order in which they were written."""
+    """The records of one wave (1: the snapshot, 2: changes, 3: with truncates) in the order they were written in."""
     return [
         Record(
             topic=f"{prefix}.{line['topic']}",
