@@ -28,11 +28,12 @@ from distributary.errors import DistributaryError, UsageError
 from distributary.launch.jars import jar_directory
 
 PREFIX = "demo"
-# A JVM that lives for two minutes spends half of its time on compiling what will not run often enough to pay it back.
+# A JVM that lives for two minutes spends half of its time on compiling what will not run often enough to pay it back:
+# the first tier of compilation only. With it the JVM's room for compiled code is 48 MB by default, which Spark fills
+# within a minute, and then nothing is compiled any more.
 SPARK = {
     "spark.driver.memory": "2g",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
 }
 # What shells expect of a command that Ctrl-C ended.
 INTERRUPTED = 130

@@ -102,7 +102,8 @@ def _walk(connector: str) -> str:
     rank = "CASE WHEN e.kind = 'd' THEN 0 ELSE 1 END"
     newer = (
         f"e.kind <> 'x' AND NOT ({beside}) AND (s.pos IS NULL OR {is_later(connector, 'e.pos', 's.pos')}"
-        f" OR (NOT {is_later(connector, 's.pos', 'e.pos')} AND {rank} >= s.rank))"
+        # An equal position may be the rest of one step; once a snapshot row came after it, it is sent again.
+        f" OR (NOT {is_later(connector, 's.pos', 'e.pos')} AND {rank} >= s.rank AND s.r <= s.w))"
     )
     lived = (
         "CASE WHEN (s.w > 0 AND s.rank = 1) OR s.r > s.w THEN 'yes' WHEN s.w > 0 OR s.wiped THEN 'no' ELSE 'ask' END"

@@ -79,7 +79,9 @@ class Upsert:
         equal = f"NOT {is_later(self._connector, held, pos)} AND (s.w.kind <> 'd' OR s.wiped)"
         after = f"({is_later(self._connector, pos, held)} OR ({equal}))"
         if self._connector == "postgresql":
-            after = f"(t.__position LIKE '%r%' OR {after})"
+            # A snapshot row over a known position: a change at that position is one that is sent again.
+            equal = f"{equal} AND t.__op <> 'r'"
+            after = f"(t.__position LIKE '%r%' OR {is_later(self._connector, pos, held)} OR ({equal}))"
         return f"(s.w IS NOT NULL AND {after})"
 
     def _older_than(self, truncated: str) -> str:
