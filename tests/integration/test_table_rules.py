@@ -310,36 +310,3 @@ def _create_when_gone(bench: Bench) -> None:
     while bench.topic in admin.list_topics(timeout=10).topics and time.monotonic() < until:
         time.sleep(0.2)
     bench.create()
-
-
-def test_6_4_records_that_retention_removed_halt_the_table_and_are_named(bench: Bench) -> None:
-    from confluent_kafka import TopicPartition
-
-    topic = Topic(bench.create().topic)
-    for at in range(1, 6):
-        topic.change("c" if at == 1 else "u", key(1), row(1, at), at=at)
-    bench.take(topic.records[:2])
-    from tests.support.kafka import produce
-
-    produce(bench.kafka, topic.records[2:])
-    admin = AdminClient({"bootstrap.servers": bench.kafka})
-    deleted = admin.delete_records([TopicPartition(bench.topic, 0, 4)])
-    for future in deleted.values():
-        future.result()
-    with pytest.raises(TableHalt, match="offsets 2 to 3"):
-        bench.take([])
-
-
-def test_a_table_without_key_halts(bench: Bench) -> None:
-    topic = Topic(bench.create().topic)
-    topic.change("c", None, row(1, "one"), at=1)
-    with pytest.raises(TableHalt, match="no-key"):
-        bench.take(topic.records)
-
-
-def test_3_7_a_placeholder_is_never_stored(bench: Bench) -> None:
-    topic = Topic(bench.create().topic, connector="postgresql")
-    topic.change("c", key(1), row(1, "large"), at=1)
-    topic.change("u", key(1), row(1, "__debezium_unavailable_value"), at=2)
-    with pytest.raises(TableHalt, match="unavailable-value"):
-        bench.take(topic.records)
