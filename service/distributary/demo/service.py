@@ -18,7 +18,7 @@ from distributary.errors import DistributaryError
 
 Ends = Mapping[str, Mapping[int, int]]
 
-# Spark's start takes 10 to 20 seconds on two idle cores and each wave less; ten times that where others compute, too.
+# For one wave, Spark's start included: it took five minutes on two cores that ten other processes wanted, too.
 WAIT_SECONDS = 600
 # As long as a batch in flight may take to finish.
 FINISH_SECONDS = 120
