@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from types import FrameType
 
 from pyspark.errors import StreamingQueryException
@@ -56,18 +57,15 @@ def run(config: Config, *, once: bool) -> int:
     """
     _refuse_unbuilt(config)
     broker = Broker(config.kafka_properties())
-    broker.names()  # a wrong address is told before a JVM starts
-    session = open_session(config.spark_properties())
-    service = Service(config, session, broker)
-    server = None
-    if config.http.enabled and not once:
-        server = health.start(service.status, config.http.host, config.http.port)
-    try:
-        return service.run(once=once)
-    finally:
-        if server is not None:
-            server.stop()
-        session.stop()
+    # A wrong address or a port that is taken is told before a JVM starts.
+    broker.names()
+    status = ServiceStatus()
+    with ExitStack() as ending:
+        if config.http.enabled and not once:
+            ending.callback(health.start(status, config.http.host, config.http.port).stop)
+        session = open_session(config.spark_properties())
+        ending.callback(session.stop)
+        return Service(config, session, broker, status).run(once=once)
 
 
 def _refuse_unbuilt(config: Config) -> None:
@@ -80,9 +78,9 @@ def _refuse_unbuilt(config: Config) -> None:
 class Service:
     """The running service: the stream, its tables, and the threads that advance them."""
 
-    def __init__(self, config: Config, session: SparkSession, broker: Broker) -> None:
+    def __init__(self, config: Config, session: SparkSession, broker: Broker, status: ServiceStatus) -> None:
         self.config = config
-        self.status = ServiceStatus()
+        self.status = status
         self._session = session
         self._broker = broker
         self._stopping = threading.Event()

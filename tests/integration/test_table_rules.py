@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 from tests.support.changes import Row, Topic
+from tests.support.kafka import produce
 from tests.support.spark import Bench, rows_of
 
 from distributary.errors import TableHalt, TransientError
@@ -310,3 +312,24 @@ def _create_when_gone(bench: Bench) -> None:
     while bench.topic in admin.list_topics(timeout=10).topics and time.monotonic() < until:
         time.sleep(0.2)
     bench.create()
+
+
+def test_6_4_records_that_retention_removed_halt_the_table_and_are_named(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    for at in range(1, 7):
+        topic.change("c", key(at), row(at, at), at=at)
+    worker = bench.take(topic.records[:2])
+    produce(bench.kafka, topic.records[2:])
+    admin = AdminClient({"bootstrap.servers": bench.kafka})
+    cut = TopicPartition(bench.topic, 0, 4)
+    admin.delete_records([cut])[cut].result()
+    with pytest.raises(TableHalt, match="offsets 2 to 3"):
+        bench.take([], worker)
+    assert bench.rows() == [(1, 1), (2, 2)]
+
+
+def test_1_6_a_table_whose_records_have_no_key_halts(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", None, row(1, "a"), at=1)
+    with pytest.raises(TableHalt, match="no-key"):
+        bench.take(topic.records)

@@ -45,7 +45,8 @@ class Broker:
     """A connection to Kafka for small questions; every method raises TransientError when Kafka does not answer."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        self._options: dict[str, str | int | float | bool] = {**librdkafka_options(properties), "log_level": 3}
+        # The client's own lines on standard error would mix with the log: what matters comes back as an error anyway.
+        self._options: dict[str, str | int | float | bool] = {**librdkafka_options(properties), "log_level": 0}
         self._admin = AdminClient(dict(self._options))
 
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:

@@ -83,6 +83,7 @@ class ServerProcess:
 
     def kill(self) -> None:
         """End it at once, as a crash would, and wait for its end."""
+        atexit.unregister(self.stop)  # later the process id may be another's
         self._signal(signal.SIGKILL)
         self._process.wait()
 

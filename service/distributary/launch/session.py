@@ -6,9 +6,12 @@ import os
 import time
 from collections.abc import Mapping
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from distributary.errors import SetupError
 from distributary.launch.jars import jars
 
 # Settings that the rules of the tables rest on; the config refuses them.
@@ -64,7 +67,16 @@ def open_session(properties: Mapping[str, str]) -> SparkSession:
             settings[key] = f"{settings.get(key, '')} {_JVM_UTC} -Dlog4j2.level=warn".strip()
     for key, value in settings.items():
         builder = builder.config(key, value)
-    session: SparkSession = builder.getOrCreate()
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except (Py4JError, PySparkException) as error:
+        reason = str(getattr(error, "java_exception", error)).strip().splitlines()[0]
+        master = settings.get("spark.master", "(given by spark-submit)")
+        raise SetupError(
+            "spark-not-started",
+            f"Spark did not start with spark.master {master}: {reason}",
+            "mend `spark` in the config; its master must answer from this machine",
+        ) from error
     context: SparkContext = session.sparkContext
     context.setLogLevel("ERROR")
     return session

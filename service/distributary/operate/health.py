@@ -152,10 +152,14 @@ class _TableCollector(Collector):
             "distributary_table_lag_records", "Records in Kafka that the table has not taken in yet.", labels=["table"]
         )
         applied = CounterMetricFamily(
-            "distributary_table_records_applied", "Records taken in since the service started.", labels=["table"]
+            "distributary_table_records_applied",
+            "Records that the table has taken in, over all runs.",
+            labels=["table"],
         )
         quarantined = CounterMetricFamily(
-            "distributary_table_quarantined", "Records put into quarantine since the service started.", labels=["table"]
+            "distributary_table_quarantined",
+            "Records of the table put into quarantine, over all runs.",
+            labels=["table"],
         )
         state = GaugeMetricFamily(
             "distributary_table_state", "1 for the state that the table is in, else 0.", labels=["table", "state"]

@@ -34,8 +34,9 @@ class TableStatus:
 
     `table` is `<schema>.<table>`. `next_offsets` is what the table has taken in: per partition the first offset that
     it has not; `goal_offsets` is what Kafka holds: per partition the offset that the next record there will get.
-    `records_applied` and `quarantined` count since the start of the process. `last_commit_at` is in seconds,
-    `source_ts` (commit time at the source of the newest change taken in) in milliseconds, both since 1970.
+    `records_applied` and `quarantined` count over all runs: they are in the table's progress record.
+    `last_commit_at` is in seconds, `source_ts` (commit time at the source of the newest change taken in) in
+    milliseconds, both since 1970.
     `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted.
     """
 
