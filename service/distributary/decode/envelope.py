@@ -58,9 +58,3 @@ REASONS = {
         BAD_VALUE, OTHER_CONNECTOR,
     )
 }  # fmt: skip
-
-# What Debezium puts where PostgreSQL did not send an unchanged TOAST value: text-like types hold the placeholder,
-# bytes its base64, integer arrays its bytes as numbers, uuid arrays one derived uuid (seen in recorded events).
-DEFAULT_PLACEHOLDER = "__debezium_unavailable_value"
-PLACEHOLDER_PROPERTY = "unavailable.value.placeholder"
-DERIVED_UUID_OF_DEFAULT = "b68a35a7-17ad-35b3-af2a-ae46edb4545a"

@@ -1,14 +1,11 @@
-"""From Kafka's bytes to decoded records: one row per record, typed, with what the merge needs to order them.
+"""From sliced to decoded records: one row per record, typed, with what the merge needs to order them.
 
-Nothing here runs a Spark job. The value is cut before it is parsed: JsonConverter writes `{"schema":…,"payload":…}`
-without spaces, the schema is most of the bytes, and comparing it with the one already known is far cheaper than
-parsing it.
+Nothing here runs a Spark job.
 """
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -16,11 +13,12 @@ from pyspark.sql import functions as F
 
 from distributary.decode import envelope as e
 from distributary.decode import sql
+from distributary.decode.placeholder import is_placeholder, may_hold_placeholder
 from distributary.decode.position import position_sql, transaction_sql
-from distributary.decode.shapes import Shape, has_schema
+from distributary.decode.shapes import Shape
+from distributary.decode.slices import shape_number
 from distributary.decode.types import Codec
 
-_CUT = ',"payload":'
 _CORRUPT = "_corrupt"
 
 
@@ -30,7 +28,9 @@ class Reading:
 
     `columns` are the table's columns (name to Spark type) that a decoded row has, `key` those of its key.
     `deleted` maps a partition to the hash of the key whose delete was the last record taken in before this slice: a
-    tombstone that comes first for that key belongs to that delete.
+    tombstone that comes first for that key belongs to that delete. What only some slices need is read on request:
+    `before` the row before the change, `links` the keys that the headers of a key change name, `missing` the columns
+    whose value the source did not send.
     """
 
     connector: str
@@ -39,104 +39,9 @@ class Reading:
     key: Mapping[str, str]
     placeholder: str
     deleted: Mapping[int, int]
-
-
-def sliced(raw: DataFrame) -> DataFrame:
-    """Key and value as text, cut into schema and payload.
-
-    In: Kafka's columns (key BINARY, value BINARY, partition, offset, timestamp, headers). Out: partition, offset,
-    timestamp, moved_in and moved_out BOOLEAN (the headers of a key change), valid BOOLEAN (UTF-8), k and v STRING
-    (payloads; v is NULL for a tombstone), ks and vs STRING (signatures, see shapes.Signature).
-    """
-    headers = F.col("headers")
-    text = raw.select(
-        "partition",
-        "offset",
-        "timestamp",
-        _has_header(headers, e.OLD_KEY_HEADER).alias("moved_in"),
-        _has_header(headers, e.NEW_KEY_HEADER).alias("moved_out"),
-        F.expr("coalesce(is_valid_utf8(CAST(key AS STRING)), true)").alias("key_valid"),
-        F.expr("coalesce(is_valid_utf8(CAST(value AS STRING)), true)").alias("value_valid"),
-        F.expr(_compact("CAST(key AS STRING)")).alias("k"),
-        F.expr(_compact("CAST(value AS STRING)")).alias("v"),
-    )
-    cut = text.select(
-        "*", F.expr(f"instr(k, '{_CUT}')").alias("k_cut"), F.expr(f"instr(v, '{_CUT}')").alias("v_cut")
-    ).select(
-        "partition",
-        "offset",
-        "timestamp",
-        "moved_in",
-        "moved_out",
-        F.expr("key_valid AND value_valid").alias("valid"),
-        F.expr(_payload("k")).alias("k"),
-        F.expr(_payload("v")).alias("v"),
-        F.expr(_schema("k")).alias("k_schema"),
-        F.expr(_schema("v")).alias("v_schema"),
-    )
-    return cut.select(
-        *(c for c in cut.columns if not c.endswith("_schema")),
-        F.expr("coalesce(k_schema, CASE WHEN k IS NOT NULL THEN to_json(json_object_keys(k)) END)").alias("ks"),
-        F.expr(
-            "coalesce(v_schema, CASE WHEN v IS NOT NULL"
-            " THEN to_json(json_object_keys(coalesce(get_json_object(v, '$.after'), '{}'))) END)"
-        ).alias("vs"),
-    )
-
-
-def _has_header(headers: Column, name: str) -> Column:
-    return F.coalesce(F.exists(headers, lambda h: h["key"] == name), F.lit(False))
-
-
-def _compact(text: str) -> str:
-    """A `{"schema":…,"payload":…}` written with spaces or the other way round, in the order that JsonConverter has."""
-    looks = f"{text} RLIKE '^\\\\s*[{{]\\\\s*\"(schema|payload)\"\\\\s*:\\\\s*([{{]|null)'"
-    usual = f"startswith({text}, '{{\"schema\":') AND instr({text}, '{_CUT}') > 0"
-    rebuilt = (
-        f"concat('{{\"schema\":', coalesce(get_json_object({text}, '$.schema'), 'null'),"
-        f" '{_CUT}', coalesce(get_json_object({text}, '$.payload'), 'null'), '}}')"
-    )
-    return f"CASE WHEN {usual} OR NOT ({looks}) THEN {text} ELSE {rebuilt} END"
-
-
-def _wrapped(c: str) -> str:
-    return f"{c}_cut > 0 AND (startswith({c}, '{{\"schema\":{{') OR startswith({c}, '{{\"schema\":null'))"
-
-
-def _payload(c: str) -> str:
-    inner = f"substring({c}, {c}_cut + {len(_CUT)}, length({c}) - {c}_cut - {len(_CUT)})"
-    closed = f"right({c}, 1) = '}}'"
-    payload = f"CASE WHEN {_wrapped(c)} AND {closed} THEN {inner} ELSE {c} END"
-    return f"CASE WHEN trim({payload}) NOT IN ('null', '') THEN {payload} WHEN {c} = '' THEN {c} END"
-
-
-def _schema(c: str) -> str:
-    start = len('{"schema":') + 1
-    cut = f"substring({c}, {start}, {c}_cut - {start})"
-    return f"CASE WHEN {_wrapped(c)} AND startswith({c}, '{{\"schema\":{{') THEN {cut} END"
-
-
-def shape_number(shapes: Sequence[Shape]) -> Column:
-    """INT: the place of a sliced record's shape in `shapes`, from 0; -1 for a shape that is not among them.
-
-    A record without key (a truncate) or without row (a tombstone, a delete without schema) fits every shape that
-    agrees in what it has.
-    """
-    number = F.lit(-1)
-    for index in reversed(range(len(shapes))):
-        signature = shapes[index].signature
-        key_fits = F.col("ks").isNull() | F.col("ks").eqNullSafe(F.lit(signature.key))
-        row_fits = F.col("vs").isNull() | (F.col("vs") == "[]") | F.col("vs").eqNullSafe(F.lit(signature.row))
-        if signature.row is not None and not has_schema(signature.row):
-            # A row without schema may leave fields out: it fits where it has no other ones.
-            others = (
-                f"array_except(from_json(vs, 'ARRAY<STRING>'), from_json({sql.text(signature.row)}, 'ARRAY<STRING>'))"
-            )
-            row_fits = row_fits | F.expr(f"startswith(vs, '[') AND size({others}) = 0")
-        number = F.when(key_fits & row_fits, index).otherwise(number)
-    # What is no JSON object has no shape of its own to wait for: it is quarantined whatever the shapes are.
-    hopeless = ~F.col("valid") | (F.col("v").isNotNull() & ~F.startswith(F.ltrim(F.col("v")), F.lit("{")))
-    return F.when(hopeless, 0).otherwise(number)
+    before: bool = False
+    links: bool = False
+    missing: bool = False
 
 
 def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
@@ -145,14 +50,18 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
     Out, one row per record: partition INT, offset BIGINT, timestamp TIMESTAMP, kind STRING (envelope.Kind),
     bad STRUCT<code, message> (NULL where the record can be applied), k STRUCT (the key), kh BIGINT (its hash),
     pos STRING, tx STRING, read_id STRING (a PostgreSQL snapshot row's source block), ts_ms BIGINT,
-    moved_in, moved_out, carried BOOLEAN, placeholder BOOLEAN, row STRUCT (the table's columns; NULL without `after`),
-    known BOOLEAN (the record has this shape; if not, nothing of it counts).
+    moved_in, moved_out, carried BOOLEAN, placeholder BOOLEAN (some value may not have been sent), row STRUCT (the
+    table's columns c0, c1 …; NULL without `after`), known BOOLEAN (the record has this shape; if not, nothing of it
+    counts); and as far as `reading` asks for them, else NULL: before STRUCT (as row), old_k and new_k STRUCT (as k: the
+    key that the row had before a key change, on its `c`; the one that it gets, on its `d`), missing ARRAY<INT> (places
+    in row of values that the source did not send; they are NULL in row).
     """
     parsed = records.select(
         "*",
         (shape_number([shape]) >= 0).alias("known"),
-        F.from_json("v", _envelope_ddl(shape), {"columnNameOfCorruptRecord": _CORRUPT}).alias("p"),
+        F.from_json("v", _envelope_ddl(shape, reading), {"columnNameOfCorruptRecord": _CORRUPT}).alias("p"),
         F.from_json("k", _key_ddl(shape), {"columnNameOfCorruptRecord": _CORRUPT}).alias("kp"),
+        *(_linked_key(header, shape, reading) for header in ("old_key", "new_key")),
     )
     op, source = "p.op", "p.source"
     position = position_sql(reading.connector, source, op, reading.epoch)
@@ -161,8 +70,10 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         "offset",
         "timestamp",
         "known",
-        "moved_in",
-        "moved_out",
+        F.expr("old_key IS NOT NULL").alias("moved_in"),
+        F.expr("new_key IS NOT NULL").alias("moved_out"),
+        F.expr(_key_of("old_keyp", shape, reading)).alias("old_k"),
+        F.expr(_key_of("new_keyp", shape, reading)).alias("new_k"),
         "valid",
         F.expr(
             f"CASE WHEN v IS NULL THEN 'x' WHEN {op} IN ('c', 'u', 'r', 'd', 't', 'm') THEN {op} ELSE '!' END"
@@ -171,15 +82,18 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         F.expr(f"k IS NOT NULL AND (kp IS NULL OR kp.{_CORRUPT} IS NOT NULL)").alias("key_broken"),
         F.expr(f"v IS NOT NULL AND {op} IS NULL AND {source} IS NULL").alias("no_envelope"),
         F.expr("p.after IS NOT NULL").alias("has_row"),
+        F.expr("p.before IS NOT NULL" if reading.before else "false").alias("has_before"),
         F.expr("k IS NOT NULL").alias("has_key"),
         F.expr(f"{source}.connector").alias("connector"),
         F.expr(position).alias("pos"),
         F.expr(f"try_cast({source}.ts_ms AS BIGINT)").alias("ts_ms"),
         F.expr(_read_id(reading)).alias("read_id"),
         F.expr(transaction_sql(reading.connector, source, position)).alias("tx"),
-        F.expr(_placeholder(reading)).alias("placeholder"),
+        F.expr(may_hold_placeholder("v", reading.connector, reading.placeholder)).alias("placeholder"),
+        F.expr(_missing(shape, reading)).alias("missing"),
         *_values("kp", "k", shape.key),
         *_values("p.after", "c", shape.row),
+        *(_values("p.before", "b", shape.row) if reading.before else ()),
     )
     ok = typed.select(
         "partition",
@@ -195,8 +109,12 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         "ts_ms",
         F.expr("moved_in AND kind = 'c'").alias("moved_in"),
         F.expr("moved_out AND kind = 'd'").alias("moved_out"),
+        F.expr("CASE WHEN kind = 'c' THEN old_k END").alias("old_k"),
+        F.expr("CASE WHEN kind = 'd' THEN new_k END").alias("new_k"),
         "placeholder",
-        F.expr(_row(shape, reading)).alias("row"),
+        "missing",
+        F.expr(_row(shape, reading, "c", "has_row")).alias("row"),
+        F.expr(_row(shape, reading, "b", "has_before")).alias("before"),
     )
     hashed = ok.withColumn("kh", F.xxhash64("k"))
     return hashed.withColumn("carried", _carried(reading))
@@ -211,9 +129,11 @@ def _values(struct: str, letter: str, codecs: Mapping[str, Codec]) -> Iterator[C
         yield F.expr("false" if value == wire else codec.there(wire)).alias(f"{letter}{index}_there")
 
 
-def _envelope_ddl(shape: Shape) -> str:
+def _envelope_ddl(shape: Shape, reading: Reading) -> str:
     source = ", ".join(f"`{name}`: STRING" for name in e.SOURCE_FIELDS)
-    return f"op STRING, source STRUCT<{source}>, after STRUCT<{_fields(shape.row)}>, {_CORRUPT} STRING"
+    row = f"STRUCT<{_fields(shape.row)}>"
+    before = f" before {row}," if reading.before else ""
+    return f"op STRING, source STRUCT<{source}>,{before} after {row}, {_CORRUPT} STRING"
 
 
 def _fields(codecs: Mapping[str, Codec]) -> str:
@@ -232,21 +152,26 @@ def _read_id(reading: Reading) -> str:
     return "CASE WHEN p.op = 'r' THEN hex(xxhash64(to_json(p.source))) END"
 
 
-def _placeholder(reading: Reading) -> str:
-    """Whether the row may hold a value that the database did not send (TOAST), in any of Debezium's encodings."""
-    if reading.connector != "postgresql":
-        return "false"
-    text = reading.placeholder
-    forms = [text, base64.b64encode(text.encode()).decode(), ",".join(str(b) for b in text.encode())]
-    if text == e.DEFAULT_PLACEHOLDER:
-        forms.append(e.DERIVED_UUID_OF_DEFAULT)
-    found = " OR ".join(f"contains(v, {sql.text(form)})" for form in forms)
-    return f"v IS NOT NULL AND ({found})"
+def _missing(shape: Shape, reading: Reading) -> str:
+    """ARRAY<INT>: the places, among the table's columns, of values that the source did not send."""
+    none = "CAST(NULL AS ARRAY<INT>)"
+    if not reading.missing:
+        return none
+    place = {name: i for i, name in enumerate(reading.columns)}
+    found = [
+        f"CASE WHEN {test} THEN {place[name]} END"
+        for name, codec in shape.row.items()
+        if name in place
+        and (test := is_placeholder(f"p.after.{sql.name(name)}", codec.wire, reading.placeholder)) is not None
+    ]
+    return f"array_compact(array({', '.join(found)}))" if found else none
 
 
 def _bad(shape: Shape, reading: Reading) -> str:
     lost = ", ".join(
-        f"CASE WHEN c{i}_there AND c{i} IS NULL THEN {sql.text(name)} END" for i, name in enumerate(shape.row)
+        f"CASE WHEN {letter}{i}_there AND {letter}{i} IS NULL{_sent(name, reading)} THEN {sql.text(name)} END"
+        for letter in ("c", *(("b",) if reading.before else ()))
+        for i, name in enumerate(shape.row)
     )
     lost_list = f"array_join(array({lost or 'CAST(NULL AS STRING)'}), ', ')"
     key_lost = " OR ".join(["key_broken", *(f"(k{i}_there AND k{i} IS NULL)" for i in range(len(shape.key)))])
@@ -274,6 +199,12 @@ def _bad(shape: Shape, reading: Reading) -> str:
     return f"CASE {whens} END"
 
 
+def _sent(column: str, reading: Reading) -> str:
+    """A value that was not sent is no bad value, even where the placeholder does not fit the column's type."""
+    place = list(reading.columns).index(column) if column in reading.columns else -1
+    return f" AND NOT coalesce(array_contains(missing, {place}), false)" if reading.missing else ""
+
+
 def _family(connector: str) -> str:
     """MariaDB was read by the MySQL connector before it had its own: their positions are the same."""
     names = ("mysql", "mariadb") if connector in ("mysql", "mariadb") else (connector,)
@@ -291,6 +222,10 @@ def _reason(reason: e.Reason) -> str:
 
 def _key(shape: Shape, reading: Reading) -> str:
     at = {name: f"k{i}" for i, name in enumerate(shape.key)}
+    return _key_struct(at, reading)
+
+
+def _key_struct(at: Mapping[str, str], reading: Reading) -> str:
     fields = ", ".join(
         f"'k{i}', CAST({at.get(name, 'NULL')} AS {kind})" for i, (name, kind) in enumerate(reading.key.items())
     )
@@ -298,12 +233,39 @@ def _key(shape: Shape, reading: Reading) -> str:
     return f"named_struct({fields})" if fields else "named_struct('k0', CAST(NULL AS STRING))"
 
 
-def _row(shape: Shape, reading: Reading) -> str:
-    at = {name: f"c{i}" for i, name in enumerate(shape.row)}
-    fields = ", ".join(
-        f"'c{i}', CAST({at.get(name, 'NULL')} AS {kind})" for i, (name, kind) in enumerate(reading.columns.items())
+def _linked_key(header: str, shape: Shape, reading: Reading) -> Column:
+    """A header's key, parsed: SimpleHeaderConverter writes the bare key, JsonConverter may put a schema beside it."""
+    if not reading.links:
+        return F.lit(None).alias(f"{header}p")
+    payload = (
+        f"CASE WHEN startswith({header}, '{{\"schema\":') THEN get_json_object({header}, '$.payload') ELSE {header} END"
     )
-    return f"CASE WHEN has_row THEN named_struct({fields}) END"
+    return F.from_json(F.expr(payload), _key_ddl(shape)).alias(f"{header}p")
+
+
+def _key_of(parsed: str, shape: Shape, reading: Reading) -> str:
+    """The key of a parsed header; NULL where there is none or some part of it can't be read."""
+    if not reading.links or not reading.key:
+        return f"CASE WHEN false THEN {_key_struct({}, reading)} END"
+    at = {name: codec.sql(f"{parsed}.{sql.name(name)}") for name, codec in shape.key.items()}
+    lost = " OR ".join(codec.lost(f"{parsed}.{sql.name(name)}") for name, codec in shape.key.items()) or "false"
+    nothing = " AND ".join(f"{parsed}.{sql.name(name)} IS NULL" for name in shape.key) or "true"
+    return f"CASE WHEN NOT ({lost}) AND NOT ({nothing}) THEN {_key_struct(at, reading)} END"
+
+
+def _row(shape: Shape, reading: Reading, letter: str, there: str) -> str:
+    at = {name: f"{letter}{i}" for i, name in enumerate(shape.row)} if letter == "c" or reading.before else {}
+    place = {name: i for i, name in enumerate(reading.columns)}
+
+    def value(name: str) -> str:
+        if letter == "c" and reading.missing and name in at:
+            return f"CASE WHEN NOT coalesce(array_contains(missing, {place[name]}), false) THEN {at[name]} END"
+        return at.get(name, "NULL")
+
+    fields = ", ".join(
+        f"'c{i}', CAST({value(name)} AS {kind})" for i, (name, kind) in enumerate(reading.columns.items())
+    )
+    return f"CASE WHEN {there} THEN named_struct({fields}) END"
 
 
 def _carried(reading: Reading) -> Column:

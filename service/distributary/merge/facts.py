@@ -33,8 +33,9 @@ class PartitionFacts:
 class Facts:
     """One slice: counts of records by kind, what is special about it, and its partitions.
 
-    `late`: some streamed change may not be newer than all that the table has taken in. `suspect`: the source may have
-    gone back (see went_back). `unknown` counts records of another shape than the one they were decoded by.
+    `moved` counts halves of key changes that name the other key. `late`: some streamed change may not be newer than
+    all that the table has taken in. `suspect`: the source may have gone back (see went_back). `unknown` counts records
+    of another shape than the one they were decoded by.
     """
 
     records: int
@@ -43,6 +44,7 @@ class Facts:
     reads: int
     changes: int
     deletes: int
+    moved: int
     truncated: str | None
     late: bool
     placeholders: int
@@ -69,6 +71,7 @@ def facts(records: DataFrame, progress: Progress) -> Facts:
             F.expr("count_if(kind = 'r' AND bad IS NULL)").alias("reads"),
             F.expr("count_if(kind IN ('c', 'u', 'd') AND bad IS NULL)").alias("changes"),
             F.expr("count_if(kind IN ('d', 'x') AND bad IS NULL)").alias("deletes"),
+            F.expr("count_if((moved_in OR moved_out) AND bad IS NULL)").alias("moved"),
             F.expr("max(pos) FILTER (WHERE kind = 't' AND bad IS NULL)").alias("truncated"),
             F.expr(f"min(pos) FILTER (WHERE {STREAMED})").alias("lowest"),
             F.expr(f"count_if({STREAMED} AND pos LIKE '%?%')").alias("unclear"),
@@ -107,6 +110,7 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
         reads=total("reads"),
         changes=total("changes"),
         deletes=total("deletes"),
+        moved=total("moved"),
         truncated=_largest(row["truncated"] for row in rows.values()),
         late=total("unclear") > 0
         or (lowest is not None and progress.position is not None and lowest <= progress.position),

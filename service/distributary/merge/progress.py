@@ -49,6 +49,7 @@ class Progress(BaseModel):
     topic: str
     topic_id: str
     connector: str
+    mode: str = "upsert"
     key: tuple[str, ...]
     next: Mapping[int, int]
     last: Mapping[int, Last] = {}
@@ -87,9 +88,11 @@ class Progress(BaseModel):
         return self.model_copy(update={**changes, "commit": uuid.uuid4().hex, "sequence": self.sequence + 1})
 
 
-def first_progress(topic: str, topic_id: str, connector: str, key: tuple[str, ...]) -> Progress:
+def first_progress(topic: str, topic_id: str, connector: str, mode: str, key: tuple[str, ...]) -> Progress:
     """The state of a table that has taken in nothing."""
-    return Progress(commit="", sequence=0, topic=topic, topic_id=topic_id, connector=connector, key=key, next={})
+    return Progress(
+        commit="", sequence=0, topic=topic, topic_id=topic_id, connector=connector, mode=mode, key=key, next={}
+    )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 from distributary.errors import TransientError
 from distributary.merge.log import DeltaLog
 from distributary.merge.progress import APP_ID, Head, Progress
-from distributary.merge.upsert import META_COLUMNS
 
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
@@ -30,13 +29,16 @@ _MAPPING = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "
 
 
 class LakeTable:
-    """A table of the lake at `path`.
+    """A table of the lake at `path`; `service_columns` are those it has beside the source's, name to Spark type.
 
     It keeps a session of its own: Delta takes a commit's metadata from the session's settings, which threads of one
     session share.
     """
 
-    def __init__(self, session: SparkSession, path: str, fixed: Collection[str] = ()) -> None:
+    def __init__(
+        self, session: SparkSession, path: str, service_columns: Mapping[str, str], fixed: Collection[str] = ()
+    ) -> None:
+        self._service_columns = service_columns
         self.session = session.newSession()
         self.path = path
         self._usual = {key: str(self.session.conf.get(key)) for key in _SMALL_SETTINGS if key not in fixed}
@@ -54,7 +56,7 @@ class LakeTable:
 
     def columns(self) -> dict[str, str]:
         """The source's columns: name to Spark type."""
-        return {n: t for n, t in self._schema().items() if n not in META_COLUMNS}
+        return {n: t for n, t in self._schema().items() if n not in self._service_columns}
 
     def _schema(self) -> dict[str, str]:
         fields = self.session.read.format("delta").load(self.path).schema.fields
@@ -63,7 +65,7 @@ class LakeTable:
     def create(self, columns: Mapping[str, str]) -> None:
         """Makes an empty table with the source's columns and the service's own."""
         builder = DeltaTable.create(self.session).location(self.path)
-        builder = builder.addColumns(_struct({**columns, **META_COLUMNS}))
+        builder = builder.addColumns(_struct({**columns, **self._service_columns}))
         builder = builder.property("delta.feature.timestampNtz", "supported")
         if _needs_mapping(columns):
             for key, value in _MAPPING.items():

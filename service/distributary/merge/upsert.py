@@ -8,25 +8,57 @@ change put this row over a living one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
 
 from delta.tables import DeltaMergeBuilder, DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from distributary.config.table import TableSettings
 from distributary.decode import sql
 from distributary.decode.position import is_later
+from distributary.merge.facts import Facts
+from distributary.merge.fold import folded
+from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Details
 
-META_COLUMNS: Mapping[str, str] = {
-    "__op": "string",
-    "__source_ts": "timestamp",
-    "__position": "string",
-    "__topic": "string",
-    "__partition": "int",
-    "__offset": "bigint",
-    "__snapshot": "string",
-    "__moved": "string",
-}
+SERVICE_COLUMNS: Mapping[str, str] = {**ORIGIN_COLUMNS, "__snapshot": "string", "__moved": "string"}
+
+
+class UpsertMode:
+    """`mode: upsert`: one row per key, the newest state."""
+
+    def __init__(self, settings: TableSettings) -> None:
+        self._settings = settings
+
+    @property
+    def service_columns(self) -> Mapping[str, str]:
+        """Where a row comes from, and what later records must know of it."""
+        return SERVICE_COLUMNS
+
+    def wants(self, found: Facts | None) -> Details:  # noqa: ARG002
+        """The row is enough."""
+        return Details()
+
+    def write(self, to: Destination, part: DecodedSlice) -> Callable[[], None]:
+        """Folds the slice to one row per key and merges it; deletes are remembered before."""
+        found = part.found
+        if not (found.reads or found.changes or found.deletes or part.truncated):
+            return to.lake.nothing()
+        keys = folded(part.records, to.connector, part.truncated_ever)
+        if part.first:
+            to.deletes.forget_all()
+        elif found.late or (found.reads and to.connector == "postgresql"):
+            keys = to.deletes.without_older(keys, to.connector, to.key)
+        # Two jobs read the folded keys (remembered deletes, MERGE); MERGE refuses a source that is merely cached.
+        keys = keys.localCheckpoint(eager=True)
+        if found.deletes:
+            to.deletes.remember(keys, datetime.now(timezone.utc).date())
+        reads = to.connector == "postgresql" and found.reads > 0
+        upsert = Upsert(to.topic, to.connector, to.columns, to.key, reads=reads)
+        if part.first:
+            return to.lake.append(upsert.rows_to_insert(keys))
+        return to.lake.merge(upsert.merge(to.lake.delta(), keys, part.truncated))
 
 
 class Upsert:

@@ -17,17 +17,18 @@ from distributary.consume.offsets import Offsets, Slice, largest, next_slice
 from distributary.consume.source import read
 from distributary.consume.topics import TableId
 from distributary.decode.discover import signatures, types_by_value
-from distributary.decode.envelope import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
-from distributary.decode.records import Reading, decoded, shape_number, sliced
+from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
+from distributary.decode.records import Reading, decoded
 from distributary.decode.shapes import Shape, Signature, TypeSources, shape_of
+from distributary.decode.slices import shape_number, sliced
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key, columns_to_add
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts, facts, went_back
-from distributary.merge.fold import folded
+from distributary.merge.mode import DecodedSlice, Destination
+from distributary.merge.modes import mode_of
 from distributary.merge.progress import Head, Last, Progress, first_progress
 from distributary.merge.table import LakeTable
-from distributary.merge.upsert import META_COLUMNS, Upsert
 from distributary.operate.limits import refuse_unbuilt, too_many_bad
 from distributary.operate.logs import get_logger
 from distributary.operate.look import Look, look_at
@@ -67,7 +68,9 @@ class TableWorker:
         self.running = threading.Lock()
         self._around = around
         self._settings = settings
-        self._lake = LakeTable(around.session, path, fixed=around.config.spark)
+        self._mode = mode_of(settings)
+        self._details = self._mode.wants(None)
+        self._lake = LakeTable(around.session, path, self._mode.service_columns, fixed=around.config.spark)
         self._deletes = RememberedDeletes(self._lake.session, _deletes_path(around.config, table))
         self._head: Head | None = None
         self._first: Offsets = {}
@@ -144,6 +147,13 @@ class TableWorker:
                 f"the table at {self._lake.path} is kept equal to the topic {progress.topic}, not to {self.topic}",
                 "give each of the two a place of its own with {database} in target.table",
             )
+        if progress.mode != self._settings.mode:
+            raise TableHalt(
+                "mode-changed",
+                f"the table is kept as mode: {progress.mode}, the config ({self._settings.where}) says mode:"
+                f" {self._settings.mode}",
+                "set the mode back, or delete the table's directory to have it filled again in the new mode",
+            )
         if topic.topic_id != progress.topic_id:
             raise TableHalt(
                 "topic-recreated",
@@ -178,7 +188,7 @@ class TableWorker:
         raw = read(self._lake.session, self._around.options, part)
         look = self._look_at(topic, part)
         progress = (self._head and self._head.progress) or first_progress(
-            self.topic, topic.topic_id, look.connector, look.key
+            self.topic, topic.topic_id, look.connector, self._settings.mode, look.key
         )
         if not progress.key:
             progress = progress.model_copy(update={"key": look.key})
@@ -240,25 +250,34 @@ class TableWorker:
 
     def _decode(self, cut: DataFrame, progress: Progress) -> tuple[DataFrame, Facts]:
         """The decoded records, kept in memory and on disk, and what they hold; new shapes are learnt on the way."""
-        if len(self._shapes) == 1 and not self._shapes[0].untyped:
-            self._evolve(progress)
-            records = self._kept(decoded(cut, self._shapes[0], self._reading(progress)))
-            found = facts(records, progress)
-            if not found.unknown:
-                return records, found
-        cut = self._kept(cut)
-        self._learn(cut)
-        self._evolve(progress)
-        reading = self._reading(progress)
-        number = shape_number(self._shapes)
-        parts = [decoded(cut.where(number == i), shape, reading) for i, shape in enumerate(self._shapes)]
-        records = parts[0]
-        for more in parts[1:]:
-            records = records.unionByName(more)
-        records = self._kept(records)
-        found = facts(records, progress)
+        if len(self._shapes) != 1 or self._shapes[0].untyped:
+            cut = self._kept(cut)
+            self._learn(cut)
+        records, found = self._decoded(cut, progress)
+        if found.unknown:
+            cut = self._kept(cut)
+            self._learn(cut)
+            records, found = self._decoded(cut, progress)
+        if (wanted := self._mode.wants(found)) != self._details:
+            # What the mode asks for now it will most likely need for the next slices too.
+            self._details = wanted
+            records, found = self._decoded(cut, progress)
         self._shapes = self._shapes[-1:]  # the newest; what comes next most likely looks like it
         return records, found
+
+    def _decoded(self, cut: DataFrame, progress: Progress) -> tuple[DataFrame, Facts]:
+        self._evolve(progress)
+        reading = self._reading(progress)
+        if len(self._shapes) == 1:
+            records = decoded(cut, self._shapes[0], reading)
+        else:
+            number = shape_number(self._shapes)
+            parts = [decoded(cut.where(number == i), shape, reading) for i, shape in enumerate(self._shapes)]
+            records = parts[0]
+            for more in parts[1:]:
+                records = records.unionByName(more)
+        records = self._kept(records)
+        return records, facts(records, progress)
 
     @staticmethod
     def _kept(frame: DataFrame) -> DataFrame:
@@ -274,6 +293,9 @@ class TableWorker:
             key={name: self._columns[name] for name in progress.key},
             placeholder=properties.get(PLACEHOLDER_PROPERTY, DEFAULT_PLACEHOLDER),
             deleted={p: last.deleted_key for p, last in progress.last.items() if last.deleted_key is not None},
+            before=self._details.before,
+            links=self._details.links,
+            missing=self._details.missing,
         )
 
     def _evolve(self, progress: Progress) -> None:
@@ -287,7 +309,7 @@ class TableWorker:
         ]
         if self._settings.schema_changes == "ignore" and self._columns:
             wire = [{n: t for n, t in columns.items() if n in self._columns} for columns in wire]
-        added = columns_to_add(self._columns, wire, META_COLUMNS)
+        added = columns_to_add(self._columns, wire, self._mode.service_columns)
         if not added:
             return
         if not self._columns and self._head is None:
@@ -336,30 +358,21 @@ class TableWorker:
             )
 
     def _merge(self, records: DataFrame, found: Facts, progress: Progress, part: Slice) -> None:
-        truncated = found.truncated if self._settings.truncate == "apply" else None
+        truncated = found.truncated if self._settings.truncate in ("apply", "soft") else None
         after = self._after(progress, found, part, truncated)
         head = self._head
         assert head is not None
-        key = {name: self._columns[name] for name in progress.key}
-        if not (found.reads or found.changes or found.deletes or truncated):
-            self._commit(head, after, self._lake.nothing(), found)
-            return
-        keys = folded(records, progress.connector, after.truncated)
-        if head.progress is None:
-            self._deletes.forget_all()
-        elif found.late or (found.reads and progress.connector == "postgresql"):
-            keys = self._deletes.without_older(keys, progress.connector, key)
-        # Two jobs read the folded keys (remembered deletes, MERGE); MERGE refuses a source that is merely cached.
-        keys = keys.localCheckpoint(eager=True)
-        if found.deletes:
-            self._deletes.remember(keys, datetime.now(timezone.utc).date())
-        reads = progress.connector == "postgresql" and found.reads > 0
-        upsert = Upsert(self.topic, progress.connector, self._columns, key, reads=reads)
-        if head.progress is None:
-            write = self._lake.append(upsert.rows_to_insert(keys))
-        else:
-            write = self._lake.merge(upsert.merge(self._lake.delta(), keys, truncated))
-        self._commit(head, after, write, found)
+        to = Destination(
+            lake=self._lake,
+            deletes=self._deletes,
+            topic=self.topic,
+            connector=progress.connector,
+            columns=self._columns,
+            key={name: self._columns[name] for name in progress.key},
+            settings=self._settings,
+        )
+        slice_ = DecodedSlice(records, found, truncated, after.truncated, first=head.progress is None)
+        self._commit(head, after, self._mode.write(to, slice_), found)
 
     def _after(self, progress: Progress, found: Facts, part: Slice, truncated: str | None) -> Progress:
         last = dict(progress.last)

@@ -11,14 +11,14 @@ from distributary.merge.progress import Last, Progress, first_progress, user_met
 
 
 def test_a_record_survives_the_commit_it_travels_in() -> None:
-    first = first_progress("p.s.t", "topic-id", "sqlserver", ("id",))
+    first = first_progress("p.s.t", "topic-id", "sqlserver", "upsert", ("id",))
     record = first.next_commit(next={0: 7}, last={0: Last(position="000:a", ts_ms=5, deleted_key=-3)}, recent=((7, 1),))
     line = json.dumps({"commitInfo": {"operation": "MERGE", "userMetadata": record.to_json()}})
     assert Progress.from_json(user_metadata(line)) == record
 
 
 def test_each_commit_has_a_number_and_an_identity_of_its_own() -> None:
-    first = first_progress("p.s.t", "topic-id", "sqlserver", ("id",)).next_commit()
+    first = first_progress("p.s.t", "topic-id", "sqlserver", "upsert", ("id",)).next_commit()
     second = first.next_commit()
     assert (first.sequence, second.sequence) == (1, 2)
     assert first.commit != second.commit

@@ -1,0 +1,80 @@
+"""What every mode of a table (upsert, history, append) does with a slice, behind one small interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+
+from distributary.config.table import TableSettings
+from distributary.merge.deletes import RememberedDeletes
+from distributary.merge.facts import Facts
+from distributary.merge.table import LakeTable
+
+# Where a row comes from; every mode's tables have these.
+ORIGIN_COLUMNS: Mapping[str, str] = {
+    "__op": "string",
+    "__source_ts": "timestamp",
+    "__position": "string",
+    "__topic": "string",
+    "__partition": "int",
+    "__offset": "bigint",
+}
+
+
+@dataclass(frozen=True)
+class Details:
+    """What a mode wants decoded beyond the row itself (see records.Reading)."""
+
+    before: bool = False
+    links: bool = False
+    missing: bool = False
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The table that slices go into. `columns` and `key`: the source's columns and key columns, name to Spark type, in
+    the order of the decoded rows' fields c0, c1 … and k0, k1 …."""
+
+    lake: LakeTable
+    deletes: RememberedDeletes
+    topic: str
+    connector: str
+    columns: Mapping[str, str]
+    key: Mapping[str, str]
+    settings: TableSettings
+
+
+@dataclass(frozen=True)
+class DecodedSlice:
+    """A slice on its way into a table: decoded records (see records.decoded) with what facts() found in them.
+
+    `truncated` is the position of the newest truncate in the slice, `truncated_ever` that of the newest one that the
+    table has seen, the slice's included; both NULL where `truncate` in the config leaves rows alone. `first`: the table
+    holds nothing yet.
+    """
+
+    records: DataFrame
+    found: Facts
+    truncated: str | None
+    truncated_ever: str | None
+    first: bool
+
+
+class Mode(Protocol):
+    """How a table is kept. One instance serves one table."""
+
+    @property
+    def service_columns(self) -> Mapping[str, str]:
+        """The columns that the mode adds to the source's: name to Spark type."""
+        ...
+
+    def wants(self, found: Facts | None) -> Details:
+        """What records must be decoded with: before anything is known of the slice (None), or after a first look."""
+        ...
+
+    def write(self, to: Destination, part: DecodedSlice) -> Callable[[], None]:
+        """What commits the slice, to be run once by LakeTable.commit; what must be on disk before is written here."""
+        ...

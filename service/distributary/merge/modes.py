@@ -1,0 +1,16 @@
+"""The modes by their names in the config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from distributary.config.table import TableSettings
+from distributary.merge.mode import Mode
+from distributary.merge.upsert import UpsertMode
+
+_MODES: Mapping[str, Callable[[TableSettings], Mode]] = {"upsert": UpsertMode}
+
+
+def mode_of(settings: TableSettings) -> Mode:
+    """The mode that a table's settings ask for; what refuse_unbuilt() refuses counts as upsert."""
+    return _MODES.get(settings.mode, UpsertMode)(settings)
