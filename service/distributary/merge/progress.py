@@ -38,8 +38,8 @@ class Progress(BaseModel):
 
     `topic_id` is Kafka's id of the topic, which changes when it is deleted and created again. `position` is the largest
     position of a streamed change, `truncated` that of the newest truncate. `source_ts_ms` is the time of the newest
-    record, `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent` counts (records, bad ones)
-    of the last batches, for the limit on bad records.
+    record, `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent` counts (records, bad
+    ones) of the last batches, for the limit on bad records.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
