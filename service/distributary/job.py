@@ -27,6 +27,7 @@ from distributary.consume.topics import (
     subscription_pattern,
     table_of,
 )
+from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt, TransientError, UsageError
 from distributary.launch.session import open_session
 from distributary.operate import health
@@ -267,7 +268,8 @@ class Service:
         found = self._broker.topics([topic]).get(topic)
         if found is None:
             return None
-        return connector_of(self._broker.records(found, self._broker.earliest(found), 20))
+        added = added_by(self.config.source.connector_properties)
+        return connector_of(self._broker.records(found, self._broker.earliest(found), 20), added)
 
     def _new_worker(self, topic: str, table: TableId | None) -> TableWorker | None:
         if table is None or is_signal_table(table, self.config.source.signal_table):

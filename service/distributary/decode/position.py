@@ -10,6 +10,9 @@ earlier position. Missing parts sort lowest, except for PostgreSQL's commit leve
 | postgresql     | commit level . lsn, both from `source.sequence`; `lsn ? lsn` where the commit level is not |
 |                | known; `lsn r lsn` for a row that a snapshot read                                          |
 | mysql, mariadb | number in `file` / pos / row                                                               |
+| oracle         | commit_scn / scn / rs_id / ssn, as numbers; rs_id, a place in the redo log, is text. A row |
+|                | that a snapshot read has no commit_scn: its scn, as of which it was read, stands for it    |
+| offset         | @ timestamp / partition / offset, all Kafka's: unwrapped rows that say nothing of the log  |
 
 Two PostgreSQL positions of which one has no known commit level are compared by their lsn alone: the first
 transaction after the connector's start has no commit level, and is compared with itself when it is sent again.
@@ -19,7 +22,28 @@ from __future__ import annotations
 
 from distributary.decode.sql import let
 
+BY_OFFSET = "offset"
+"""The name that stands for a connector's where the source's own positions are not known."""
+
+# What of a source block is needed to order changes.
+_NEEDED = {
+    "sqlserver": ("commit_lsn", "change_lsn"),
+    "db2": ("commit_lsn", "change_lsn"),
+    "postgresql": ("sequence",),
+    "mysql": ("file", "pos"),
+    "mariadb": ("file", "pos"),
+    "oracle": ("commit_scn", "scn"),
+}
+
 _UNSIGNED_DIGITS = 20  # a 64-bit log sequence number has at most 20 decimal digits
+_MILLIS_DIGITS = 15
+_PARTITION_DIGITS = 10
+_PARTITION_AT = len("000:@") + _MILLIS_DIGITS + len("/") + 1
+
+
+def needed_for_order(connector: str) -> tuple[str, ...]:
+    """The fields of a source block without which the connector's changes can't be ordered."""
+    return _NEEDED[connector]
 
 
 def position_sql(connector: str, source: str, op: str, epoch: int) -> str:
@@ -33,6 +57,8 @@ def position_sql(connector: str, source: str, op: str, epoch: int) -> str:
         "postgresql": _postgresql,
         "mysql": _binlog,
         "mariadb": _binlog,
+        "oracle": _oracle,
+        BY_OFFSET: _offset,
     }[connector](source, op)
     return f"concat('{epoch:03d}:', {parts})"
 
@@ -81,8 +107,30 @@ def _binlog(s: str, _op: str) -> str:
     return f"concat({_number(number)}, '/', {_number(f'{s}.pos')}, '/', {row})"
 
 
+def _oracle(s: str, _op: str) -> str:
+    commit = f"coalesce({_number(f'{s}.commit_scn')}, {_number(f'{s}.scn')})"
+    scn = f"coalesce({_number(f'{s}.scn')}, '')"
+    # Changes of one transaction can share an scn, even those of one row.
+    place = f"coalesce(lower(trim({s}.rs_id)), ''), '/', coalesce({_number(f'{s}.ssn', 10)}, '')"
+    return f"concat({commit}, '/', {scn}, '/', {place})"
+
+
+def _offset(_s: str, _op: str) -> str:
+    at = f"lpad(greatest(unix_millis(timestamp), 0), {_MILLIS_DIGITS}, '0')"
+    return (
+        f"concat('@', {at}, '/', lpad(partition, {_PARTITION_DIGITS}, '0'), '/', lpad(offset, {_UNSIGNED_DIGITS}, '0'))"
+    )
+
+
 def is_later(connector: str, a: str, b: str) -> str:
     """BOOLEAN: position `a` comes after position `b`; both not NULL."""
+    if connector == BY_OFFSET:
+        # Timestamps may go backwards within a partition, offsets never do.
+        a_place, b_place = (
+            f"concat(left({p}, 3), substring({p}, {_PARTITION_AT}, {_PARTITION_DIGITS}))" for p in (a, b)
+        )
+        last = f"right({{}}, {_UNSIGNED_DIGITS})"
+        return f"(CASE WHEN {a_place} = {b_place} THEN {last.format(a)} > {last.format(b)} ELSE {a} > {b} END)"
     if connector != "postgresql":
         return f"({a} > {b})"
     unknown = f"({a} RLIKE '[?r]' OR {b} RLIKE '[?r]') AND left({a}, 3) = left({b}, 3)"
@@ -93,6 +141,8 @@ def transaction_sql(connector: str, source: str, position: str) -> str:
     """STRING: what the changes of one transaction share, and no others; NULL where nothing tells."""
     if connector in ("mysql", "mariadb"):
         return f"{source}.gtid"
-    if connector == "postgresql":
+    if connector in ("postgresql", "oracle"):
         return f"{source}.txId"
+    if connector == BY_OFFSET:
+        return f"coalesce({source}.txId, {source}.gtid)"
     return f"substring_index({position}, '/', 1)"

@@ -95,7 +95,9 @@ def _went_lower(row: Row, last: Last | None) -> bool:
     """Whether a partition may have a change committed later than its last one, but at a lower position."""
     if last is None or last.position is None or "?" in last.position or last.ts_ms is None:
         return False
-    return row["lowest_plain"] is not None and row["lowest_plain"] < last.position and row["ts_ms"] > last.ts_ms
+    if row["lowest_plain"] is None or row["ts_ms"] is None:
+        return False
+    return bool(row["lowest_plain"] < last.position and row["ts_ms"] > last.ts_ms)
 
 
 def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
