@@ -10,8 +10,8 @@ _PLACE_FIELDS = {
     "sqlserver": ("commit_lsn", "change_lsn", "event_serial_no"),
     "db2": ("commit_lsn", "change_lsn"),
     "postgresql": ("sequence", "lsn", "txId"),
-    "mysql": ("file", "pos", "row", "gtid"),
-    "mariadb": ("file", "pos", "row", "gtid"),
+    "mysql": ("file", "pos", "row", "server_id", "gtid"),
+    "mariadb": ("file", "pos", "row", "server_id", "gtid"),
     "oracle": ("commit_scn", "scn", "rs_id", "ssn", "txId"),
 }
 

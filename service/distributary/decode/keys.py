@@ -30,11 +30,12 @@ def linked_key(header: str, shape: Shape, reading: Reading) -> Column:
     """A header's key, parsed: SimpleHeaderConverter writes the bare key, JsonConverter may put a schema beside it."""
     if not reading.links or reading.key_from_row:
         return F.lit(None)
-    payload = (
-        f"CASE WHEN startswith({header}, '{{\"schema\":') THEN get_json_object({header}, '$.payload') ELSE {header} END"
-    )
+    # Not for any `{"schema":`: a key's column may be called so.
+    wrapped = f"startswith({header}, '{{\"schema\":{{')"
+    payload = f"CASE WHEN {wrapped} THEN get_json_object({header}, '$.payload') ELSE {header} END"
     fields = ", ".join(f"{sql.name(name)} {codec.wire}" for name, codec in _in_header(shape).items())
-    return F.from_json(F.expr(payload), fields or "_none STRING")
+    # SimpleHeaderConverter escapes quotes and backslashes in texts, and nothing else.
+    return F.from_json(F.expr(payload), fields or "_none STRING", {"allowUnquotedControlChars": "true"})
 
 
 def key_of_header(parsed: str, shape: Shape, reading: Reading) -> str:

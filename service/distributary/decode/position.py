@@ -9,7 +9,7 @@ earlier position. Missing parts sort lowest, except for PostgreSQL's commit leve
 | db2            | commit_lsn / change_lsn                                                                    |
 | postgresql     | commit level . lsn, both from `source.sequence`; `lsn ? lsn` where the commit level is not |
 |                | known; `lsn r lsn` for a row that a snapshot read                                          |
-| mysql, mariadb | number in `file` / pos / row                                                               |
+| mysql, mariadb | number in `file` / pos / row, and where there is a GTID / server_id / its origin / number  |
 | oracle         | commit_scn / scn / rs_id / ssn, as numbers; rs_id, a place in the redo log, is text. A row |
 |                | that a snapshot read has no commit_scn: its scn, as of which it was read, stands for it    |
 | offset         | @ timestamp / partition / offset, all Kafka's: unwrapped rows that say nothing of the log  |
@@ -38,6 +38,7 @@ _NEEDED = {
 _UNSIGNED_DIGITS = 20  # a 64-bit log sequence number has at most 20 decimal digits
 _MILLIS_DIGITS = 15
 _PARTITION_DIGITS = 10
+_PLACE_WIDTH = len("000:") + _UNSIGNED_DIGITS + len("/") + _UNSIGNED_DIGITS + len("/") + 10  # file/pos/row
 _PARTITION_AT = len("000:@") + _MILLIS_DIGITS + len("/") + 1
 
 
@@ -104,7 +105,23 @@ def _postgresql(s: str, op: str) -> str:
 def _binlog(s: str, _op: str) -> str:
     number = f"regexp_extract({s}.file, '([0-9]+)$', 1)"
     row = f"coalesce({_number(f'{s}.row', 10)}, '0000000000')"
-    return f"concat({_number(number)}, '/', {_number(f'{s}.pos')}, '/', {row})"
+    return f"concat({_number(number)}, '/', {_number(f'{s}.pos')}, '/', {row}, {_transaction_of_binlog(s)})"
+
+
+def _transaction_of_binlog(s: str) -> str:
+    """`/server/origin/number` of the GTID: MySQL's `uuid:number`, MariaDB's `domain-server-number`; else empty."""
+    gtid = f"{s}.gtid"
+    is_mysql = f"contains({gtid}, ':')"
+    number = f"substring_index({gtid}, CASE WHEN {is_mysql} THEN ':' ELSE '-' END, -1)"
+    origin = (
+        f"CASE WHEN {is_mysql} THEN left({gtid}, length({gtid}) - length({number}) - 1)"
+        f" ELSE substring_index({gtid}, '-', 1) END"
+    )
+    wide = f"lpad(try_cast({number} AS BIGINT), {_UNSIGNED_DIGITS}, '0')"
+    return (
+        f"CASE WHEN {gtid} IS NOT NULL THEN coalesce(concat('/', {s}.server_id, '/', {origin}, '/', {wide}), '')"
+        " ELSE '' END"
+    )
 
 
 def _oracle(s: str, _op: str) -> str:
@@ -131,6 +148,18 @@ def is_later(connector: str, a: str, b: str) -> str:
         )
         last = f"right({{}}, {_UNSIGNED_DIGITS})"
         return f"(CASE WHEN {a_place} = {b_place} THEN {last.format(a)} > {last.format(b)} ELSE {a} > {b} END)"
+    if connector in ("mysql", "mariadb"):
+        server, origin, number = 4, 5, 6  # parts of the position
+        # Files of two servers have nothing to do with each other: there the GTID tells, if one origin counted both.
+        by_gtid = (
+            f"split_part({a}, '/', {server}) <> split_part({b}, '/', {server})"
+            f" AND split_part({a}, '/', {origin}) = split_part({b}, '/', {origin})"
+            f" AND split_part({a}, '/', {origin}) <> '' AND left({a}, 3) = left({b}, 3)"
+        )
+        return (
+            f"(CASE WHEN {by_gtid} THEN split_part({a}, '/', {number}) > split_part({b}, '/', {number})"
+            f" ELSE left({a}, {_PLACE_WIDTH}) > left({b}, {_PLACE_WIDTH}) END)"
+        )
     if connector != "postgresql":
         return f"({a} > {b})"
     unknown = f"({a} RLIKE '[?r]' OR {b} RLIKE '[?r]') AND left({a}, 3) = left({b}, 3)"

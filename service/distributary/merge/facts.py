@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
+from distributary.decode.position import is_later
 from distributary.merge.progress import Last, Progress
 
 STREAMED = "kind IN ('c', 'u', 'd', 't') AND bad IS NULL"
@@ -172,7 +173,9 @@ def went_back(records: DataFrame, progress: Progress) -> WentBack | None:
         F.greatest(F.max("pos").over(before), known["position"]).alias("last_position"),
         F.greatest(F.max("ts_ms").over(before), known["ts_ms"]).alias("last_ts_ms"),
     )
-    found = walked.where("pos < last_position AND ts_ms > last_ts_ms").orderBy("partition", "offset").head()
+    # A lower place in another server's log may yet be later by its GTID.
+    lower = f"pos < last_position AND NOT {is_later(progress.connector, 'pos', 'last_position')}"
+    found = walked.where(f"{lower} AND ts_ms > last_ts_ms").orderBy("partition", "offset").head()
     if found is None:
         return None
     return WentBack(
