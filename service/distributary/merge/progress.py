@@ -38,8 +38,9 @@ class Progress(BaseModel):
 
     `connector` is the one by whose positions the table is ordered, or position.BY_OFFSET; `unwrapped` tells that rows
     come without an envelope. `topic_id` is Kafka's id of the topic, which changes when it is deleted and created again.
-    `position` is the largest position of a streamed change, `truncated` that of the newest truncate. `recent` counts
-    (records, bad ones) of the last batches, for the limit on bad records.
+    `position` is the largest position of a streamed change, `truncated` that of the newest truncate. `source_ts_ms` is
+    the time of the newest record, `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent`
+    counts (records, bad ones) of the last batches, for the limit on bad records.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,6 +59,7 @@ class Progress(BaseModel):
     position: str | None = None
     truncated: str | None = None
     source_ts_ms: int | None = None
+    read_ts_ms: int | None = None
     records: int = 0
     quarantined: int = 0
     recent: tuple[tuple[int, int], ...] = ()

@@ -24,8 +24,6 @@ def refuse_unbuilt(settings: TableSettings, look: Look) -> None:
         )
     asked = {
         "mode": (settings.mode, ("upsert",)),
-        "deletes": (settings.deletes, ("hard",)),
-        "truncate": (settings.truncate, ("apply", "ignore", "halt")),
     }
     for key, (value, built) in asked.items():
         if value not in built:
