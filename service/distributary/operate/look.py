@@ -78,7 +78,8 @@ def look_at(
         else:
             rows.append(value)
         has_schema = has_schema or with_schema
-    if not envelopes and (rows or (known is not None and known.unwrapped)):
+    # Where both come, the fewer ones are faults, for the quarantine table.
+    if len(rows) > len(envelopes) or (not envelopes and known is not None and known.unwrapped):
         return _unwrapped(records, rows, topic, configured, added, known, Look("", key, has_schema))
     if envelopes and known is not None and known.order == BY_OFFSET:
         raise _form_changed(topic, "rows without an envelope, ordered by their offsets", "envelopes")

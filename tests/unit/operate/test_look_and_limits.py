@@ -106,6 +106,12 @@ def test_1_3_a_broken_envelope_is_no_unwrapped_row() -> None:
             look(record(broken, {"id": 1}), connector="postgresql")
 
 
+def test_1_3_the_form_is_that_of_most_records() -> None:
+    row, envelope = record({"id": 1}), record({"op": "c", "source": {"connector": "db2"}, "after": {"id": 1}})
+    assert look(row, envelope, row).unwrapped is not None
+    assert look(envelope, row).unwrapped is None
+
+
 def test_1_3_tombstones_alone_leave_the_form_to_what_is_known() -> None:
     found = look(record(None, {"id": 1}), known=Known(BY_OFFSET, unwrapped=True))
     assert found.unwrapped is not None
