@@ -97,6 +97,7 @@ class Service:
         self._offsets = OffsetLog(session, config.checkpoint)
         self._workers: dict[str, TableWorker | None] = {}
         self._paths: dict[str, str] = {}
+        self._unclear: set[str] = set()
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
         self._retry_at: dict[str, float] = {}
         self._once = False
@@ -259,10 +260,20 @@ class Service:
         if connector is None and has_database_part(topic, prefix):
             connector = self._connector(topic)
             if connector is None:
+                self._tell_unclear(topic)
                 return None  # no record tells yet: asked again with the next batch
         worker = self._new_worker(topic, table_of(topic, prefix, connector))
         self._workers[topic] = worker
         return worker
+
+    def _tell_unclear(self, topic: str) -> None:
+        if topic not in self._unclear:
+            self._unclear.add(topic)
+            _log.warning(
+                "no record tells yet which table the topic is",
+                topic=topic,
+                fix="set source.connector in the config: only SQL Server's topics may have a database part",
+            )
 
     def _connector(self, topic: str) -> str | None:
         found = self._broker.topics([topic]).get(topic)

@@ -198,6 +198,17 @@ def test_1_3_a_driver_that_sees_tombstones_first_knows_the_form_from_the_table(b
     assert bench.rows() == [(2, "b"), (3, "c")]
 
 
+@pytest.mark.parametrize("added", [{}, {"__connector": "postgresql"}], ids=["unknown connector", "postgresql"])
+def test_3_7_values_that_were_not_sent_keep_what_the_row_had(bench: Bench, added: Row) -> None:
+    rows = Rows(bench.create().topic)
+    rows.add(1, row(1, "a long text", n=1, **added))
+    rows.add(1, row(1, "__debezium_unavailable_value", n=2, **added))
+    worker = bench.take(rows.records)
+    assert bench.rows() == [(1, "a long text", 2)]
+    bench.take([rows.add(1, row(1, "__debezium_unavailable_value", n=3, **added))], worker)
+    assert bench.rows() == [(1, "a long text", 3)]
+
+
 def test_3_4_unwrapped_key_changes_with_headers(bench: Bench) -> None:
     rows = Rows(bench.create().topic)
     rows.add(1, row(1, "a"))
