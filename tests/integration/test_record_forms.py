@@ -127,9 +127,10 @@ def test_1_3_operations_that_were_added_with_and_without_a_tombstone_after_a_del
     rows.add(1, None)
     rows.add(2, row(2, "z", __op="u", **place(4)))
     rows.add(2, row(2, "!", __op="?", **place(5)))
+    rows.add(2, row(2, "nowhere", __op="u"))
     worker = bench.take(rows.records)
     assert rows_of(bench.table, "id", "v", "__op") == [(2, "z", "u")]
-    assert rows_of(bench.quarantine, "reason") == [("unknown-operation",)]
+    assert rows_of(bench.quarantine, "reason") == [("no-position",), ("unknown-operation",)]
     # 3.3: a tombstone alone deletes.
     bench.take([rows.add(2, None)], worker)
     assert bench.rows() == []
@@ -217,6 +218,28 @@ def test_3_4_unwrapped_key_changes_with_headers(bench: Bench) -> None:
     bench.take(rows.records)
     assert bench.rows() == [(2, "a")]
     assert rows_of(bench.table, "__op") == [("c",)]
+
+
+def test_2_1_another_servers_binlog_goes_on_where_the_gtid_says_so_and_halts_where_it_does_not(bench: Bench) -> None:
+    topic = Topic(bench.create().topic, connector="mysql")
+
+    def change(value: str, server: int, file: int, gtid: str, ts: int) -> Record:
+        place = {"server_id": server, "file": f"binlog.{file:06d}", "pos": 4, "row": 0, "gtid": gtid}
+        source = {"connector": "mysql", "ts_ms": ts, "snapshot": "false", **place}
+        event = {"op": "u", "before": None, "after": row(1, value), "source": source}
+        return topic.add(key(1), json.dumps(event).encode())
+
+    origin = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    first = change("first server", 1, 10, f"{origin}:100", 1_000)
+    second = change("second server", 2, 3, f"{origin}:101", 2_000)
+    worker = bench.take([first])
+    bench.take([second], worker)
+    assert bench.rows() == [(1, "second server")]
+    bench.take([first], worker)  # 2.4
+    bench.take([change("second server again", 2, 3, f"{origin}:102", 3_000)])
+    assert bench.rows() == [(1, "second server again")]
+    with pytest.raises(TableHalt, match="source-went-back"):
+        bench.take([change("nothing orders this", 3, 1, "4e11fa47-71ca-11e1-9e33-c80aa9429562:1", 4_000)])
 
 
 def test_2_1_oracle_positions_are_numbers_and_a_snapshot_stands_at_its_scn(bench: Bench) -> None:

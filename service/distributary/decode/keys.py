@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from distributary.decode import sql
 from distributary.decode.reading import Reading
 from distributary.decode.shapes import Shape
-from distributary.decode.types import Codec, header_codec
+from distributary.decode.types import Codec
 
 # An update that changes the columns that stand for a key is two changes, as the connector would have sent them.
 _HALVES = "array('d', 'c')"
@@ -33,20 +33,20 @@ def linked_key(header: str, shape: Shape, reading: Reading) -> Column:
     # Not for any `{"schema":`: a key's column may be called so.
     wrapped = f"startswith({header}, '{{\"schema\":{{')"
     payload = f"CASE WHEN {wrapped} THEN get_json_object({header}, '$.payload') ELSE {header} END"
-    fields = ", ".join(f"{sql.name(name)} {codec.wire}" for name, codec in _in_header(shape).items())
+    fields = ", ".join(f"{sql.name(name)} {codec.wire}" for name, codec in shape.key.items())
     # SimpleHeaderConverter escapes quotes and backslashes in texts, and nothing else.
     return F.from_json(F.expr(payload), fields or "_none STRING", {"allowUnquotedControlChars": "true"})
 
 
 def key_of_header(parsed: str, shape: Shape, reading: Reading) -> str:
-    """The key of a parsed header; NULL where there is none or some part of it can't be read."""
+    """The key of a parsed header; NULL where there is none or some part of it can't be read.
+
+    SimpleHeaderConverter writes Connect's own dates and times (`time.precision.mode: connect`) without quotes: a key of
+    those is no JSON.
+    """
     if not reading.links or not reading.key or reading.key_from_row:
         return f"CASE WHEN false THEN {key_struct({}, reading)} END"
-    return _key_at(parsed, _in_header(shape), reading)
-
-
-def _in_header(shape: Shape) -> Mapping[str, Codec]:
-    return {name: header_codec(codec) for name, codec in shape.key.items()}
+    return _key_at(parsed, shape.key, reading)
 
 
 def _key_at(struct: str, codecs: Mapping[str, Codec], reading: Reading) -> str:

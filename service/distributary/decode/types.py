@@ -190,14 +190,6 @@ def _plain_or_quoted(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else sql.name(name)
 
 
-def header_codec(codec: Codec) -> Codec:
-    """The codec of a key's column in a header: SimpleHeaderConverter writes dates and times as text, in ISO's form."""
-    texts = {DATE_DAYS: times.date_of_text, NTZ_MILLIS: times.ntz_of_text}
-    if codec not in texts:
-        return codec
-    return Codec(codec.wire, codec.target, lambda x: f"coalesce({codec.sql(x)}, {texts[codec](x)})")
-
-
 class UnknownColumnType(ValueError):
     """A type name that the config's `columns` can't take."""
 
