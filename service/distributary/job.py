@@ -27,6 +27,7 @@ from distributary.consume.topics import (
     subscription_pattern,
     table_of,
 )
+from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt, TransientError, UsageError
 from distributary.launch.session import open_session
 from distributary.operate import health
@@ -96,6 +97,7 @@ class Service:
         self._offsets = OffsetLog(session, config.checkpoint)
         self._workers: dict[str, TableWorker | None] = {}
         self._paths: dict[str, str] = {}
+        self._unclear: set[str] = set()
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
         self._retry_at: dict[str, float] = {}
         self._once = False
@@ -258,16 +260,27 @@ class Service:
         if connector is None and has_database_part(topic, prefix):
             connector = self._connector(topic)
             if connector is None:
+                self._tell_unclear(topic)
                 return None  # no record tells yet: asked again with the next batch
         worker = self._new_worker(topic, table_of(topic, prefix, connector))
         self._workers[topic] = worker
         return worker
 
+    def _tell_unclear(self, topic: str) -> None:
+        if topic not in self._unclear:
+            self._unclear.add(topic)
+            _log.warning(
+                "no record tells yet which table the topic is",
+                topic=topic,
+                fix="set source.connector in the config: only SQL Server's topics may have a database part",
+            )
+
     def _connector(self, topic: str) -> str | None:
         found = self._broker.topics([topic]).get(topic)
         if found is None:
             return None
-        return connector_of(self._broker.records(found, self._broker.earliest(found), 20))
+        added = added_by(self.config.source.connector_properties)
+        return connector_of(self._broker.records(found, self._broker.earliest(found), 20), added)
 
     def _new_worker(self, topic: str, table: TableId | None) -> TableWorker | None:
         if table is None or is_signal_table(table, self.config.source.signal_table):

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from distributary.decode import numbers
+from distributary.decode.envelope import source_fields
 from distributary.decode.position import is_later, position_sql
 from distributary.decode.types import Codec, codec_named, decimal
 
@@ -92,8 +93,7 @@ def test_2_1_positions_sort_as_the_sources_order(session: SparkSession) -> None:
         texts = [
             json.dumps({"op": op, "source": {k: None if v is None else str(v) for k, v in s.items()}}) for s in sources
         ]
-        names = ["lsn", "sequence", "commit_lsn", "change_lsn", "event_serial_no", "file", "pos", "row"]
-        ddl = f"op STRING, source STRUCT<{', '.join(f'{n}: STRING' for n in names)}>"
+        ddl = f"op STRING, source STRUCT<{', '.join(f'{n}: STRING' for n in source_fields(connector))}>"
         frame = session.createDataFrame(pa.table({"j": texts})).select(F.from_json("j", ddl).alias("p"))
         found = frame.select(F.expr(position_sql(connector, "p.source", "p.op", 0)).alias("pos")).toArrow()
         positions: list[str] = found.column("pos").to_pylist()

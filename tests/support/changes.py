@@ -1,4 +1,4 @@
-"""Change events written by hand, as the SQL Server and PostgreSQL connectors write them, without a schema beside."""
+"""Change events written by hand, as the connectors write them, without a schema beside."""
 
 from __future__ import annotations
 
@@ -60,5 +60,10 @@ class Topic:
         if self.connector == "postgresql":
             commit = None if op == "r" else str(at)
             return {**source, "sequence": json.dumps([commit, str(at + step)]), "lsn": at + step, "txId": tx or at}
+        if self.connector == "oracle":
+            place = {"commit_scn": None if op == "r" else str(at), "scn": str(at if op == "r" else at - 1)}
+            return {**source, **place, "txId": f"{tx or at:016x}", "rs_id": None, "ssn": step, "redo_thread": 1}
+        if self.connector == "mysql":
+            return {**source, "file": f"binlog.{at // 100:06d}", "pos": at % 100, "row": step, "server_id": 1}
         change = None if op == "r" else f"00000027:{at:08x}:{step:04x}"
         return {**source, "commit_lsn": f"00000027:{at:08x}:ffff", "change_lsn": change, "event_serial_no": None}

@@ -7,7 +7,7 @@ limit names, and a limit that nothing needed is a difference too: the list of li
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -107,8 +107,11 @@ def compare_rows(
     return difference
 
 
-def missing_service_columns(table: pa.Table) -> list[str]:
-    """Which of the service's columns a table of mode `upsert` lacks, has in another type, or has empty."""
+def missing_service_columns(table: pa.Table, unknown: Collection[str] = ()) -> list[str]:
+    """Which of the service's columns a table of mode `upsert` lacks, has in another type, or has empty.
+
+    Those that are `unknown`, as the records don't tell them, must be empty.
+    """
     problems = []
     for name, kind in SERVICE_COLUMNS.items():
         if name not in table.column_names:
@@ -117,8 +120,11 @@ def missing_service_columns(table: pa.Table) -> list[str]:
         found = plain_type(table.schema.field(name).type)
         if not (pa.types.is_integer(found) if kind is None else found.equals(kind)):
             problems.append(f"{name} is {found}")
-        if table.column(name).null_count:
-            problems.append(f"{name} is NULL in {table.column(name).null_count} rows")
+        nulls = table.column(name).null_count
+        if name in unknown and nulls < table.num_rows:
+            problems.append(f"{name} is not NULL in {table.num_rows - nulls} rows")
+        elif name not in unknown and nulls:
+            problems.append(f"{name} is NULL in {nulls} rows")
     return problems
 
 

@@ -155,6 +155,8 @@ _BY_SCENARIO = {
     "pg_json_plain": _active,
     "pg_full_truncate": _active,
     "pg_incremental": _active,
+    "pg_unwrap": _active,
+    "pg_unwrap_rewrite": _active,
     "pg_extra": _none,
     "maria_json_schema": _mariadb,
     "pg_types": _postgres_types,

@@ -182,6 +182,8 @@ def test_service_columns_are_asked_for_by_name_type_and_content() -> None:
     assert missing_service_columns(by_name) == ["__position is int64"]
     empty = whole.set_column(5, "__offset", pa.array([None], pa.int64()))
     assert missing_service_columns(empty) == ["__offset is NULL in 1 rows"]
+    assert missing_service_columns(empty, unknown=["__offset"]) == []
+    assert missing_service_columns(whole, unknown=["__offset"]) == ["__offset is not NULL in 1 rows"]
 
 
 @pytest.mark.parametrize(

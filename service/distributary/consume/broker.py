@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import (
     Consumer,
     IsolationLevel,
     KafkaException,
+    Message,
     TopicCollection,
     TopicPartition,
 )
@@ -39,6 +41,7 @@ class Record:
     offset: int
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 class Broker:
@@ -124,10 +127,17 @@ class Broker:
                 partition, offset = message.partition(), message.offset()
                 if partition is not None and offset is not None and taken.get(partition, 0) < at_most:
                     taken[partition] = taken.get(partition, 0) + 1
-                    records.append(Record(partition, offset, message.key(), message.value()))
+                    headers = _headers(message)
+                    records.append(Record(partition, offset, message.key(), message.value(), headers))
         finally:
             consumer.close()
         return records
+
+
+def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
+    # The client's types allow for more than it gives: a list of pairs of name and bytes.
+    pairs: Iterable[Any] = message.headers() or ()
+    return tuple((str(pair[0]), pair[1]) for pair in pairs)
 
 
 def _transient(what: str, error: KafkaException) -> TransientError:

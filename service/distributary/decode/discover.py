@@ -69,15 +69,14 @@ def _stable(fields: set[str], found: list[tuple[str | None, str | None, float]])
     return [name for name in order if name in fields]
 
 
-def types_by_value(records: DataFrame, columns: Iterable[str]) -> Mapping[str, str]:
+def types_by_value(records: DataFrame, columns: Iterable[str], *, unwrapped: bool = False) -> Mapping[str, str]:
     """The types that the values of such columns show, in rows and keys without schema (one Spark job).
 
     A column of which all values are null is left out.
     """
     wanted = list(columns)
-    parsed = records.where("valid").select(
-        F.expr("array(try_parse_json(get_json_object(v, '$.after')), try_parse_json(k))").alias("parsed")
-    )
+    row = "v" if unwrapped else "get_json_object(v, '$.after')"
+    parsed = records.where("valid").select(F.expr(f"array(try_parse_json({row}), try_parse_json(k))").alias("parsed"))
     values = (
         parsed.select(F.explode("parsed").alias("object"))
         .where("startswith(schema_of_variant(object), 'OBJECT')")
@@ -86,10 +85,10 @@ def types_by_value(records: DataFrame, columns: Iterable[str]) -> Mapping[str, s
     )
     shown = values.groupBy("key").agg(F.collect_set(F.expr("schema_of_variant(value)")).alias("types")).collect()
     types = {}
-    for row in shown:
-        kinds = {kind for kind in (by_value(t) for t in row["types"]) if kind is not None}
+    for column in shown:
+        kinds = {kind for kind in (by_value(t) for t in column["types"]) if kind is not None}
         if kinds:
-            types[row["key"]] = _common(kinds)
+            types[column["key"]] = _common(kinds)
     return types
 
 

@@ -5,18 +5,30 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-# The fields of `source` that say where a change stands in its database's log, read as text (their JSON types
-# changed between Debezium versions: `event_serial_no` and `snapshot` came as numbers, booleans and texts).
-SOURCE_FIELDS = (
-    "connector", "ts_ms", "snapshot", "sequence", "lsn", "txId",
-    "commit_lsn", "change_lsn", "event_serial_no",
-    "file", "pos", "row", "server_id", "gtid",
-)  # fmt: skip
+_COMMON_FIELDS = ("connector", "ts_ms", "snapshot")
+_PLACE_FIELDS = {
+    "sqlserver": ("commit_lsn", "change_lsn", "event_serial_no"),
+    "db2": ("commit_lsn", "change_lsn"),
+    "postgresql": ("sequence", "lsn", "txId"),
+    "mysql": ("file", "pos", "row", "server_id", "gtid"),
+    "mariadb": ("file", "pos", "row", "server_id", "gtid"),
+    "oracle": ("commit_scn", "scn", "rs_id", "ssn", "txId"),
+}
+
+
+def source_fields(connector: str) -> tuple[str, ...]:
+    """The fields of `source` that say where a change stands in its database's log.
+
+    They are read as text: their JSON types changed between Debezium versions (`event_serial_no` and `snapshot` came as
+    numbers, booleans and texts). A connector that is not known has what any may have of a transaction.
+    """
+    return (*_COMMON_FIELDS, *_PLACE_FIELDS.get(connector, ("txId", "gtid")))
+
 
 OLD_KEY_HEADER = "__debezium.oldkey"
 NEW_KEY_HEADER = "__debezium.newkey"
 
-CONNECTORS = ("sqlserver", "db2", "postgresql", "mysql", "mariadb")
+CONNECTORS = ("sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle")
 
 
 class Kind(str, Enum):
@@ -44,8 +56,10 @@ BAD_UTF8 = Reason("not-utf8", "the key or the value is not valid UTF-8")
 BAD_SCHEMA = Reason("bad-schema", "the schema beside the value is not that of a change event")
 NOT_AN_ENVELOPE = Reason("not-an-envelope", "the value has no Debezium envelope (`op` and `source` are missing)")
 UNKNOWN_OPERATION = Reason("unknown-operation", "`op` is none of c, u, r, d, t, m")
+NOT_A_ROW = Reason("not-a-row", "the table's records are rows without an envelope; this value is an envelope, or empty")
 NO_ROW = Reason("no-row", "a create, update or read without `after`")
 NO_KEY = Reason("no-key", "the table's records have keys, this one has none")
+NO_KEY_COLUMNS = Reason("no-key-columns", "the row does not hold the columns that `key` in the config names")
 BAD_KEY = Reason("bad-key", "the key does not hold a value for each key column that its type can hold")
 NO_POSITION = Reason("no-position", "`source` does not say where in the database's log the change stands")
 BAD_VALUE = Reason("bad-value", "these columns hold a value that their type can't hold: ")
@@ -54,7 +68,7 @@ OTHER_CONNECTOR = Reason("other-connector", "`source.connector` is not the one t
 REASONS = {
     reason.code: reason
     for reason in (
-        NOT_JSON, BAD_UTF8, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION, NO_ROW, NO_KEY, BAD_KEY, NO_POSITION,
-        BAD_VALUE, OTHER_CONNECTOR,
+        NOT_JSON, BAD_UTF8, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION, NOT_A_ROW, NO_ROW, NO_KEY, NO_KEY_COLUMNS,
+        BAD_KEY, NO_POSITION, BAD_VALUE, OTHER_CONNECTOR,
     )
 }  # fmt: skip

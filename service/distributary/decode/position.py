@@ -9,7 +9,10 @@ earlier position. Missing parts sort lowest, except for PostgreSQL's commit leve
 | db2            | commit_lsn / change_lsn                                                                    |
 | postgresql     | commit level . lsn @ commit time, the first two from `source.sequence`; `lsn ? lsn @ time` |
 |                | where the commit level is not known; `lsn r lsn @ time` for a row that a snapshot read     |
-| mysql, mariadb | number in `file` / pos / row                                                               |
+| mysql, mariadb | number in `file` / pos / row, and where there is a GTID / server_id / its origin / number  |
+| oracle         | commit_scn / scn / rs_id / ssn, as numbers; rs_id, a place in the redo log, is text. A row |
+|                | that a snapshot read has no commit_scn: its scn, as of which it was read, stands for it    |
+| offset         | @ timestamp / partition / offset, all Kafka's: unwrapped rows that say nothing of the log  |
 
 The first transaction after a start of the PostgreSQL connector has no commit level, also when it is sent again. Its
 lsn alone is no order (a transaction may log a change before another one that commits first), so it is compared with
@@ -21,8 +24,30 @@ from __future__ import annotations
 
 from distributary.decode.sql import let
 
+BY_OFFSET = "offset"
+"""The name that stands for a connector's where the source's own positions are not known."""
+
+# What of a source block is needed to order changes.
+_NEEDED = {
+    "sqlserver": ("commit_lsn", "change_lsn"),
+    "db2": ("commit_lsn", "change_lsn"),
+    "postgresql": ("sequence",),
+    "mysql": ("file", "pos"),
+    "mariadb": ("file", "pos"),
+    "oracle": ("commit_scn", "scn"),
+}
+
 _TIME_DIGITS = 13  # milliseconds since 1970, until the year 2286
 _UNSIGNED_DIGITS = 20  # a 64-bit log sequence number has at most 20 decimal digits
+_MILLIS_DIGITS = 15
+_PARTITION_DIGITS = 10
+_PLACE_WIDTH = len("000:") + _UNSIGNED_DIGITS + len("/") + _UNSIGNED_DIGITS + len("/") + 10  # file/pos/row
+_PARTITION_AT = len("000:@") + _MILLIS_DIGITS + len("/") + 1
+
+
+def needed_for_order(connector: str) -> tuple[str, ...]:
+    """The fields of a source block without which the connector's changes can't be ordered."""
+    return _NEEDED[connector]
 
 
 def position_sql(connector: str, source: str, op: str, epoch: int) -> str:
@@ -36,6 +61,8 @@ def position_sql(connector: str, source: str, op: str, epoch: int) -> str:
         "postgresql": _postgresql,
         "mysql": _binlog,
         "mariadb": _binlog,
+        "oracle": _oracle,
+        BY_OFFSET: _offset,
     }[connector](source, op)
     return f"concat('{epoch:03d}:', {parts})"
 
@@ -91,11 +118,61 @@ def lsn_of(position: str) -> str:
 def _binlog(s: str, _op: str) -> str:
     number = f"regexp_extract({s}.file, '([0-9]+)$', 1)"
     row = f"coalesce({_number(f'{s}.row', 10)}, '0000000000')"
-    return f"concat({_number(number)}, '/', {_number(f'{s}.pos')}, '/', {row})"
+    return f"concat({_number(number)}, '/', {_number(f'{s}.pos')}, '/', {row}, {_transaction_of_binlog(s)})"
+
+
+def _transaction_of_binlog(s: str) -> str:
+    """`/server/origin/number` of the GTID: MySQL's `uuid:number`, MariaDB's `domain-server-number`; else empty."""
+    gtid = f"{s}.gtid"
+    is_mysql = f"contains({gtid}, ':')"
+    number = f"substring_index({gtid}, CASE WHEN {is_mysql} THEN ':' ELSE '-' END, -1)"
+    origin = (
+        f"CASE WHEN {is_mysql} THEN left({gtid}, length({gtid}) - length({number}) - 1)"
+        f" ELSE substring_index({gtid}, '-', 1) END"
+    )
+    wide = f"lpad(try_cast({number} AS BIGINT), {_UNSIGNED_DIGITS}, '0')"
+    return (
+        f"CASE WHEN {gtid} IS NOT NULL THEN coalesce(concat('/', {s}.server_id, '/', {origin}, '/', {wide}), '')"
+        " ELSE '' END"
+    )
+
+
+def _oracle(s: str, _op: str) -> str:
+    commit = f"coalesce({_number(f'{s}.commit_scn')}, {_number(f'{s}.scn')})"
+    scn = f"coalesce({_number(f'{s}.scn')}, '')"
+    # Changes of one transaction can share an scn, even those of one row.
+    place = f"coalesce(lower(trim({s}.rs_id)), ''), '/', coalesce({_number(f'{s}.ssn', 10)}, '')"
+    return f"concat({commit}, '/', {scn}, '/', {place})"
+
+
+def _offset(_s: str, _op: str) -> str:
+    at = f"lpad(greatest(unix_millis(timestamp), 0), {_MILLIS_DIGITS}, '0')"
+    return (
+        f"concat('@', {at}, '/', lpad(partition, {_PARTITION_DIGITS}, '0'), '/', lpad(offset, {_UNSIGNED_DIGITS}, '0'))"
+    )
 
 
 def is_later(connector: str, a: str, b: str) -> str:
     """BOOLEAN: position `a` comes after position `b`; both not NULL."""
+    if connector == BY_OFFSET:
+        # Timestamps may go backwards within a partition, offsets never do.
+        a_place, b_place = (
+            f"concat(left({p}, 3), substring({p}, {_PARTITION_AT}, {_PARTITION_DIGITS}))" for p in (a, b)
+        )
+        last = f"right({{}}, {_UNSIGNED_DIGITS})"
+        return f"(CASE WHEN {a_place} = {b_place} THEN {last.format(a)} > {last.format(b)} ELSE {a} > {b} END)"
+    if connector in ("mysql", "mariadb"):
+        server, origin, number = 4, 5, 6  # parts of the position
+        # Files of two servers have nothing to do with each other: there the GTID tells, if one origin counted both.
+        by_gtid = (
+            f"split_part({a}, '/', {server}) <> split_part({b}, '/', {server})"
+            f" AND split_part({a}, '/', {origin}) = split_part({b}, '/', {origin})"
+            f" AND split_part({a}, '/', {origin}) <> '' AND left({a}, 3) = left({b}, 3)"
+        )
+        return (
+            f"(CASE WHEN {by_gtid} THEN split_part({a}, '/', {number}) > split_part({b}, '/', {number})"
+            f" ELSE left({a}, {_PLACE_WIDTH}) > left({b}, {_PLACE_WIDTH}) END)"
+        )
     if connector != "postgresql":
         return f"({a} > {b})"
     of_one_epoch = f"left({a}, 3) = left({b}, 3)"
@@ -112,6 +189,8 @@ def transaction_sql(connector: str, source: str, position: str) -> str:
     """STRING: what the changes of one transaction share, and no others; NULL where nothing tells."""
     if connector in ("mysql", "mariadb"):
         return f"{source}.gtid"
-    if connector == "postgresql":
+    if connector in ("postgresql", "oracle"):
         return f"{source}.txId"
+    if connector == BY_OFFSET:
+        return f"coalesce({source}.txId, {source}.gtid)"
     return f"substring_index({position}, '/', 1)"

@@ -6,42 +6,25 @@ Nothing here runs a Spark job.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from distributary.decode import envelope as e
 from distributary.decode import sql
-from distributary.decode.placeholder import is_placeholder, may_hold_placeholder
+from distributary.decode.keys import halves, key_of_header, key_of_row, key_struct, linked_key
+from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER, is_placeholder, may_hold_placeholder
 from distributary.decode.position import position_sql, transaction_sql
+from distributary.decode.reading import Reading
 from distributary.decode.shapes import Shape
 from distributary.decode.slices import shape_number
 from distributary.decode.types import Codec
+from distributary.decode.unwrapped import as_envelope
+from distributary.decode.verdict import verdict
+
+__all__ = ["Reading", "decoded"]
 
 _CORRUPT = "_corrupt"
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a table's records are to be read.
-
-    `columns` are the table's columns (name to Spark type) that a decoded row has, `key` those of its key.
-    `deleted` maps a partition to the hash of the key whose delete was the last record taken in before this slice: a
-    tombstone that comes first for that key belongs to that delete. What only some slices need is read on request:
-    `before` the row before the change, `links` the keys that the headers of a key change name, `missing` the columns
-    whose value the source did not send.
-    """
-
-    connector: str
-    epoch: int
-    columns: Mapping[str, str]
-    key: Mapping[str, str]
-    placeholder: str
-    deleted: Mapping[int, int]
-    before: bool = False
-    links: bool = False
-    missing: bool = False
 
 
 def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
@@ -55,43 +38,37 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
     counts); and as far as `reading` asks for them, else NULL: before STRUCT (as row), old_k and new_k STRUCT (as k: the
     key that the row had before a key change, on its `c`; the one that it gets, on its `d`), missing ARRAY<INT> (places
     in row of values that the source did not send; they are NULL in row).
+
+    Two rows for an update that changes the columns that stand for a key (see Reading.key_from_row).
     """
-    parsed = records.select(
-        "*",
-        (shape_number([shape]) >= 0).alias("known"),
-        F.from_json("v", _envelope_ddl(shape, reading), {"columnNameOfCorruptRecord": _CORRUPT}).alias("p"),
-        F.from_json("k", _key_ddl(shape), {"columnNameOfCorruptRecord": _CORRUPT}).alias("kp"),
-        *(_linked_key(header, shape, reading) for header in ("old_key", "new_key")),
-    )
-    op, source = "p.op", "p.source"
-    position = position_sql(reading.connector, source, op, reading.epoch)
+    parsed = _parsed(records, shape, reading)
+    op, source = "half_op" if reading.key_from_row else "p.op", "p.source"
+    position = position_sql(reading.connector, source, "p.op", reading.epoch)
     typed = parsed.select(
         "partition",
         "offset",
         "timestamp",
         "known",
-        F.expr("old_key IS NOT NULL").alias("moved_in"),
-        F.expr("new_key IS NOT NULL").alias("moved_out"),
-        F.expr(_key_of("old_keyp", shape, reading)).alias("old_k"),
-        F.expr(_key_of("new_keyp", shape, reading)).alias("new_k"),
+        F.expr("old_key IS NOT NULL" if not reading.key_from_row else "half <=> 'c'").alias("moved_in"),
+        F.expr("new_key IS NOT NULL" if not reading.key_from_row else "half <=> 'd'").alias("moved_out"),
+        F.expr(_other_key("old_keyp", "p.before", shape, reading)).alias("old_k"),
+        F.expr(_other_key("new_keyp", "p.after", shape, reading)).alias("new_k"),
         "valid",
-        F.expr(
-            f"CASE WHEN v IS NULL THEN 'x' WHEN {op} IN ('c', 'u', 'r', 'd', 't', 'm') THEN {op} ELSE '!' END"
-        ).alias("kind"),
+        F.expr(_kind(op, reading)).alias("kind"),
         F.expr(f"v IS NOT NULL AND (p IS NULL OR p.{_CORRUPT} IS NOT NULL)").alias("broken"),
-        F.expr(f"k IS NOT NULL AND (kp IS NULL OR kp.{_CORRUPT} IS NOT NULL)").alias("key_broken"),
-        F.expr(f"v IS NOT NULL AND {op} IS NULL AND {source} IS NULL").alias("no_envelope"),
-        F.expr("p.after IS NOT NULL").alias("has_row"),
-        F.expr("p.before IS NOT NULL" if reading.before else "false").alias("has_before"),
-        F.expr("k IS NOT NULL").alias("has_key"),
+        F.expr(_key_broken(reading)).alias("key_broken"),
+        F.expr(_no_envelope(reading)).alias("no_envelope"),
+        F.expr(_there("p.after", "d", reading)).alias("has_row"),
+        F.expr(_there("p.before", "c", reading) if reading.before else "false").alias("has_before"),
+        F.expr("kp IS NOT NULL" if reading.key_from_row else "k IS NOT NULL").alias("has_key"),
         F.expr(f"{source}.connector").alias("connector"),
         F.expr(position).alias("pos"),
         F.expr(f"try_cast({source}.ts_ms AS BIGINT)").alias("ts_ms"),
         F.expr(_read_id(reading)).alias("read_id"),
         F.expr(transaction_sql(reading.connector, source, position)).alias("tx"),
-        F.expr(may_hold_placeholder("v", reading.connector, reading.placeholder)).alias("placeholder"),
+        F.expr(_placeholder(reading)).alias("placeholder"),
         F.expr(_missing(shape, reading)).alias("missing"),
-        *_values("kp", "k", shape.key),
+        *_values("kp", "k", reading.key_codecs(shape)),
         *_values("p.after", "c", shape.row),
         *(_values("p.before", "b", shape.row) if reading.before else ()),
     )
@@ -101,7 +78,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         "timestamp",
         "known",
         "kind",
-        F.expr(_bad(shape, reading)).alias("bad"),
+        F.expr(verdict(shape, reading)).alias("bad"),
         F.expr(_key(shape, reading)).alias("k"),
         "pos",
         "tx",
@@ -120,6 +97,34 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
     return hashed.withColumn("carried", _carried(reading))
 
 
+def _parsed(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
+    """The sliced records with `p`, the envelope as a struct, and `kp`, the key; old_keyp and new_keyp from headers.
+
+    Where the row stands for the key: also `half`, which of its two changes an update of the key is, and `half_op`.
+    """
+    corrupt = {"columnNameOfCorruptRecord": _CORRUPT}
+    known = (shape_number([shape]) >= 0).alias("known")
+    links = [linked_key(header, shape, reading).alias(f"{header}p") for header in ("old_key", "new_key")]
+    key = F.lit(None) if reading.key_from_row else F.from_json("k", _key_ddl(shape), corrupt)
+    if reading.unwrapped is None:
+        envelope = F.from_json("v", _envelope_ddl(shape, reading), corrupt)
+        parsed = records.select("*", known, envelope.alias("p"), key.alias("kp"), *links)
+    else:
+        row = F.expr("concat('{\"after\":', v, '}')")
+        raw = F.from_json(row, f"after STRUCT<{_row_ddl(shape)}>, {_CORRUPT} STRING", corrupt)
+        parsed = records.select("*", known, raw.alias("raw"), key.alias("kp"), *links)
+        p = as_envelope(reading.connector, shape.added, reading.unwrapped.headers)
+        parsed = parsed.withColumn("p", F.expr(p))
+    if not reading.key_from_row:
+        return parsed
+    return parsed.withColumn("half", F.explode(F.expr(halves(shape, reading)))).withColumns(
+        {
+            "half_op": F.expr("coalesce(half, p.op)"),
+            "kp": F.expr("CASE WHEN coalesce(half, p.op) = 'd' THEN p.before ELSE p.after END"),
+        }
+    )
+
+
 def _values(struct: str, letter: str, codecs: Mapping[str, Codec]) -> Iterator[Column]:
     """Per column its value (c0, c1 …) and whether the wire has one (c0_there …); one that comes out NULL is a fault."""
     for index, (name, codec) in enumerate(codecs.items()):
@@ -130,10 +135,15 @@ def _values(struct: str, letter: str, codecs: Mapping[str, Codec]) -> Iterator[C
 
 
 def _envelope_ddl(shape: Shape, reading: Reading) -> str:
-    source = ", ".join(f"`{name}`: STRING" for name in e.SOURCE_FIELDS)
+    source = ", ".join(f"`{name}`: STRING" for name in e.source_fields(reading.connector))
     row = f"STRUCT<{_fields(shape.row)}>"
-    before = f" before {row}," if reading.before else ""
+    before = f" before {row}," if reading.parses_before else ""
     return f"op STRING, source STRUCT<{source}>,{before} after {row}, {_CORRUPT} STRING"
+
+
+def _row_ddl(shape: Shape) -> str:
+    added = ", ".join(f"{sql.name(name)}: STRING" for name in shape.added)
+    return ", ".join(filter(None, (_fields(shape.row), added)))
 
 
 def _fields(codecs: Mapping[str, Codec]) -> str:
@@ -143,6 +153,35 @@ def _fields(codecs: Mapping[str, Codec]) -> str:
 def _key_ddl(shape: Shape) -> str:
     fields = ", ".join(f"{sql.name(name)} {codec.wire}" for name, codec in shape.key.items())
     return f"{fields}, {_CORRUPT} STRING" if fields else f"{_CORRUPT} STRING"
+
+
+def _kind(op: str, reading: Reading) -> str:
+    # Without a key a record without a value says nothing: the connector sends one after each delete.
+    no_value = f"WHEN v IS NULL THEN '{e.Kind.PASSED_OVER.value}'" if reading.key_from_row else ""
+    return (
+        f"CASE {no_value} WHEN {op} IN ('c', 'u', 'r', 'd', 't', 'm') THEN {op}"
+        f" WHEN v IS NULL THEN '{e.Kind.TOMBSTONE.value}' ELSE '{e.Kind.BAD.value}' END"
+    )
+
+
+def _there(row: str, without: str, reading: Reading) -> str:
+    """Whether the change has that row: of an update's two halves one has it, the other (`without`) has not."""
+    return f"{row} IS NOT NULL AND NOT half <=> '{without}'" if reading.key_from_row else f"{row} IS NOT NULL"
+
+
+def _key_broken(reading: Reading) -> str:
+    return "false" if reading.key_from_row else f"k IS NOT NULL AND (kp IS NULL OR kp.{_CORRUPT} IS NOT NULL)"
+
+
+def _no_envelope(reading: Reading) -> str:
+    return f"v IS NOT NULL AND {'vs = ' + sql.text('[]') if reading.unwrapped else 'p.op IS NULL AND p.source IS NULL'}"
+
+
+def _placeholder(reading: Reading) -> str:
+    connector: str | None = reading.connector
+    if reading.unwrapped:
+        connector = reading.unwrapped.connector or CONNECTORS_WITH_PLACEHOLDER[0]
+    return may_hold_placeholder("v", str(connector), reading.placeholder)
 
 
 def _read_id(reading: Reading) -> str:
@@ -167,90 +206,14 @@ def _missing(shape: Shape, reading: Reading) -> str:
     return f"array_compact(array({', '.join(found)}))" if found else none
 
 
-def _bad(shape: Shape, reading: Reading) -> str:
-    lost = ", ".join(
-        f"CASE WHEN {letter}{i}_there AND {letter}{i} IS NULL{_sent(name, reading)} THEN {sql.text(name)} END"
-        for letter in ("c", *(("b",) if reading.before else ()))
-        for i, name in enumerate(shape.row)
-    )
-    lost_list = f"array_join(array({lost or 'CAST(NULL AS STRING)'}), ', ')"
-    key_lost = " OR ".join(["key_broken", *(f"(k{i}_there AND k{i} IS NULL)" for i in range(len(shape.key)))])
-    applies = "kind NOT IN ('t', 'm', '!')"
-    cases: list[tuple[str, str]] = [
-        ("true" if shape.unreadable else "false", _reason(e.BAD_SCHEMA)),
-        ("NOT valid", _reason(e.BAD_UTF8)),
-        ("broken", _reason(e.NOT_JSON)),
-        ("no_envelope", _reason(e.NOT_AN_ENVELOPE)),
-        ("kind = '!'", _reason(e.UNKNOWN_OPERATION)),
-        ("kind IN ('c', 'u', 'r') AND NOT has_row", _reason(e.NO_ROW)),
-        (f"{applies} AND NOT has_key", _reason(e.NO_KEY)),
-        (f"{applies} AND ({key_lost} OR ({_all_null(shape)}))", _reason(e.BAD_KEY)),
-        (f"kind NOT IN ('x', 'm') AND connector NOT IN ({_family(reading.connector)})", _reason(e.OTHER_CONNECTOR)),
-        ("kind NOT IN ('x', 'm') AND pos IS NULL", _reason(e.NO_POSITION)),
-        (
-            f"kind IN ('c', 'u', 'r') AND {lost_list} <> ''",
-            (
-                f"named_struct('code', {sql.text(e.BAD_VALUE.code)},"
-                f" 'message', concat({sql.text(e.BAD_VALUE.message)}, {lost_list}))"
-            ),
-        ),
-    ]
-    whens = " ".join(f"WHEN {condition} THEN {reason}" for condition, reason in cases)
-    return f"CASE {whens} END"
-
-
-def _sent(column: str, reading: Reading) -> str:
-    """A value that was not sent is no bad value, even where the placeholder does not fit the column's type."""
-    place = list(reading.columns).index(column) if column in reading.columns else -1
-    return f" AND NOT coalesce(array_contains(missing, {place}), false)" if reading.missing else ""
-
-
-def _family(connector: str) -> str:
-    """MariaDB was read by the MySQL connector before it had its own: their positions are the same."""
-    names = ("mysql", "mariadb") if connector in ("mysql", "mariadb") else (connector,)
-    return ", ".join(sql.text(name) for name in names)
-
-
-def _all_null(shape: Shape) -> str:
-    """A unique key may have nullable columns, but a key of nothing but NULLs names no row."""
-    return " AND ".join(["true", *(f"k{i} IS NULL" for i in range(len(shape.key)))])
-
-
-def _reason(reason: e.Reason) -> str:
-    return f"named_struct('code', {sql.text(reason.code)}, 'message', {sql.text(reason.message)})"
-
-
 def _key(shape: Shape, reading: Reading) -> str:
-    at = {name: f"k{i}" for i, name in enumerate(shape.key)}
-    return _key_struct(at, reading)
+    return key_struct({name: f"k{i}" for i, name in enumerate(reading.key_codecs(shape))}, reading)
 
 
-def _key_struct(at: Mapping[str, str], reading: Reading) -> str:
-    fields = ", ".join(
-        f"'k{i}', CAST({at.get(name, 'NULL')} AS {kind})" for i, (name, kind) in enumerate(reading.key.items())
-    )
-    # A slice of truncates alone may be all there is, and then nothing tells the key yet.
-    return f"named_struct({fields})" if fields else "named_struct('k0', CAST(NULL AS STRING))"
-
-
-def _linked_key(header: str, shape: Shape, reading: Reading) -> Column:
-    """A header's key, parsed: SimpleHeaderConverter writes the bare key, JsonConverter may put a schema beside it."""
-    if not reading.links:
-        return F.lit(None).alias(f"{header}p")
-    payload = (
-        f"CASE WHEN startswith({header}, '{{\"schema\":') THEN get_json_object({header}, '$.payload') ELSE {header} END"
-    )
-    return F.from_json(F.expr(payload), _key_ddl(shape)).alias(f"{header}p")
-
-
-def _key_of(parsed: str, shape: Shape, reading: Reading) -> str:
-    """The key of a parsed header; NULL where there is none or some part of it can't be read."""
-    if not reading.links or not reading.key:
-        return f"CASE WHEN false THEN {_key_struct({}, reading)} END"
-    at = {name: codec.sql(f"{parsed}.{sql.name(name)}") for name, codec in shape.key.items()}
-    lost = " OR ".join(codec.lost(f"{parsed}.{sql.name(name)}") for name, codec in shape.key.items()) or "false"
-    nothing = " AND ".join(f"{parsed}.{sql.name(name)} IS NULL" for name in shape.key) or "true"
-    return f"CASE WHEN NOT ({lost}) AND NOT ({nothing}) THEN {_key_struct(at, reading)} END"
+def _other_key(header: str, row: str, shape: Shape, reading: Reading) -> str:
+    if reading.key_from_row and reading.links:
+        return f"CASE WHEN half IS NOT NULL THEN {key_of_row(row, shape, reading)} END"
+    return key_of_header(header, shape, reading)
 
 
 def _row(shape: Shape, reading: Reading, letter: str, there: str) -> str:

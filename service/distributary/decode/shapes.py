@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from distributary.decode.connect import ConnectType, NotAConnectSchema, parse_schema
 from distributary.decode.types import STRING, Codec, codec_named, codec_of
+from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
 
 
@@ -40,6 +41,7 @@ class Shape:
 
     `untyped` are columns of a row without schema whose type is not known yet, as every value so far was null.
     `defaults` are optional columns with a default: a NULL may arrive as that default.
+    `added` are fields of a row without envelope that are no columns (see unwrapped.Unwrapped).
     `unreadable`: the signature is no schema of change events; such records go to the quarantine table.
     """
 
@@ -48,6 +50,7 @@ class Shape:
     row: Mapping[str, Codec]
     untyped: tuple[str, ...] = ()
     defaults: tuple[str, ...] = ()
+    added: Mapping[str, str] = field(default_factory=dict)
     unreadable: bool = False
 
 
@@ -73,41 +76,59 @@ def has_schema(signature: str | None) -> bool:
     return signature is not None and signature.startswith("{")
 
 
-def row_fields(signature: str) -> ConnectType:
-    """The row's struct within the schema of an envelope: the type of `after`.
+def row_fields(signature: str, *, unwrapped: bool = False) -> ConnectType:
+    """The row's struct within the schema of an envelope: the type of `after`; without an envelope all of it.
 
     Raises NotAConnectSchema.
     """
     envelope = parse_schema(signature)
+    source = envelope.field("source")
+    is_envelope = envelope.field("op") is not None and source is not None and source.kind == "struct"
+    if unwrapped:
+        if is_envelope or envelope.kind != "struct":
+            raise NotAConnectSchema("the schema is not that of a row")
+        return envelope
     row = envelope.field("after") or envelope.field("before")
     if row is None:
         raise NotAConnectSchema("the schema has no `after`")
     return row
 
 
-def shape_of(signature: Signature, types: TypeSources, exclude: frozenset[str] = frozenset()) -> Shape:
-    """The shape that a signature stands for.
+def shape_of(
+    signature: Signature,
+    types: TypeSources,
+    exclude: frozenset[str] = frozenset(),
+    unwrapped: Unwrapped | None = None,
+) -> Shape:
+    """The shape that a signature stands for; `unwrapped` where rows come without an envelope.
 
     Raises TableHalt (two columns that differ only in case, a key column that is excluded).
     """
     try:
-        return _shape_of(signature, types, exclude)
+        return _shape_of(signature, types, exclude, unwrapped)
     except NotAConnectSchema:
         return Shape(signature, {}, {}, unreadable=True)
 
 
-def _shape_of(signature: Signature, types: TypeSources, exclude: frozenset[str]) -> Shape:
+def _shape_of(signature: Signature, types: TypeSources, exclude: frozenset[str], unwrapped: Unwrapped | None) -> Shape:
     defaults: tuple[str, ...] = ()
+    added: dict[str, str] = {}
     untyped: list[str] = []
     row: dict[str, Codec] = {}
     if has_schema(signature.row):
         assert signature.row is not None
-        struct = row_fields(signature.row)
-        defaults = tuple(f.name for f in struct.fields if f.has_default)
-        for field in struct.fields:
-            row[field.name] = _overridden(field.name, codec_of(field.type), types)
+        struct = row_fields(signature.row, unwrapped=unwrapped is not None)
+        added = unwrapped.present(f.name for f in struct.fields) if unwrapped else {}
+        fields = [f for f in struct.fields if f.name not in added]
+        defaults = tuple(f.name for f in fields if f.has_default)
+        for field_ in fields:
+            row[field_.name] = _overridden(field_.name, codec_of(field_.type), types)
     elif signature.row is not None:
-        for name in json.loads(signature.row):
+        names: list[str] = json.loads(signature.row)
+        added = unwrapped.present(iter(names)) if unwrapped else {}
+        for name in names:
+            if name in added:
+                continue
             if (codec := types.codec(name)) is None:
                 untyped.append(name)
             else:
@@ -117,7 +138,7 @@ def _shape_of(signature: Signature, types: TypeSources, exclude: frozenset[str])
     _refuse_case_twins([*row, *untyped])
     if left_out := [name for name in key if name in exclude]:
         raise TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
-    return Shape(signature, key, row, tuple(n for n in untyped if n not in exclude), defaults)
+    return Shape(signature, key, row, tuple(n for n in untyped if n not in exclude), defaults, added)
 
 
 def _overridden(column: str, codec: Codec, types: TypeSources) -> Codec:

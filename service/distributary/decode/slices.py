@@ -14,18 +14,23 @@ from pyspark.sql import functions as F
 from distributary.decode import envelope as e
 from distributary.decode import sql
 from distributary.decode.shapes import Shape, has_schema
+from distributary.decode.unwrapped import Unwrapped, header_texts, row_signature
 
 _CUT = ',"payload":'
+_ROW_OF_ENVELOPE = "to_json(json_object_keys(coalesce(get_json_object(v, '$.after'), '{}')))"
 
 
-def sliced(raw: DataFrame) -> DataFrame:
+def sliced(raw: DataFrame, unwrapped: Unwrapped | None = None) -> DataFrame:
     """Key and value as text, cut into schema and payload.
 
     In: Kafka's columns (key BINARY, value BINARY, partition, offset, timestamp, headers). Out: partition, offset,
     timestamp, old_key and new_key STRING (the headers of a key change; NULL without), valid BOOLEAN (UTF-8), k and v
-    STRING (payloads; v is NULL for a tombstone), ks and vs STRING (signatures, see shapes.Signature).
+    STRING (payloads; v is NULL for a tombstone), ks and vs STRING (signatures, see shapes.Signature); h STRUCT where
+    rows without envelope have headers that were added (see unwrapped.header_texts).
     """
     headers = F.col("headers")
+    added = (header_texts(headers, unwrapped.headers).alias("h"),) if unwrapped and unwrapped.headers else ()
+    row = row_signature("v") if unwrapped else _ROW_OF_ENVELOPE
     text = raw.select(
         "partition",
         "offset",
@@ -36,6 +41,7 @@ def sliced(raw: DataFrame) -> DataFrame:
         F.expr("coalesce(is_valid_utf8(CAST(value AS STRING)), true)").alias("value_valid"),
         F.expr(_compact("CAST(key AS STRING)")).alias("k"),
         F.expr(_compact("CAST(value AS STRING)")).alias("v"),
+        *added,
     )
     cut = text.select(
         "*", F.expr(f"instr(k, '{_CUT}')").alias("k_cut"), F.expr(f"instr(v, '{_CUT}')").alias("v_cut")
@@ -46,6 +52,7 @@ def sliced(raw: DataFrame) -> DataFrame:
         "old_key",
         "new_key",
         F.expr("key_valid AND value_valid").alias("valid"),
+        *(["h"] if added else []),
         F.expr(_payload("k")).alias("k"),
         F.expr(_payload("v")).alias("v"),
         F.expr(_schema("k")).alias("k_schema"),
@@ -54,10 +61,7 @@ def sliced(raw: DataFrame) -> DataFrame:
     return cut.select(
         *(c for c in cut.columns if not c.endswith("_schema")),
         F.expr("coalesce(k_schema, CASE WHEN k IS NOT NULL THEN to_json(json_object_keys(k)) END)").alias("ks"),
-        F.expr(
-            "coalesce(v_schema, CASE WHEN v IS NOT NULL"
-            " THEN to_json(json_object_keys(coalesce(get_json_object(v, '$.after'), '{}'))) END)"
-        ).alias("vs"),
+        F.expr(f"coalesce(v_schema, CASE WHEN v IS NOT NULL THEN {row} END)").alias("vs"),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
+from distributary.decode.position import is_later
 from distributary.merge.progress import Last, Progress
 
 STREAMED = "kind IN ('c', 'u', 'd', 't') AND bad IS NULL"
@@ -101,7 +102,9 @@ def _went_lower(row: Row, last: Last | None) -> bool:
     """Whether a partition may have a change committed later than its last one, but at a lower position."""
     if last is None or last.position is None or "?" in last.position or last.ts_ms is None:
         return False
-    return row["lowest_plain"] is not None and row["lowest_plain"] < last.position and row["ts_ms"] > last.ts_ms
+    if row["lowest_plain"] is None or row["ts_ms"] is None:
+        return False
+    return bool(row["lowest_plain"] < last.position and row["ts_ms"] > last.ts_ms)
 
 
 def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
@@ -179,7 +182,9 @@ def went_back(records: DataFrame, progress: Progress) -> WentBack | None:
         F.greatest(F.max("pos").over(before), known["position"]).alias("last_position"),
         F.greatest(F.max("ts_ms").over(before), known["ts_ms"]).alias("last_ts_ms"),
     )
-    found = walked.where("pos < last_position AND ts_ms > last_ts_ms").orderBy("partition", "offset").head()
+    # A lower place in another server's log may yet be later by its GTID.
+    lower = f"pos < last_position AND NOT {is_later(progress.connector, 'pos', 'last_position')}"
+    found = walked.where(f"{lower} AND ts_ms > last_ts_ms").orderBy("partition", "offset").head()
     if found is None:
         return None
     return WentBack(

@@ -48,7 +48,8 @@ class UpsertMode:
 
     def wants(self, found: Facts | None) -> Details:
         """The row is enough, until the source leaves values out or moves rows that may lack some."""
-        if found is not None and found.connector in CONNECTORS_WITH_PLACEHOLDER and (found.placeholders or found.moved):
+        moved = found is not None and found.moved > 0 and found.connector in CONNECTORS_WITH_PLACEHOLDER
+        if found is not None and (found.placeholders or moved):
             self._details = Details(links=True, missing=True)
         return self._details
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from distributary.config.table import TableSettings
 from distributary.decode.envelope import CONNECTORS
+from distributary.decode.position import BY_OFFSET
 from distributary.errors import TableHalt
 from distributary.operate.look import Look
 
@@ -15,10 +16,10 @@ LEAST_BAD = 100
 
 def refuse_unbuilt(settings: TableSettings, look: Look) -> None:
     """Raises TableHalt where the config or the records ask for something that this version would have to guess."""
-    if look.connector not in CONNECTORS:
+    if look.order not in (*CONNECTORS, BY_OFFSET):
         raise TableHalt(
             "connector-not-built",
-            f"events of the connector {look.connector!r} are not applied in this version",
+            f"events of the connector {look.order!r} are not applied in this version",
             f"this version knows {', '.join(CONNECTORS)}",
         )
     asked = {
@@ -31,12 +32,21 @@ def refuse_unbuilt(settings: TableSettings, look: Look) -> None:
                 f"`{key}: {value}` ({settings.where}) is not built yet",
                 f"this version has {key}: {', '.join(built)}",
             )
-    if settings.key or not (look.key or look.only_truncates):
-        asked_for = f"`key:` ({settings.where}) is not built yet" if settings.key else "its records have no key"
+    if settings.key and look.key and set(settings.key) != set(look.key):
+        raise TableHalt(
+            "key-not-needed",
+            f"`key: [{', '.join(settings.key)}]` ({settings.where}) is for records without a key; these have the key"
+            f" ({', '.join(look.key)})",
+            "take `key` out for this table, or name the columns in the connector (message.key.columns)",
+        )
+    if left_out := [name for name in settings.key if name in settings.exclude]:
+        raise TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
+    if not (settings.key or look.key or not look.tells_all):
         raise TableHalt(
             "no-key",
-            f"the table can't be kept by upserts: {asked_for}",
-            "give the source table a primary key, or name key columns in the connector (message.key.columns)",
+            "the table can't be kept by upserts: its records have no key",
+            "name the columns of the key under `key` in the config, give the source table a primary key, or name key"
+            " columns in the connector (message.key.columns)",
         )
 
 

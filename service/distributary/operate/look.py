@@ -3,73 +3,186 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from distributary.consume.broker import Record
 from distributary.decode.envelope import CONNECTORS
+from distributary.decode.position import BY_OFFSET, needed_for_order
+from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
+
+_CONNECTOR_HEADER = "__debezium.context.connectorName"
+# What tells the connector of a row without envelope, by what was added to it.
+_TELLING = (
+    ("event_serial_no", "sqlserver"),
+    ("commit_scn", "oracle"),
+    ("scn", "oracle"),
+    ("sequence", "postgresql"),
+    ("file", "mysql"),
+    ("lsn", "postgresql"),
+)
+_DB2_LSN = len("00000027:00000ac0:0000000000000002")
 
 
 @dataclass(frozen=True)
 class Look:
     """What the first records of a topic tell. `key` are the names of the record key's fields, empty without key.
 
-    `only_truncates`: all of them are truncates, which have no key, so that nothing tells yet whether the table has one.
+    `order` is the connector by whose positions the changes are ordered, or BY_OFFSET. `unwrapped`: the records are rows
+    without an envelope. `only_truncates`: all of them are truncates, which have no key, so that nothing tells yet
+    whether the table has one; `only_tombstones`: none has a value, so that nothing tells the form.
     """
 
-    connector: str
+    order: str
     key: tuple[str, ...]
     has_schema: bool
     only_truncates: bool = False
+    unwrapped: Unwrapped | None = None
+    only_tombstones: bool = False
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether later records need not be looked at."""
+        return not (self.only_truncates or self.only_tombstones)
 
 
-def look_at(records: Sequence[Record], topic: str, configured: str | None) -> Look:
+@dataclass(frozen=True)
+class Known:
+    """What the table was filled by so far: the order of its changes, and whether its rows came without envelope."""
+
+    order: str
+    unwrapped: bool
+
+
+def look_at(
+    records: Sequence[Record], topic: str, configured: str | None, added: Unwrapped, known: Known | None = None
+) -> Look:
     """Looks at records from the head of a slice.
 
-    Raises TableHalt where they are not change events that this version applies.
+    `configured` is the connector by the config, `added` what ExtractNewRecordState may have added.
+    Raises TableHalt where they are not change events that can be applied.
     """
-    connector, key = configured, tuple[str, ...]()
-    envelope = unwrapped = has_schema = False
-    operations = set()
+    key: tuple[str, ...] = ()
+    envelopes: list[Mapping[str, Any]] = []
+    rows: list[Mapping[str, Any]] = []
+    has_schema = False
     for record in records:
         value, with_schema = _payload(record.value)
-        if not key:
-            key = _key_fields(record.key)
+        key = key or _key_fields(record.key)
         if not isinstance(value, dict):
             continue
-        if isinstance(value.get("source"), dict) and "op" in value:
-            envelope, has_schema = True, has_schema or with_schema
-            operations.add(value["op"] if isinstance(value["op"], str) else None)
-            found = value["source"].get("connector")
-            connector = connector or (found if isinstance(found, str) else None)
+        if _is_envelope(value):
+            envelopes.append(value)
         else:
-            unwrapped = True
-    if unwrapped and not envelope:
-        raise TableHalt(
-            "not-an-envelope",
-            f"the records of {topic} are not Debezium envelopes (unwrapped by ExtractNewRecordState?);"
-            " only envelopes are applied in this version",
-            "take the transform out of the connector, or leave the table out of the config",
-        )
+            rows.append(value)
+        has_schema = has_schema or with_schema
+    # Where both come, the fewer ones are faults, for the quarantine table.
+    if len(rows) > len(envelopes) or (not envelopes and known is not None and known.unwrapped):
+        return _unwrapped(records, rows, topic, configured, added, known, Look("", key, has_schema))
+    if envelopes and known is not None and known.order == BY_OFFSET:
+        raise _form_changed(topic, "rows without an envelope, ordered by their offsets", "envelopes")
+    connector = configured or _source_connector(envelopes) or (known.order if known else None)
     if connector is None:
         raise TableHalt(
             "connector-unknown",
             f"the first records of {topic} do not tell which connector wrote them",
             f"set source.connector to one of {', '.join(CONNECTORS)}",
         )
-    return Look(connector, key, has_schema, only_truncates=not key and operations == {"t"})
+    only_truncates = not key and bool(envelopes) and all(value["op"] == "t" for value in envelopes)
+    nothing = bool(records) and not envelopes and all(_payload(record.value)[0] is None for record in records)
+    return Look(connector, key, has_schema, only_truncates, only_tombstones=nothing)
 
 
-def connector_of(records: Sequence[Record]) -> str | None:
-    """The `source.connector` of the first record that has one."""
+def _unwrapped(
+    records: Sequence[Record],
+    rows: Sequence[Mapping[str, Any]],
+    topic: str,
+    configured: str | None,
+    added: Unwrapped,
+    known: Known | None,
+    look: Look,
+) -> Look:
+    """Rows without an envelope. Those of an envelope's parts (`op` without `source`) are no rows, but broken."""
+    if rows and all(_is_broken_envelope(value) for value in rows):
+        raise TableHalt(
+            "not-an-envelope",
+            f"the records of {topic} are neither Debezium envelopes nor rows as ExtractNewRecordState leaves them:"
+            " they have `before` or `after`, but no `source`",
+            "look at the transforms between the connector and the topic; an envelope needs `op` and `source`",
+        )
+    names = {name for record in records for name, _ in record.headers}
+    headers = {name: meaning for name, meaning in added.headers.items() if name in names and meaning}
+    present = {meaning for row in rows for meaning in added.present(iter(row)).values()} | set(headers.values())
+    connector = configured or _connector_of_rows(records, rows, added)
+    if known is not None and known.unwrapped:
+        order = known.order
+    else:
+        ordered = connector is not None and all(name in present for name in needed_for_order(connector))
+        order = connector if connector is not None and ordered else BY_OFFSET
+        if known is not None and order != known.order:
+            raise _form_changed(
+                topic, "envelopes", "rows without one that don't say where in the source's log they stand"
+            )
+    if order != BY_OFFSET:
+        connector = connector or order
+    return replace(
+        look,
+        order=order,
+        unwrapped=Unwrapped(added.fields, headers, connector),
+        only_tombstones=not rows,
+    )
+
+
+def _form_changed(topic: str, before: str, now: str) -> TableHalt:
+    return TableHalt(
+        "form-changed",
+        f"the records of {topic} were {before}, and are now {now}: which change is the newer one can't be told",
+        "set the connector's transforms back, or delete the table's directory to have it filled again",
+    )
+
+
+def connector_of(records: Sequence[Record], added: Unwrapped) -> str | None:
+    """The connector that the first records name, or that unwrapped rows show by what was added to them."""
+    values = [value for record in records if isinstance(value := _payload(record.value)[0], dict)]
+    named = _source_connector(value for value in values if isinstance(value.get("source"), dict))
+    return named or _connector_of_rows(records, [value for value in values if not _is_envelope(value)], added)
+
+
+def _is_envelope(value: Mapping[str, Any]) -> bool:
+    return isinstance(value.get("source"), dict) and "op" in value
+
+
+def _is_broken_envelope(value: Mapping[str, Any]) -> bool:
+    return {"op", "before", "after"} <= set(value) or any(isinstance(value.get(n), dict) for n in ("before", "after"))
+
+
+def _source_connector(envelopes: Iterable[Mapping[str, Any]]) -> str | None:
+    named = (value["source"].get("connector") for value in envelopes)
+    return next((name for name in named if isinstance(name, str)), None)
+
+
+def _connector_of_rows(records: Sequence[Record], rows: Sequence[Mapping[str, Any]], added: Unwrapped) -> str | None:
+    shown: dict[str, Any] = {}
+    for row in rows:
+        for name, meaning in added.present(iter(row)).items():
+            if shown.get(meaning) is None:
+                shown[meaning] = row[name]
     for record in records:
-        value, _ = _payload(record.value)
-        if isinstance(value, dict) and isinstance(value.get("source"), dict):
-            found = value["source"].get("connector")
-            if isinstance(found, str):
-                return found
+        for name, value in record.headers:
+            if name == _CONNECTOR_HEADER and value:
+                shown.setdefault("by_header", value.decode("utf-8", "replace").strip('"'))
+            elif added.headers.get(name):
+                shown.setdefault(added.headers[name], (value or b"").decode("utf-8", "replace").strip('"'))
+    for named in (shown.get("connector"), shown.get("by_header")):
+        if named in CONNECTORS:
+            return str(named)
+    if telling := next((connector for meaning, connector in _TELLING if meaning in shown), None):
+        return telling
+    if "commit_lsn" in shown:
+        widths = {len(str(shown[name])) for name in ("commit_lsn", "change_lsn") if shown.get(name)}
+        return "db2" if _DB2_LSN in widths else "sqlserver"
     return None
 
 

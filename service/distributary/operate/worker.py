@@ -18,9 +18,11 @@ from distributary.consume.source import read
 from distributary.consume.topics import TableId
 from distributary.decode.discover import signatures, types_by_value
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
+from distributary.decode.position import BY_OFFSET
 from distributary.decode.records import Reading, decoded
 from distributary.decode.shapes import Shape, Signature, TypeSources, shape_of
 from distributary.decode.slices import shape_number, sliced
+from distributary.decode.unwrapped import Unwrapped, added_by
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key, columns_to_add
 from distributary.merge.deletes import RememberedDeletes
@@ -31,11 +33,12 @@ from distributary.merge.progress import Head, Last, Progress, first_progress
 from distributary.merge.table import LakeTable
 from distributary.operate.limits import refuse_unbuilt, too_many_bad
 from distributary.operate.logs import get_logger
-from distributary.operate.look import Look, look_at
+from distributary.operate.look import Known, Look, look_at
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.status import ServiceStatus, TableState
 
 _LOOKED_AT = 20  # records per partition from which a table's format is learnt
+_LOOKED_FURTHER = 2_000  # where none of those has a value
 _READS_SENT_AGAIN = 7 * 24 * 3600 * 1000  # milliseconds of source time in which a snapshot row may be sent again
 _log = get_logger(__name__)
 
@@ -79,6 +82,8 @@ class TableWorker:
         self._columns: dict[str, str] = {}
         self._shapes: list[Shape] = []
         self._look: Look | None = None
+        self._unwrapped: Unwrapped | None = None
+        self._key_from_row = False
         self._bound = _log.bind(table=str(table), topic=topic)
 
     @property
@@ -188,12 +193,16 @@ class TableWorker:
         self._lake.suit(part.records)
         raw = read(self._lake.session, self._around.options, part)
         look = self._look_at(topic, part)
+        key = look.key or self._settings.key
         progress = (self._head and self._head.progress) or first_progress(
-            self.topic, topic.topic_id, look.connector, self._settings.mode, look.key
+            self.topic, topic.topic_id, look.order, self._settings.mode, key
         )
         if not progress.key:
-            progress = progress.model_copy(update={"key": look.key})
-        cut = sliced(raw)
+            progress = progress.model_copy(update={"key": key})
+        check_key(progress.key, key)
+        if progress.unwrapped != (look.unwrapped is not None):
+            progress = progress.model_copy(update={"unwrapped": look.unwrapped is not None})
+        cut = sliced(raw, self._unwrapped)
         records, found = self._decode(cut, progress)
         self._check_facts(records, found, progress)
         if found.bad:
@@ -204,9 +213,22 @@ class TableWorker:
         """The format of the table's records, learnt from the first ones of the slice."""
         if self._look is None:
             records: Sequence[Record] = self._around.broker.records(topic, part.start, _LOOKED_AT)
-            look = look_at(records, self.topic, self._around.config.source.connector)
+            if not any(r.value for r in records):
+                records = self._around.broker.records(topic, part.start, _LOOKED_FURTHER)
+            source = self._around.config.source
+            progress = self._head.progress if self._head else None
+            known = Known(progress.connector, progress.unwrapped) if progress else None
+            look = look_at(records, self.topic, source.connector, added_by(source.connector_properties), known)
             refuse_unbuilt(self._settings, look)
-            self._look = None if look.only_truncates else look
+            self._look = look if look.tells_all else None
+            self._unwrapped = look.unwrapped
+            self._key_from_row = bool(self._settings.key) and not look.key
+            if look.order == BY_OFFSET:
+                self._bound.warning(
+                    "rows without an envelope are ordered by their offsets: records that are sent again show older"
+                    " states until their end",
+                    fix="name the source's position under add.fields of ExtractNewRecordState",
+                )
             session = self._lake.session
             rows = {"key": [r.key for r in records], "value": [r.value for r in records]}
             head = session.createDataFrame(pa.table(rows, schema=pa.schema({"key": pa.binary(), "value": pa.binary()})))
@@ -215,7 +237,7 @@ class TableWorker:
                 "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
             )  # fmt: skip
             self._columns = self._lake.columns() if self._head else {}
-            self._learn(sliced(raw))
+            self._learn(sliced(raw, self._unwrapped))
             return look
         return self._look
 
@@ -227,7 +249,7 @@ class TableWorker:
         shapes = [self._shape(s, {}) for s in found]
         untyped = {name for shape in shapes for name in shape.untyped} | self._untyped_keys(found)
         if untyped:
-            shown = types_by_value(cut, untyped)
+            shown = types_by_value(cut, untyped, unwrapped=self._unwrapped is not None)
             shapes = [self._shape(s, shown) for s in found]
             if shown:
                 self._bound.warning(
@@ -238,7 +260,7 @@ class TableWorker:
         self._shapes = shapes
 
     def _shape(self, signature: Signature, shown: Mapping[str, str]) -> Shape:
-        return shape_of(signature, self._types(shown), frozenset(self._settings.exclude))
+        return shape_of(signature, self._types(shown), frozenset(self._settings.exclude), self._unwrapped)
 
     def _types(self, shown: Mapping[str, str]) -> TypeSources:
         properties = self._around.config.source.connector_properties
@@ -287,6 +309,12 @@ class TableWorker:
 
     def _reading(self, progress: Progress) -> Reading:
         properties = self._around.config.source.connector_properties
+        if lacking := [name for name in progress.key if name not in self._columns]:
+            raise TableHalt(
+                "key-column-missing",
+                f"no record so far has the key's columns {', '.join(lacking)}",
+                f"name columns of the source table under `key` ({self._settings.where})",
+            )
         return Reading(
             connector=progress.connector,
             epoch=self._settings.epoch,
@@ -297,6 +325,8 @@ class TableWorker:
             before=self._details.before,
             links=self._details.links,
             missing=self._details.missing,
+            unwrapped=self._unwrapped,
+            key_from_row=self._key_from_row,
         )
 
     def _evolve(self, progress: Progress) -> None:
@@ -341,7 +371,8 @@ class TableWorker:
                 f"the source table was truncated at {found.truncated} and truncate is halt",
                 "set truncate: apply or ignore",
             )
-        back = went_back(records, progress) if found.suspect else None
+        # Offsets never go back, and their times say nothing of the source.
+        back = went_back(records, progress) if found.suspect and progress.connector != BY_OFFSET else None
         if back is not None:
             raise TableHalt(
                 "source-went-back",

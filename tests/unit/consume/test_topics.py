@@ -20,6 +20,10 @@ from distributary.consume.topics import TableId, is_signal_table, subscription_p
         ("p", "postgresql", None),
         ("other.public.customers", "postgresql", None),
         ("__debezium-heartbeat.p", "postgresql", None),
+        ("p.message", "postgresql", None),
+        ("p.INVENTORY.CUSTOMERS", "oracle", TableId("INVENTORY", "CUSTOMERS")),
+        ("p.inventory.customers", "mysql", TableId("inventory", "customers")),
+        ("p.message.x", "mysql", TableId("message", "x")),  # a database that is called so
         ("p.public...", "postgresql", None),  # would be the folder above
         ("p.._x", "postgresql", None),
         ("p._quarantine.t", "postgresql", None),
@@ -37,7 +41,23 @@ def test_the_subscription_takes_the_configs_tables_with_and_without_a_database()
     assert not any(pattern.match(topic) for topic in left)
 
 
-def test_the_signal_table_is_no_table_of_the_lake() -> None:
+def test_1_5_topics_that_are_not_tables_are_not_even_subscribed_to() -> None:
+    pattern = re.compile(subscription_pattern("p", ["*.*"]))
+    for topic in ("p", "p.transaction", "p.message", "__debezium-heartbeat.p", "p-notifications", "heartbeat.p.x"):
+        assert not pattern.match(topic), topic
+        assert table_of(topic, "p", None) is None, topic
+
+
+def test_1_5_a_prefix_with_dots_makes_no_table_of_its_own_topics() -> None:
+    for topic in ("a.b", "a.b.transaction", "a.b.message", "__debezium-heartbeat.a.b"):
+        assert table_of(topic, "a.b", None) is None
+    assert table_of("a.b.c.d", "a.b", None) == TableId("c", "d")
+
+
+def test_1_5_the_signal_table_is_no_table_of_the_lake() -> None:
     assert is_signal_table(TableId("public", "debezium_signal"), None)
     assert is_signal_table(TableId("ops", "sig"), "ops.sig")
+    assert is_signal_table(TableId("dbo", "sig", "shop"), "shop.dbo.sig")
+    assert is_signal_table(TableId("dbo", "sig", "shop"), "dbo.sig")
+    assert is_signal_table(TableId("dbo", "debezium_signal", "shop"), None)
     assert not is_signal_table(TableId("public", "debezium_signal"), "ops.sig")

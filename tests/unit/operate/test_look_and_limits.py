@@ -3,43 +3,148 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
+from distributary.config.table import TableSettings
 from distributary.consume.broker import Record
+from distributary.decode.position import BY_OFFSET
+from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
-from distributary.operate.limits import too_many_bad
-from distributary.operate.look import look_at
+from distributary.operate.limits import refuse_unbuilt, too_many_bad
+from distributary.operate.look import Known, Look, connector_of, look_at
+
+ANY = added_by({})
 
 
-def record(value: object, key: object = None) -> Record:
+def record(value: object, key: object = None, headers: tuple[tuple[str, bytes], ...] = ()) -> Record:
     encoded = [None if part is None else json.dumps(part).encode() for part in (key, value)]
-    return Record(0, 0, encoded[0], encoded[1])
+    return Record(0, 0, encoded[0], encoded[1], headers)
+
+
+def look(
+    *records: Record,
+    connector: str | None = None,
+    known: Known | None = None,
+    properties: Mapping[str, str] = MappingProxyType({}),
+) -> Look:
+    return look_at(records, "t", connector, added_by(properties), known)
 
 
 def test_a_first_look_tells_connector_and_key() -> None:
     envelope = {"op": "c", "source": {"connector": "db2"}, "after": {}}
     wrapped = {"schema": {"type": "struct"}, "payload": envelope}
-    look = look_at(
-        [record(None, {"id": 1}), record(wrapped, {"schema": {"type": "struct"}, "payload": {"id": 1}})], "t", None
-    )
-    assert (look.connector, look.key, look.has_schema) == ("db2", ("id",), True)
+    found = look(record(None, {"id": 1}), record(wrapped, {"schema": {"type": "struct"}, "payload": {"id": 1}}))
+    assert (found.order, found.key, found.has_schema, found.unwrapped) == ("db2", ("id",), True, None)
 
 
 def test_columns_called_schema_and_payload_are_not_taken_for_a_schema() -> None:
     envelope = {"op": "c", "source": {"connector": "postgresql"}, "after": {}}
-    look = look_at([record(envelope, {"schema": 1, "payload": "x"})], "t", None)
-    assert look.key == ("schema", "payload")
+    assert look(record(envelope, {"schema": 1, "payload": "x"})).key == ("schema", "payload")
 
 
 def test_a_topic_of_truncates_alone_tells_no_key_yet() -> None:
     truncate = {"op": "t", "source": {"connector": "postgresql"}}
-    assert look_at([record(truncate)], "t", None).only_truncates
+    assert look(record(truncate)).only_truncates
 
 
-def test_unwrapped_rows_halt() -> None:
-    with pytest.raises(TableHalt, match="not-an-envelope"):
-        look_at([record({"id": 1, "name": "x"}, {"id": 1})], "t", "postgresql")
+@pytest.mark.parametrize(
+    ("row", "order", "connector"),
+    [
+        ({"id": 1}, BY_OFFSET, None),
+        ({"id": 1, "__op": "c", "__lsn": 5}, BY_OFFSET, "postgresql"),  # an lsn alone is no order
+        ({"id": 1, "__source_sequence": '["1","2"]'}, "postgresql", "postgresql"),
+        ({"id": 1, "__commit_lsn": "00000027:00000ac0:0002", "__change_lsn": None}, "sqlserver", "sqlserver"),
+        ({"id": 1, "__commit_lsn": "00000027:00000ac0:0000000000000002", "__change_lsn": None}, "db2", "db2"),
+        ({"id": 1, "__event_serial_no": 1, "__commit_lsn": "00000027:00000ac0:0002"}, BY_OFFSET, "sqlserver"),
+        ({"id": 1, "__file": "binlog.1", "__pos": 4}, "mysql", "mysql"),
+        ({"id": 1, "__connector": "mariadb", "__file": "binlog.1", "__pos": 4}, "mariadb", "mariadb"),
+        ({"id": 1, "__commit_scn": "7", "__scn": "6"}, "oracle", "oracle"),
+        ({"id": 1, "__scn": "6"}, BY_OFFSET, "oracle"),
+    ],
+)
+def test_1_3_the_order_of_unwrapped_rows_is_that_of_the_fields_that_were_added(
+    row: dict[str, Any], order: str, connector: str | None
+) -> None:
+    found = look(record(row, {"id": 1}))
+    assert found.unwrapped is not None
+    assert (found.order, found.unwrapped.connector, found.key) == (order, connector, ("id",))
+
+
+def test_1_3_added_headers_tell_order_and_connector_as_fields_do() -> None:
+    headers = (("__file", b"binlog.2"), ("__pos", b"7"), ("__other", b"x"))
+    found = look(record({"id": 1}, {"id": 1}, headers))
+    assert found.unwrapped is not None
+    assert (found.order, dict(found.unwrapped.headers)) == ("mysql", {"__file": "file", "__pos": "pos"})
+    named = look(record({"id": 1}, {"id": 1}, (("__debezium.context.connectorName", b"postgresql"),)))
+    assert named.unwrapped is not None
+    assert (named.order, named.unwrapped.connector) == (BY_OFFSET, "postgresql")
+
+
+def test_1_3_the_settings_of_the_transform_say_what_was_added() -> None:
+    renamed = {"transforms.unwrap.add.fields": "op:kind,source.sequence,lsn", "add.fields.prefix": "cdc_"}
+    found = look(
+        record({"id": 1, "cdc_kind": "c", "cdc_source_sequence": "", "cdc_lsn": 1, "__op": "mine"}), properties=renamed
+    )
+    assert found.unwrapped is not None
+    present = found.unwrapped.present(iter(("id", "cdc_kind", "cdc_source_sequence", "cdc_lsn", "__op", "__deleted")))
+    assert present == {"cdc_kind": "op", "cdc_source_sequence": "sequence", "cdc_lsn": "lsn", "__deleted": "deleted"}
+    assert found.order == "postgresql"
+
+
+def test_1_3_other_columns_with_two_underscores_stay_columns() -> None:
+    assert not ANY.present(iter(("__v", "__id", "__deleted_at", "_op", "op", "lsn")))
+    assert added_by({"add.fields.prefix": ""}).present(iter(("name", "op", "__deleted"))) == {"__deleted": "deleted"}
+
+
+def test_1_3_a_broken_envelope_is_no_unwrapped_row() -> None:
+    for broken in ({"op": "c", "after": {"id": 1}}, {"op": "d", "before": None, "after": None, "ts_ms": 1}):
+        with pytest.raises(TableHalt, match="not-an-envelope"):
+            look(record(broken, {"id": 1}), connector="postgresql")
+
+
+def test_1_3_the_form_is_that_of_most_records() -> None:
+    row, envelope = record({"id": 1}), record({"op": "c", "source": {"connector": "db2"}, "after": {"id": 1}})
+    assert look(row, envelope, row).unwrapped is not None
+    assert look(envelope, row).unwrapped is None
+
+
+def test_1_3_tombstones_alone_leave_the_form_to_what_is_known() -> None:
+    found = look(record(None, {"id": 1}), known=Known(BY_OFFSET, unwrapped=True))
+    assert found.unwrapped is not None
+    assert (found.order, found.tells_all) == (BY_OFFSET, False)
+    found = look(record(None, {"id": 1}), known=Known("db2", unwrapped=False))
+    assert (found.order, found.unwrapped, found.tells_all) == ("db2", None, False)
+
+
+def test_1_3_a_table_keeps_its_order_and_halts_where_it_can_not() -> None:
+    row, envelope = {"id": 1, "__sequence": "[]"}, {"op": "c", "source": {"connector": "postgresql"}, "after": {}}
+    assert look(record(row), known=Known(BY_OFFSET, unwrapped=True)).order == BY_OFFSET
+    assert look(record(row), known=Known("postgresql", unwrapped=False)).order == "postgresql"
+    for other, known in ((envelope, Known(BY_OFFSET, unwrapped=True)), ({"id": 1}, Known("db2", unwrapped=False))):
+        with pytest.raises(TableHalt, match="form-changed"):
+            look(record(other), known=known)
+
+
+def test_the_connector_of_a_topic_with_a_database_part_is_told_by_rows_too() -> None:
+    assert connector_of([record({"id": 1, "__commit_lsn": "00000027:00000ac0:0002"})], ANY) == "sqlserver"
+    assert connector_of([record(None), record({"op": "c", "source": {"connector": "db2"}})], ANY) == "db2"
+    assert connector_of([record({"id": 1})], ANY) is None
+
+
+def test_3_8_a_key_in_the_config_is_for_records_without_one() -> None:
+    settings = TableSettings(match="*.*", key=("id",))
+    refuse_unbuilt(settings, Look("db2", (), has_schema=False))
+    refuse_unbuilt(settings, Look("db2", ("id",), has_schema=False))
+    with pytest.raises(TableHalt, match="key-not-needed"):
+        refuse_unbuilt(settings, Look("db2", ("other",), has_schema=False))
+    with pytest.raises(TableHalt, match="no-key"):
+        refuse_unbuilt(TableSettings(match="*.*"), Look("db2", (), has_schema=False))
+    with pytest.raises(TableHalt, match="key-excluded"):
+        refuse_unbuilt(TableSettings(match="*.*", key=("id",), exclude=("id",)), Look("db2", (), has_schema=False))
 
 
 def test_too_many_bad_records_are_counted_over_the_last_thousand() -> None:

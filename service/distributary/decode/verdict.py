@@ -1,0 +1,70 @@
+"""Whether a record can be applied, and if not, why: the reasons in the order in which they are looked for."""
+
+from __future__ import annotations
+
+from distributary.decode import envelope as e
+from distributary.decode import sql
+from distributary.decode.reading import Reading
+from distributary.decode.shapes import Shape
+
+
+def verdict(shape: Shape, reading: Reading) -> str:
+    """STRUCT<code, message> of a typed record (see records.decoded); NULL where it can be applied."""
+    codecs = reading.key_codecs(shape)
+    key_lost = " OR ".join(["key_broken", *(f"(k{i}_there AND k{i} IS NULL)" for i in range(len(codecs)))])
+    all_null = " AND ".join(["true", *(f"k{i} IS NULL" for i in range(len(codecs)))])
+    lost = _lost_values(shape, reading)
+    applies = "kind NOT IN ('t', 'm', '!')"
+    keyless = reading.key_from_row
+    no_key_columns = keyless and len(codecs) < len(reading.key)
+    cases: list[tuple[str, str]] = [
+        ("true" if shape.unreadable else "false", _reason(e.BAD_SCHEMA)),
+        ("NOT valid", _reason(e.BAD_UTF8)),
+        ("broken", _reason(e.NOT_JSON)),
+        ("no_envelope", _reason(e.NOT_A_ROW if reading.unwrapped else e.NOT_AN_ENVELOPE)),
+        ("kind = '!'", _reason(e.UNKNOWN_OPERATION)),
+        ("kind IN ('c', 'u', 'r') AND NOT has_row", _reason(e.NO_ROW)),
+        (
+            applies if no_key_columns else f"{applies} AND NOT has_key",
+            _reason(e.NO_KEY_COLUMNS if keyless else e.NO_KEY),
+        ),
+        # A unique key may have nullable columns, but a key of nothing but NULLs names no row.
+        (f"{applies} AND ({key_lost} OR ({all_null}))", _reason(e.NO_KEY_COLUMNS if keyless else e.BAD_KEY)),
+        (f"kind NOT IN ('x', 'm') AND connector NOT IN ({_family(reading.connector)})", _reason(e.OTHER_CONNECTOR)),
+        ("kind NOT IN ('x', 'm') AND pos IS NULL", _reason(e.NO_POSITION)),
+        (
+            f"kind IN ('c', 'u', 'r') AND {lost} <> ''",
+            (
+                f"named_struct('code', {sql.text(e.BAD_VALUE.code)},"
+                f" 'message', concat({sql.text(e.BAD_VALUE.message)}, {lost}))"
+            ),
+        ),
+    ]
+    whens = " ".join(f"WHEN {condition} THEN {reason}" for condition, reason in cases)
+    return f"CASE {whens} END"
+
+
+def _lost_values(shape: Shape, reading: Reading) -> str:
+    """STRING: the columns that hold a value that their type can't hold, with commas between; empty for none."""
+    lost = ", ".join(
+        f"CASE WHEN {letter}{i}_there AND {letter}{i} IS NULL{_sent(name, reading)} THEN {sql.text(name)} END"
+        for letter in ("c", *(("b",) if reading.before else ()))
+        for i, name in enumerate(shape.row)
+    )
+    return f"array_join(array({lost or 'CAST(NULL AS STRING)'}), ', ')"
+
+
+def _sent(column: str, reading: Reading) -> str:
+    """A value that was not sent is no bad value, even where the placeholder does not fit the column's type."""
+    place = list(reading.columns).index(column) if column in reading.columns else -1
+    return f" AND NOT coalesce(array_contains(missing, {place}), false)" if reading.missing else ""
+
+
+def _family(connector: str) -> str:
+    """MariaDB was read by the MySQL connector before it had its own: their positions are the same."""
+    names = ("mysql", "mariadb") if connector in ("mysql", "mariadb") else (connector,)
+    return ", ".join(sql.text(name) for name in names)
+
+
+def _reason(reason: e.Reason) -> str:
+    return f"named_struct('code', {sql.text(reason.code)}, 'message', {sql.text(reason.message)})"

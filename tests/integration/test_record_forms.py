@@ -1,0 +1,329 @@
+"""Records in other forms than the everyday one: without an envelope, without a key, from Oracle, from old versions."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.changes import Row, Topic
+from tests.support.kafka import Record
+from tests.support.spark import Bench, rows_of
+
+from distributary.errors import TableHalt
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
+    """A topic of its own for each test."""
+    return Bench(session, kafka, tmp_path, f"forms{next(_numbers)}x{random.randrange(10**9)}.dbo.t")
+
+
+def key(number: int) -> Row:
+    return {"id": number}
+
+
+def row(number: int, value: Any, **added: Any) -> Row:
+    return {"id": number, "v": value, **added}
+
+
+class Rows:
+    """Makes the records of a topic whose envelopes were taken off."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.records: list[Record] = []
+
+    def add(
+        self,
+        number: int,
+        value: Row | None,
+        headers: Row | None = None,
+        partition: int = 0,
+        timestamp: int | None = None,
+    ) -> Record:
+        data = None if value is None else json.dumps(value).encode()
+        pairs = [(name, str(text).encode()) for name, text in (headers or {}).items()]
+        record = Record(self.topic, partition, json.dumps(key(number)).encode(), data, pairs, timestamp)
+        self.records.append(record)
+        return record
+
+
+def place(at: int, serial: int = 1) -> Row:
+    return {
+        "__commit_lsn": f"00000027:{at:08x}:ffff",
+        "__change_lsn": f"00000027:{at:08x}:0001",
+        "__event_serial_no": serial,
+    }
+
+
+def test_1_3_rows_without_anything_added_are_ordered_by_offset(bench: Bench) -> None:
+    rows = Rows(bench.create().topic)
+    rows.add(1, row(1, "a"))
+    rows.add(2, row(2, "b"))
+    rows.add(1, row(1, "c"))
+    rows.add(2, None)
+    rows.add(3, row(3, None))
+    worker = bench.take(rows.records)
+    assert bench.rows() == [(1, "c"), (3, None)]
+    # A replay: what counts is the end of it, in one batch or over many.
+    for record in rows.records:
+        bench.take([record], worker)
+    assert bench.rows() == [(1, "c"), (3, None)]
+    bench.take([rows.add(2, row(2, "back"))])
+    assert bench.rows() == [(1, "c"), (2, "back"), (3, None)]
+    assert rows_of(bench.table, "id", "__op") == [(1, "u"), (2, "u"), (3, "u")]
+    assert not bench.quarantine.exists()
+
+
+def test_1_3_offsets_order_a_partition_whatever_the_clock_says_and_the_clock_orders_two(bench: Bench) -> None:
+    rows = Rows(bench.create(partitions=2).topic)
+    now = 1_790_000_000_000
+    rows.add(1, row(1, "first"), timestamp=now)
+    rows.add(1, row(1, "clock set back"), timestamp=now - 60_000)
+    rows.add(2, row(2, "in its old partition"), timestamp=now)
+    worker = bench.take(rows.records)
+    assert bench.rows() == [(1, "clock set back"), (2, "in its old partition")]
+    # The topic has more partitions now: key 2 moved, and its old partition is read late.
+    moved = Rows(bench.topic)
+    bench.take([moved.add(2, row(2, "in its new partition"), partition=1, timestamp=now + 20)], worker)
+    bench.take([moved.add(2, row(2, "late"), timestamp=now + 10)], worker)
+    bench.take([moved.add(1, None, timestamp=now - 50_000)], worker)
+    assert bench.rows() == [(2, "in its new partition")]
+
+
+@pytest.mark.parametrize("flag", ["true", True])
+def test_1_3_added_fields_order_rows_and_are_no_columns(bench: Bench, flag: str | bool) -> None:
+    rows = Rows(bench.create().topic)
+    ts = {"__source_ts_ms": 1_700_000_000_000, "__table": "t"}
+    alive = {"__deleted": "false" if flag == "true" else False, **ts}
+    rows.add(1, row(1, "a", __mine="kept", **alive, **place(1)))
+    rows.add(2, row(2, "b", __mine="kept", **alive, **place(2)))
+    rows.add(1, row(1, "c", __mine=None, **alive, **place(3)))
+    rows.add(2, row(2, None, __mine=None, __deleted=flag, **ts, **place(4)))
+    worker = bench.take(rows.records)
+    assert bench.rows("id", "v", "__mine") == [(1, "c", None)]
+    # 2.4: an older state that is sent again changes nothing, not even halfway.
+    bench.take(rows.records[:2], worker)
+    assert bench.rows("id", "v") == [(1, "c")]
+    columns = {name for name in worker._lake.columns() if name.startswith("__")}
+    assert columns == {"__mine"}
+    ((position, source_ts),) = rows_of(bench.table, "__position", "__source_ts")
+    assert position.startswith("000:00000027:00000003")
+    assert source_ts.timestamp() == 1_700_000_000
+
+
+def test_1_3_operations_that_were_added_with_and_without_a_tombstone_after_a_delete(bench: Bench) -> None:
+    rows = Rows(bench.create().topic)
+    rows.add(1, row(1, "a", __op="r", **place(1)))
+    rows.add(2, row(2, "b", __op="c", **place(2)))
+    rows.add(1, row(1, None, __op="d", **place(3)))
+    rows.add(1, None)
+    rows.add(2, row(2, "z", __op="u", **place(4)))
+    rows.add(2, row(2, "!", __op="?", **place(5)))
+    rows.add(2, row(2, "nowhere", __op="u"))
+    worker = bench.take(rows.records)
+    assert rows_of(bench.table, "id", "v", "__op") == [(2, "z", "u")]
+    assert rows_of(bench.quarantine, "reason") == [("no-position",), ("unknown-operation",)]
+    # 3.3: a tombstone alone deletes.
+    bench.take([rows.add(2, None)], worker)
+    assert bench.rows() == []
+
+
+@pytest.mark.parametrize("quote", [str, json.dumps], ids=["simple", "json"])
+def test_1_3_added_headers_order_rows_and_null_values(bench: Bench, quote: Any) -> None:
+    rows = Rows(bench.create().topic)
+
+    def headers(op: str, at: int) -> Row:
+        return {"__op": quote(op), "__file": quote(f"binlog.{at // 10:06d}"), "__pos": str(at % 10)}
+
+    rows.add(1, row(1, "a"), headers("c", 98))
+    rows.add(1, row(1, "b"), headers("u", 102))
+    rows.add(2, row(2, "x"), headers("c", 103))
+    rows.add(2, None, headers("d", 104))  # delete-to-tombstone: the null value has the delete's position
+    worker = bench.take(rows.records)
+    assert bench.rows() == [(1, "b")]
+    bench.take([rows.records[2], rows.records[0]], worker)
+    assert bench.rows() == [(1, "b")]
+    assert rows_of(bench.table, "__op") == [("u",)]
+
+
+def test_1_3_rows_with_a_connect_schema(bench: Bench) -> None:
+    rows = Rows(bench.create().topic)
+    schema = {
+        "type": "struct",
+        "name": "p.dbo.t.Value",
+        "fields": [
+            {"type": "int32", "optional": False, "field": "id"},
+            {"type": "string", "optional": True, "field": "v"},
+            {"type": "string", "optional": True, "field": "__deleted"},
+            {"type": "int64", "optional": True, "field": "__lsn"},
+        ],
+    }
+    for number, value, deleted in ((1, "a", "false"), (2, "b", "false"), (1, None, "true")):
+        payload = row(number, value, __deleted=deleted, __lsn=number)
+        rows.add(number, {"schema": schema, "payload": payload})
+    rows.add(2, {"schema": None, "payload": None})
+    rows.add(3, {"schema": schema, "payload": row(3, "c", __deleted="false", __lsn=1)})
+    worker = bench.take(rows.records)
+    assert bench.rows() == [(3, "c")]
+    assert dict(worker._lake.columns()) == {"id": "int", "v": "string"}
+
+
+def test_1_3_an_envelope_among_rows_goes_to_quarantine(bench: Bench) -> None:
+    rows = Rows(bench.create().topic)
+    rows.add(1, row(1, "a"))
+    rows.add(1, {"op": "u", "source": {"connector": "db2"}, "before": None, "after": row(1, "x")})
+    rows.add(1, {})
+    rows.records.append(rows.records[0]._replace(key=b'{"id": 4}', value=b'{"id": 4'))
+    rows.add(2, row(2, "b"))
+    bench.take(rows.records)
+    assert bench.rows() == [(1, "a"), (2, "b")]
+    assert sorted(rows_of(bench.quarantine, "reason")) == [("not-a-row",), ("not-a-row",), ("not-json",)]
+
+
+def test_1_3_a_driver_that_sees_tombstones_first_knows_the_form_from_the_table(bench: Bench) -> None:
+    rows = Rows(bench.create().topic)
+    rows.add(1, row(1, "a"))
+    rows.add(2, row(2, "b"))
+    bench.take(rows.records)
+    bench.take([rows.add(1, None)])
+    assert bench.rows() == [(2, "b")]
+    bench.take([rows.add(3, row(3, "c"))])
+    assert bench.rows() == [(2, "b"), (3, "c")]
+
+
+@pytest.mark.parametrize("added", [{}, {"__connector": "postgresql"}], ids=["unknown connector", "postgresql"])
+def test_3_7_values_that_were_not_sent_keep_what_the_row_had(bench: Bench, added: Row) -> None:
+    rows = Rows(bench.create().topic)
+    rows.add(1, row(1, "a long text", n=1, **added))
+    rows.add(1, row(1, "__debezium_unavailable_value", n=2, **added))
+    worker = bench.take(rows.records)
+    assert bench.rows() == [(1, "a long text", 2)]
+    bench.take([rows.add(1, row(1, "__debezium_unavailable_value", n=3, **added))], worker)
+    assert bench.rows() == [(1, "a long text", 3)]
+
+
+def test_3_4_unwrapped_key_changes_with_headers(bench: Bench) -> None:
+    rows = Rows(bench.create().topic)
+    rows.add(1, row(1, "a"))
+    rows.add(1, None, {"__debezium.newkey": json.dumps(key(2))})
+    rows.add(2, row(2, "a"), {"__debezium.oldkey": json.dumps(key(1))})
+    bench.take(rows.records)
+    assert bench.rows() == [(2, "a")]
+    assert rows_of(bench.table, "__op") == [("c",)]
+
+
+def test_2_1_another_servers_binlog_goes_on_where_the_gtid_says_so_and_halts_where_it_does_not(bench: Bench) -> None:
+    topic = Topic(bench.create().topic, connector="mysql")
+
+    def change(value: str, server: int, file: int, gtid: str, ts: int) -> Record:
+        place = {"server_id": server, "file": f"binlog.{file:06d}", "pos": 4, "row": 0, "gtid": gtid}
+        source = {"connector": "mysql", "ts_ms": ts, "snapshot": "false", **place}
+        event = {"op": "u", "before": None, "after": row(1, value), "source": source}
+        return topic.add(key(1), json.dumps(event).encode())
+
+    origin = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+    first = change("first server", 1, 10, f"{origin}:100", 1_000)
+    second = change("second server", 2, 3, f"{origin}:101", 2_000)
+    worker = bench.take([first])
+    bench.take([second], worker)
+    assert bench.rows() == [(1, "second server")]
+    bench.take([first], worker)  # 2.4
+    bench.take([change("second server again", 2, 3, f"{origin}:102", 3_000)])
+    assert bench.rows() == [(1, "second server again")]
+    with pytest.raises(TableHalt, match="source-went-back"):
+        bench.take([change("nothing orders this", 3, 1, "4e11fa47-71ca-11e1-9e33-c80aa9429562:1", 4_000)])
+
+
+def test_2_1_oracle_positions_are_numbers_and_a_snapshot_stands_at_its_scn(bench: Bench) -> None:
+    topic = Topic(bench.create().topic, connector="oracle")
+    topic.change("r", key(1), row(1, "snapshot"), at=5)
+    topic.change("r", key(2), row(2, "snapshot"), at=5)
+    topic.change("u", key(1), row(1, "nine"), at=9)
+    topic.change("u", key(1), row(1, "ten"), at=10)  # as text it would come before 9
+    topic.change("d", key(2), at=11)
+    topic.tombstone(key(2))
+    worker = bench.take(topic.records)
+    bench.take([topic.records[1], topic.records[2]], worker)
+    assert bench.rows() == [(1, "ten")]
+    later = Topic(bench.topic, connector="oracle")
+    later.change("r", key(1), row(1, "another snapshot"), at=20)
+    later.change("t", None, at=30)
+    later.change("c", key(3), row(3, "after the truncate"), at=31)
+    bench.take(later.records[:1], worker)
+    assert bench.rows() == [(1, "another snapshot")]
+    bench.take(later.records[1:], worker)
+    assert bench.rows() == [(3, "after the truncate")]
+
+
+def test_2_7_oracle_keys_shifted_under_a_deferred_constraint(bench: Bench) -> None:
+    topic = Topic(bench.create().topic, connector="oracle")
+    for number in (1, 2):
+        topic.change("c", key(number), row(number, f"row {number}"), at=10, step=number)
+    for number in (1, 2):
+        step = number * 2
+        topic.change("d", key(number), at=20, step=step, headers={"newkey": key(number + 1)})
+        topic.tombstone(key(number))
+        moved = row(number + 1, f"row {number}")
+        topic.change("c", key(number + 1), moved, at=20, step=step + 1, headers={"oldkey": key(number)})
+    bench.take(topic.records)
+    assert bench.rows() == [(2, "row 1"), (3, "row 2")]
+
+
+def keyless(op: str, before: Row | None, after: Row | None, at: int) -> bytes:
+    source = Topic("", connector="postgresql")._source(op, at, 1, None, 1_700_000_000_000 + at * 1_000)
+    return json.dumps({"op": op, "before": before, "after": after, "source": source}).encode()
+
+
+def test_3_8_a_key_in_the_config_makes_rows_of_records_without_key(bench: Bench) -> None:
+    bench.rule = {"key": ["id"]}
+    topic = Topic(bench.create().topic, connector="postgresql")
+    topic.add(None, keyless("r", None, row(1, "a"), at=1))
+    topic.add(None, keyless("c", None, row(2, "b"), at=2))
+    topic.add(None, keyless("u", row(2, "b"), row(2, "c"), at=3))
+    topic.add(None, keyless("d", row(1, "a"), None, at=4))
+    topic.add(None, None)  # 1.6: follows the delete, and says nothing
+    topic.add(None, keyless("c", None, row(4, "d"), at=5))
+    topic.add(None, keyless("u", row(4, "d"), row(5, "d"), at=6))  # the key changes: the old row goes
+    worker = bench.take(topic.records)
+    assert bench.rows() == [(2, "c"), (5, "d")]
+    bench.take(topic.records[1:3], worker)  # 2.4
+    assert bench.rows() == [(2, "c"), (5, "d")]
+    assert not bench.quarantine.exists()
+
+
+def test_3_8_records_without_the_columns_of_the_key_go_to_quarantine(bench: Bench) -> None:
+    bench.rule = {"key": ["id"]}
+    topic = Topic(bench.create().topic, connector="postgresql")
+    topic.add(None, keyless("c", None, row(1, "a"), at=1))
+    topic.add(None, keyless("d", None, None, at=2))
+    topic.add(None, keyless("c", None, {"id": None, "v": "b"}, at=3))
+    topic.add(None, keyless("c", None, {"v": "c"}, at=4))
+    bench.take(topic.records)
+    assert bench.rows() == [(1, "a")]
+    assert rows_of(bench.quarantine, "offset", "reason") == [(n, "no-key-columns") for n in (1, 2, 3)]
+
+
+def test_3_8_a_key_that_no_record_has_halts_the_table(bench: Bench) -> None:
+    bench.rule = {"key": ["number"]}
+    topic = Topic(bench.create().topic, connector="postgresql")
+    topic.add(None, keyless("c", None, row(1, "a"), at=1))
+    with pytest.raises(TableHalt, match="key-column-missing"):
+        bench.take(topic.records)
+
+
+def test_3_8_a_key_in_the_config_for_unwrapped_rows(bench: Bench) -> None:
+    bench.rule = {"key": ["id"]}
+    topic = Topic(bench.create().topic)
+    for value in (row(1, "a", __deleted="false"), row(2, "b", __deleted="false"), row(1, None, __deleted="true")):
+        topic.add(None, json.dumps(value).encode())
+    topic.add(None, None)
+    bench.take(topic.records)
+    assert bench.rows() == [(2, "b")]
