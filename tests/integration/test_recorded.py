@@ -23,7 +23,7 @@ SCENARIOS = tuple(
         Scenario,
         (
             *("pg_json_schema", "pg_json_plain", "pg_full_truncate", "pg_incremental", "pg_extra"),
-            *("maria_json_schema", "pg_unwrap", "pg_unwrap_rewrite"),
+            *("pg_toast", "maria_json_schema", "pg_unwrap", "pg_unwrap_rewrite"),
         ),
     )
 )

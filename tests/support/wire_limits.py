@@ -59,6 +59,17 @@ def _none() -> Iterator[Limit]:
     yield from ()
 
 
+def _toast() -> Iterator[Limit]:
+    yield from _active()
+    literal = "the text is the placeholder itself: nothing tells it from a value that was not sent"
+    yield CellLimit("docs", "body", "__debezium_unavailable_value", None, literal)
+    yield CellLimit("toasty", "t_def", None, "dflt", _DEFAULT)
+    for column in ("num", "f8a", "na", "tsa", "tla", "boola", "varb", "ra", "sia"):
+        for row in Scenario("pg_toast").tables["toasty2"].rows:
+            if (truth := row.get(column)) is not None:
+                yield CellLimit("toasty2", column, truth, None, "values of this type that are not sent come as null")
+
+
 def _mariadb() -> Iterator[Limit]:
     for text, number in (("18446744073709551615", -1), ("9223372036854775808", -(2**63))):
         yield CellLimit("big_ids", "id", text, number, _LONG)
@@ -158,6 +169,7 @@ _BY_SCENARIO = {
     "pg_unwrap": _active,
     "pg_unwrap_rewrite": _active,
     "pg_extra": _none,
+    "pg_toast": _toast,
     "maria_json_schema": _mariadb,
     "pg_types": _postgres_types,
     "pg_schema_evolution": _evolution,

@@ -20,6 +20,7 @@ _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 SMALL_SLICE = 20_000
 _SMALL_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
