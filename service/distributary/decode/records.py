@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from distributary.decode import envelope as e
 from distributary.decode import sql
-from distributary.decode.placeholder import is_placeholder, may_hold_placeholder
+from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER, is_placeholder, may_hold_placeholder
 from distributary.decode.position import position_sql, transaction_sql
 from distributary.decode.shapes import Shape
 from distributary.decode.slices import shape_number
@@ -28,7 +28,8 @@ class Reading:
 
     `columns` are the table's columns (name to Spark type) that a decoded row has, `key` those of its key.
     `deleted` maps a partition to the hash of the key whose delete was the last record taken in before this slice: a
-    tombstone that comes first for that key belongs to that delete. What only some slices need is read on request:
+    tombstone that comes first for that key belongs to that delete. `keyless`: the table has no key, and its records
+    need none. What only some slices need is read on request:
     `before` the row before the change, `links` the keys that the headers of a key change name, `missing` the columns
     whose value the source did not send.
     """
@@ -39,6 +40,7 @@ class Reading:
     key: Mapping[str, str]
     placeholder: str
     deleted: Mapping[int, int]
+    keyless: bool = False
     before: bool = False
     links: bool = False
     missing: bool = False
@@ -155,25 +157,39 @@ def _read_id(reading: Reading) -> str:
 def _missing(shape: Shape, reading: Reading) -> str:
     """ARRAY<INT>: the places, among the table's columns, of values that the source did not send."""
     none = "CAST(NULL AS ARRAY<INT>)"
-    if not reading.missing:
+    if not reading.missing or reading.connector not in CONNECTORS_WITH_PLACEHOLDER:
         return none
     place = {name: i for i, name in enumerate(reading.columns)}
-    found = [
-        f"CASE WHEN {test} THEN {place[name]} END"
-        for name, codec in shape.row.items()
-        if name in place
-        and (test := is_placeholder(f"p.after.{sql.name(name)}", codec.wire, reading.placeholder)) is not None
-    ]
-    return f"array_compact(array({', '.join(found)}))" if found else none
+
+    def places(struct: str) -> str:
+        found = [
+            f"CASE WHEN {test} THEN {place[name]} END"
+            for name, codec in shape.row.items()
+            if name in place
+            and (test := is_placeholder(f"{struct}.{sql.name(name)}", codec.wire, reading.placeholder)) is not None
+        ]
+        return f"array_compact(array({', '.join(found)}))" if found else none
+
+    return (
+        f"CASE WHEN p.op = 'd' THEN {places('p.before')} ELSE {places('p.after')} END"
+        if reading.before
+        else places("p.after")
+    )
 
 
 def _bad(shape: Shape, reading: Reading) -> str:
-    lost = ", ".join(
-        f"CASE WHEN {letter}{i}_there AND {letter}{i} IS NULL{_sent(name, reading)} THEN {sql.text(name)} END"
-        for letter in ("c", *(("b",) if reading.before else ()))
-        for i, name in enumerate(shape.row)
-    )
-    lost_list = f"array_join(array({lost or 'CAST(NULL AS STRING)'}), ', ')"
+    def lost_values(letter: str) -> str:
+        lost = ", ".join(
+            f"CASE WHEN {letter}{i}_there AND {letter}{i} IS NULL{_sent(name, reading)} THEN {sql.text(name)} END"
+            for i, name in enumerate(shape.row)
+        )
+        return f"array_join(array({lost or 'CAST(NULL AS STRING)'}), ', ')"
+
+    # Of a delete the row before it is kept, of the others the one after.
+    lost_list = lost_values("c")
+    if reading.before:
+        lost_list = f"CASE WHEN kind = 'd' THEN {lost_values('b')} ELSE {lost_list} END"
+    keeps_row = "kind IN ('c', 'u', 'r', 'd')" if reading.before else "kind IN ('c', 'u', 'r')"
     key_lost = " OR ".join(["key_broken", *(f"(k{i}_there AND k{i} IS NULL)" for i in range(len(shape.key)))])
     applies = "kind NOT IN ('t', 'm', '!')"
     cases: list[tuple[str, str]] = [
@@ -183,12 +199,15 @@ def _bad(shape: Shape, reading: Reading) -> str:
         ("no_envelope", _reason(e.NOT_AN_ENVELOPE)),
         ("kind = '!'", _reason(e.UNKNOWN_OPERATION)),
         ("kind IN ('c', 'u', 'r') AND NOT has_row", _reason(e.NO_ROW)),
-        (f"{applies} AND NOT has_key", _reason(e.NO_KEY)),
-        (f"{applies} AND ({key_lost} OR ({_all_null(shape)}))", _reason(e.BAD_KEY)),
+        ("false" if reading.keyless else f"{applies} AND NOT has_key", _reason(e.NO_KEY)),
+        (
+            "false" if reading.keyless else f"{applies} AND ({key_lost} OR ({_all_null(shape)}))",
+            _reason(e.BAD_KEY),
+        ),
         (f"kind NOT IN ('x', 'm') AND connector NOT IN ({_family(reading.connector)})", _reason(e.OTHER_CONNECTOR)),
         ("kind NOT IN ('x', 'm') AND pos IS NULL", _reason(e.NO_POSITION)),
         (
-            f"kind IN ('c', 'u', 'r') AND {lost_list} <> ''",
+            f"{keeps_row} AND {lost_list} <> ''",
             (
                 f"named_struct('code', {sql.text(e.BAD_VALUE.code)},"
                 f" 'message', concat({sql.text(e.BAD_VALUE.message)}, {lost_list}))"
@@ -258,7 +277,7 @@ def _row(shape: Shape, reading: Reading, letter: str, there: str) -> str:
     place = {name: i for i, name in enumerate(reading.columns)}
 
     def value(name: str) -> str:
-        if letter == "c" and reading.missing and name in at:
+        if reading.missing and name in at:
             return f"CASE WHEN NOT coalesce(array_contains(missing, {place[name]}), false) THEN {at[name]} END"
         return at.get(name, "NULL")
 

@@ -18,14 +18,16 @@ from distributary.decode.shapes import Shape, has_schema
 _CUT = ',"payload":'
 
 
-def sliced(raw: DataFrame) -> DataFrame:
+def sliced(raw: DataFrame, *, before: bool = False) -> DataFrame:
     """Key and value as text, cut into schema and payload.
 
     In: Kafka's columns (key BINARY, value BINARY, partition, offset, timestamp, headers). Out: partition, offset,
     timestamp, old_key and new_key STRING (the headers of a key change; NULL without), valid BOOLEAN (UTF-8), k and v
-    STRING (payloads; v is NULL for a tombstone), ks and vs STRING (signatures, see shapes.Signature).
+    STRING (payloads; v is NULL for a tombstone), ks and vs STRING (signatures, see shapes.Signature). `before`: the row
+    before the change tells the signature where there is none after it.
     """
     headers = F.col("headers")
+    rows = "get_json_object(v, '$.after')" + (", get_json_object(v, '$.before')" if before else "")
     text = raw.select(
         "partition",
         "offset",
@@ -55,8 +57,7 @@ def sliced(raw: DataFrame) -> DataFrame:
         *(c for c in cut.columns if not c.endswith("_schema")),
         F.expr("coalesce(k_schema, CASE WHEN k IS NOT NULL THEN to_json(json_object_keys(k)) END)").alias("ks"),
         F.expr(
-            "coalesce(v_schema, CASE WHEN v IS NOT NULL"
-            " THEN to_json(json_object_keys(coalesce(get_json_object(v, '$.after'), '{}'))) END)"
+            f"coalesce(v_schema, CASE WHEN v IS NOT NULL THEN to_json(json_object_keys(coalesce({rows}, '{{}}'))) END)"
         ).alias("vs"),
     )
 

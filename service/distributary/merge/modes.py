@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from distributary.config.table import TableSettings
+from distributary.merge.append import AppendMode
 from distributary.merge.mode import Mode
 from distributary.merge.upsert import UpsertMode
 
-_MODES: Mapping[str, Callable[[TableSettings], Mode]] = {"upsert": UpsertMode}
+_MODES: Mapping[str, Callable[[TableSettings], Mode]] = {"upsert": UpsertMode, "append": AppendMode}
 
 
 def mode_of(settings: TableSettings) -> Mode:

@@ -21,24 +21,25 @@ def refuse_unbuilt(settings: TableSettings, look: Look) -> None:
             f"events of the connector {look.connector!r} are not applied in this version",
             f"this version knows {', '.join(CONNECTORS)}",
         )
-    asked = {
-        "mode": (settings.mode, ("upsert",)),
-        "deletes": (settings.deletes, ("hard",)),
-        "truncate": (settings.truncate, ("apply", "ignore", "halt")),
-    }
-    for key, (value, built) in asked.items():
-        if value not in built:
+    built: dict[str, tuple[str, ...]] = {"mode": ("upsert", "append")}
+    if settings.mode == "upsert":
+        # The other modes keep every row: there deletes are always soft in their way, and so are truncates.
+        built |= {"deletes": ("hard",), "truncate": ("apply", "ignore", "halt")}
+    for key, values in built.items():
+        if (value := getattr(settings, key)) not in values:
             raise TableHalt(
                 "not-built",
                 f"`{key}: {value}` ({settings.where}) is not built yet",
-                f"this version has {key}: {', '.join(built)}",
+                f"this version has {key}: {', '.join(values)}",
             )
-    if settings.key or not (look.key or look.only_truncates):
+    without_key = not (look.key or look.only_truncates) and settings.mode != "append"
+    if settings.key or without_key:
         asked_for = f"`key:` ({settings.where}) is not built yet" if settings.key else "its records have no key"
         raise TableHalt(
             "no-key",
-            f"the table can't be kept by upserts: {asked_for}",
-            "give the source table a primary key, or name key columns in the connector (message.key.columns)",
+            f"the table can't be kept by mode: {settings.mode}: {asked_for}",
+            "give the source table a primary key, name key columns in the connector (message.key.columns), or set"
+            " mode: append",
         )
 
 

@@ -192,7 +192,7 @@ class TableWorker:
         )
         if not progress.key:
             progress = progress.model_copy(update={"key": look.key})
-        cut = sliced(raw)
+        cut = self._sliced(raw)
         records, found = self._decode(cut, progress)
         self._check_facts(records, found, progress)
         if found.bad:
@@ -214,9 +214,12 @@ class TableWorker:
                 "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
             )  # fmt: skip
             self._columns = self._lake.columns() if self._head else {}
-            self._learn(sliced(raw))
+            self._learn(self._sliced(raw))
             return look
         return self._look
+
+    def _sliced(self, raw: DataFrame) -> DataFrame:
+        return sliced(raw, before=self._details.before)
 
     def _learn(self, cut: DataFrame) -> None:
         """The shapes of sliced records; types of values without schema are looked up or taken from the values."""
@@ -226,7 +229,7 @@ class TableWorker:
         shapes = [self._shape(s, {}) for s in found]
         untyped = {name for shape in shapes for name in shape.untyped} | self._untyped_keys(found)
         if untyped:
-            shown = types_by_value(cut, untyped)
+            shown = types_by_value(cut, untyped, before=self._details.before)
             shapes = [self._shape(s, shown) for s in found]
             if shown:
                 self._bound.warning(
@@ -293,6 +296,7 @@ class TableWorker:
             key={name: self._columns[name] for name in progress.key},
             placeholder=properties.get(PLACEHOLDER_PROPERTY, DEFAULT_PLACEHOLDER),
             deleted={p: last.deleted_key for p, last in progress.last.items() if last.deleted_key is not None},
+            keyless=self._settings.mode == "append" and not progress.key,
             before=self._details.before,
             links=self._details.links,
             missing=self._details.missing,
@@ -334,7 +338,7 @@ class TableWorker:
         return shape if not shape.untyped else self._shape(shape.signature, {})
 
     def _check_facts(self, records: DataFrame, found: Facts, progress: Progress) -> None:
-        if found.placeholders:
+        if found.placeholders and not self._details.missing:
             raise TableHalt(
                 "unavailable-value",
                 f"{found.placeholders} records hold the placeholder for a value that PostgreSQL did not send (TOAST);"
