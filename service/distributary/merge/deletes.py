@@ -41,15 +41,23 @@ class RememberedDeletes:
     def remember(self, keys: DataFrame, today: date) -> None:
         """Adds the folded keys (see fold.folded) that end deleted."""
         gone = keys.where("pos IS NOT NULL AND (w.kind = 'd' OR (wiped AND w IS NULL))")
-        rows = gone.select("k.*", F.col("pos").alias("position"), F.lit(today).alias("deleted_on"))
+        self.add(gone.select("k.*", F.col("pos").alias("position")), today)
+
+    def add(self, rows: DataFrame, today: date) -> None:
+        """Adds rows of the key as k0, k1 … and `position`, with whatever else a mode recalls of a delete."""
         (
-            rows.coalesce(1)
+            rows.withColumn("deleted_on", F.lit(today))
+            .coalesce(1)
             .write.format("delta")
             .mode("append")
             .option("mergeSchema", "true")
             .partitionBy("deleted_on")
             .save(self._path)
         )
+
+    def all(self) -> DataFrame | None:
+        """All that is remembered, as it was added; None where nothing ever was."""
+        return self._session.read.format("delta").load(self._path) if self._exists() else None
 
     def without_older(self, keys: DataFrame, connector: str, key: Mapping[str, str]) -> DataFrame:
         """The folded keys without changes and snapshot rows that are older than a remembered delete of their key."""

@@ -6,10 +6,15 @@ from collections.abc import Callable, Mapping
 
 from distributary.config.table import TableSettings
 from distributary.merge.append import AppendMode
+from distributary.merge.history import HistoryMode
 from distributary.merge.mode import Mode
 from distributary.merge.upsert import UpsertMode
 
-_MODES: Mapping[str, Callable[[TableSettings], Mode]] = {"upsert": UpsertMode, "append": AppendMode}
+_MODES: Mapping[str, Callable[[TableSettings], Mode]] = {
+    "upsert": UpsertMode,
+    "history": HistoryMode,
+    "append": AppendMode,
+}
 
 
 def mode_of(settings: TableSettings) -> Mode:

@@ -21,7 +21,7 @@ def refuse_unbuilt(settings: TableSettings, look: Look) -> None:
             f"events of the connector {look.connector!r} are not applied in this version",
             f"this version knows {', '.join(CONNECTORS)}",
         )
-    built: dict[str, tuple[str, ...]] = {"mode": ("upsert", "append")}
+    built: dict[str, tuple[str, ...]] = {"mode": ("upsert", "history", "append")}
     if settings.mode == "upsert":
         # The other modes keep every row: there deletes are always soft in their way, and so are truncates.
         built |= {"deletes": ("hard",), "truncate": ("apply", "ignore", "halt")}
