@@ -55,7 +55,7 @@ def history(bench: Bench, *more: str) -> list[Version]:
     rows = rows_of(bench.table, "id", "v", "__start_at", "__end_at", "__current", *more)
     assert all(current == (end is None) for _, _, _, end, current, *_ in rows)
     found = [(i, v, place(start), place(end), *rest) for i, v, start, end, _, *rest in rows]
-    return sorted(found, key=lambda version: (version[0], str(version[2]).zfill(20), str(version[3]).zfill(20)))
+    return sorted(found, key=lambda version: (version[0], *(str(place).zfill(20) for place in version[2:4])))
 
 
 @pytest.mark.parametrize("at_most", [100, 3])
@@ -102,7 +102,7 @@ def reference(records: Iterable[tuple[int, int, str, Any]]) -> list[Version]:
         if op != "d" and number not in living:
             living[number] = [number, value, at, None]
             versions.append(living[number])
-    return sorted((tuple(version) for version in versions), key=lambda version: version[:3])
+    return sorted((tuple(version) for version in versions), key=lambda version: (version[0], version[2]))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
