@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 _IS_ROW = "kind IN ('c', 'u', 'r')"
 _ORDER = ("pos", "rank", "n")
+_WAITING = f"{_IS_ROW} AND moved_in AND old_key IS NOT NULL AND size(missing) > 0"
 _LONGEST_CHAIN = 100
 
 
@@ -23,13 +24,19 @@ def filled(events: DataFrame, columns: Mapping[str, str], key_text: str, *, link
     `key_text`: an expression of an event's key as old_key writes it; `linked`: there may be key changes.
     """
     told = events.withColumn("stored", F.col("row"))
-    told = _within_keys(told, columns)
+    told = _within_keys(told, columns).localCheckpoint(eager=False)
+    linked = linked and not told.where(_WAITING).isEmpty()
+    held = False
     for _ in range(_LONGEST_CHAIN if linked else 0):
-        told = _over_key_changes(told, columns, key_text).localCheckpoint(eager=True)
-        if not told.where("found").limit(1).count():
-            told = told.drop("found")
+        told = _over_key_changes(told, columns, key_text, held=held).localCheckpoint(eager=True)
+        found = not told.where("found").isEmpty()
+        told = told.drop("found")
+        if found:
+            told = _within_keys(told, columns)
+        elif held:
             break
-        told = _within_keys(told.drop("found"), columns)
+        # What no event tells is what the table has: asked last, as it may be about to change itself.
+        held = not found
     changed = " OR ".join(
         f"NOT ({_comparable('row', i, k)} <=> {_comparable('stored', i, k)})" for i, k in _at(columns)
     )
@@ -80,16 +87,16 @@ def _with_known(events: DataFrame, columns: Mapping[str, str]) -> DataFrame:
     ).withColumn("row", F.col("new_row")).drop("new_row")  # fmt: skip
 
 
-def _over_key_changes(events: DataFrame, columns: Mapping[str, str], key_text: str) -> DataFrame:
-    """The first rows of new keys with the values of the old keys' rows; found BOOLEAN: something new was found."""
-    waiting = events.where(f"{_IS_ROW} AND moved_in AND old_key IS NOT NULL AND size(missing) > 0")
-    waiting = waiting.select(
+def _over_key_changes(events: DataFrame, columns: Mapping[str, str], key_text: str, *, held: bool) -> DataFrame:
+    """The first rows of new keys with the values of the old keys' rows; found BOOLEAN: something new was found. `held`:
+    what the table holds under an old key counts, also where that was filled in itself."""
+    waiting = events.where(_WAITING).select(
         F.col("k").alias("to_k"), F.col("n").alias("to_n"), F.col("pos").alias("to_pos"), F.col("tx").alias("to_tx"),
         "old_key",
     )  # fmt: skip
-    # What the table holds under the old key counts as known, also where it was filled in itself.
+    trusted = "held IS NOT NULL OR " if held else ""
     values = ", ".join(
-        f"'known{i}', CASE WHEN {_IS_ROW} AND (held IS NOT NULL OR NOT {_lacks(i)}) THEN struct(row.c{i} AS v) END"
+        f"'known{i}', CASE WHEN {_IS_ROW} AND ({trusted}NOT {_lacks(i)}) THEN struct(row.c{i} AS v) END"
         for i, _ in _at(columns)
     )
     sources = events.where("NOT kept").select(

@@ -148,7 +148,8 @@ def versions(events: DataFrame, columns: Mapping[str, str], *, whole: bool) -> D
     version = Window.partitionBy("k", "number").orderBy(*_ORDER)
     version = version.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     beside = F.collect_list(F.expr(f"CASE WHEN role = 'same' THEN CAST({entry} AS {SAME_TYPE}) END")).over(version)
-    listed = told.withColumn("same", beside)
+    # Both what stays and what goes is read from it.
+    listed = told.withColumn("same", beside).localCheckpoint(eager=False)
     turns = F.lead(F.struct("kind", "start")).over(Window.partitionBy("k").orderBy(*_ORDER))
     edges = listed.where("role <> 'same'").withColumn("next", turns).where("role = 'open'")
     kept_before = "array()" if whole else "coalesce(held.same, array())"
