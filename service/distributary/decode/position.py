@@ -7,18 +7,21 @@ earlier position. Missing parts sort lowest, except for PostgreSQL's commit leve
 | ---            | ---                                                                                        |
 | sqlserver      | commit_lsn / change_lsn / event_serial_no                                                  |
 | db2            | commit_lsn / change_lsn                                                                    |
-| postgresql     | commit level . lsn, both from `source.sequence`; `lsn ? lsn` where the commit level is not |
-|                | known; `lsn r lsn` for a row that a snapshot read                                          |
+| postgresql     | commit level . lsn @ commit time, the first two from `source.sequence`; `lsn ? lsn @ time` |
+|                | where the commit level is not known; `lsn r lsn @ time` for a row that a snapshot read     |
 | mysql, mariadb | number in `file` / pos / row                                                               |
 
-Two PostgreSQL positions of which one has no known commit level are compared by their lsn alone: the first
-transaction after the connector's start has no commit level, and is compared with itself when it is sent again.
+The first transaction after a start of the PostgreSQL connector has no commit level, also when it is sent again. Its
+lsn alone is no order (a transaction may log a change before another one that commits first), so it is compared with
+others by the commit time, then the lsn. A snapshot row is compared, with truncates alone, by its lsn: the highest that
+its source block names, as an incremental snapshot's row has only those of the stream around it.
 """
 
 from __future__ import annotations
 
 from distributary.decode.sql import let
 
+_TIME_DIGITS = 13  # milliseconds since 1970, until the year 2286
 _UNSIGNED_DIGITS = 20  # a 64-bit log sequence number has at most 20 decimal digits
 
 
@@ -63,16 +66,26 @@ def _db2(s: str, op: str) -> str:
 def _postgresql(s: str, op: str) -> str:
     # `["12","34"]` or `[null,"34"]`; connectors before 1.5 have no sequence: the lsn is all there is.
     parts = f"split(translate({s}.sequence, '[]\" ', ''), ',')"
-    width = _UNSIGNED_DIGITS
+    read = f"greatest({_wide(f'{s}.lsn')}, {_wide('part_[0]')}, {_wide('part_[1]')}, repeat('0', {_UNSIGNED_DIGITS}))"
+    lsn = _wide(f"coalesce(part_[1], {s}.lsn)")
+    twice = let("read_", read, "concat(read_, 'r', read_)")
     body = (
-        f"CASE WHEN {op} = 'r' THEN concat(lpad(coalesce({s}.lsn, part_[1], '0'), {width}, '0'), 'r',"
-        f" lpad(coalesce({s}.lsn, part_[1], '0'), {width}, '0'))"
-        f" WHEN coalesce(part_[0], 'null') = 'null'"
-        f" THEN concat(lpad(coalesce(part_[1], {s}.lsn), {width}, '0'), '?',"
-        f" lpad(coalesce(part_[1], {s}.lsn), {width}, '0'))"
-        f" ELSE concat(lpad(part_[0], {width}, '0'), '.', lpad(coalesce(part_[1], {s}.lsn), {width}, '0')) END"
+        f"CASE WHEN {op} = 'r' THEN {twice}"
+        f" WHEN coalesce(part_[0], 'null') = 'null' THEN concat({lsn}, '?', {lsn})"
+        f" ELSE concat({_wide('part_[0]')}, '.', {lsn}) END"
     )
-    return let("part_", parts, body)
+    time = f"coalesce({_number(f'{s}.ts_ms', _TIME_DIGITS)}, repeat('0', {_TIME_DIGITS}))"
+    return f"concat({let('part_', parts, body)}, '@', {time})"
+
+
+def _wide(number: str) -> str:
+    """An lsn in all its digits; NULL for `null`."""
+    return f"lpad(nullif({number}, 'null'), {_UNSIGNED_DIGITS}, '0')"
+
+
+def lsn_of(position: str) -> str:
+    """STRING: the lsn of a PostgreSQL position, which the two halves of a key change share."""
+    return f"substring({position}, -{_UNSIGNED_DIGITS + 1 + _TIME_DIGITS}, {_UNSIGNED_DIGITS})"
 
 
 def _binlog(s: str, _op: str) -> str:
@@ -85,8 +98,14 @@ def is_later(connector: str, a: str, b: str) -> str:
     """BOOLEAN: position `a` comes after position `b`; both not NULL."""
     if connector != "postgresql":
         return f"({a} > {b})"
-    unknown = f"({a} RLIKE '[?r]' OR {b} RLIKE '[?r]') AND left({a}, 3) = left({b}, 3)"
-    return f"(CASE WHEN {unknown} THEN right({a}, 20) > right({b}, 20) ELSE {a} > {b} END)"
+    of_one_epoch = f"left({a}, 3) = left({b}, 3)"
+    a_time, b_time = (f"right({p}, {_TIME_DIGITS})" for p in (a, b))
+    return (
+        f"(CASE WHEN {of_one_epoch} AND (contains({a}, 'r') OR contains({b}, 'r')) THEN {lsn_of(a)} > {lsn_of(b)}"
+        f" WHEN {of_one_epoch} AND (contains({a}, '?') OR contains({b}, '?'))"
+        f" THEN {a_time} > {b_time} OR ({a_time} = {b_time} AND {lsn_of(a)} > {lsn_of(b)})"
+        f" ELSE {a} > {b} END)"
+    )
 
 
 def transaction_sql(connector: str, source: str, position: str) -> str:

@@ -43,11 +43,10 @@ class AppendMode:
         identity = Identity(to.connector, keyed=bool(to.key))
         sent = first_sent(records, identity, partitions=len(part.found.partitions))
         if not part.first and (part.found.late or part.found.reads):
-            held = to.lake.session.read.format("delta").load(to.lake.path)
             lies = extent(records)
             if lies is None:
                 return to.lake.nothing()
-            sent = not_held(sent, _as_records(held, to), identity, lies)
+            sent = not_held(sent, _as_records(to.lake.rows(), to), identity, lies)
         return to.lake.append(sent.select(*_columns(to)))
 
 

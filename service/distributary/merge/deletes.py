@@ -1,85 +1,128 @@
 """Remembered deletes: for keys that are gone, the position at which they went.
 
 A row that was deleted leaves nothing in the table, so an older change that arrives after the delete (sent again, or
-late from another partition) could bring it back. The deletes of a slice are therefore appended to a table of their own
-before the slice is committed: what they say is true whether or not the commit comes about. They are read only for a
-slice that has records which are not newer than all that the table has seen.
+late from another partition) could bring it back. The deletes of a slice are therefore written down before the slice is
+committed: what they say is true whether or not the commit comes about. They are read only for a slice that has records
+which are not newer than all that the table has seen.
+
+Plain Parquet files, one directory a day: nothing is ever changed, so that a log of commits would only cost time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, timedelta
+from typing import Any
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType, _parse_datatype_string
 
 from distributary.decode.position import is_later
+from distributary.merge.values import VALS, WAITS
 
 REMEMBERED_DAYS = 30
+_DAY = "deleted_on"
+_OF_UPSERT = f"reads STRING, departure STRING, vals {VALS}, waits {WAITS}"
 
 
 class RememberedDeletes:
-    """The deletes of one table, at `path`; one Delta table with the key as k0, k1 …, `position` and `deleted_on`."""
+    """The deletes of one table, in the directory `path`.
+
+    Columns: the key as k0, k1 …; position STRING; reads STRING, the snapshot rows that were taken in for the key
+    (PostgreSQL); and for a row that left its key for another one the departure's id with the row's last values (see
+    values.py); deleted_on DATE.
+    """
 
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session
         self._path = path
+        jvm: Any = session._jvm
+        self._folder = jvm.org.apache.hadoop.fs.Path(path)
+        self._files = self._folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
 
     def forget_old(self, today: date) -> None:
-        """Drops what is older than REMEMBERED_DAYS: whole partitions, no rows are rewritten."""
-        if self._exists():
-            before = today - timedelta(days=REMEMBERED_DAYS)
-            DeltaTable.forPath(self._session, self._path).delete(F.col("deleted_on") < F.lit(before))
+        """Drops what is older than REMEMBERED_DAYS: whole directories."""
+        if not self._exists():
+            return
+        before = f"{_DAY}={today - timedelta(days=REMEMBERED_DAYS)}"
+        for status in self._files.listStatus(self._folder):
+            if f"{_DAY}=" <= status.getPath().getName() < before:
+                self._files.delete(status.getPath(), True)
 
     def forget_all(self) -> None:
         """Drops everything: the table is filled anew from the start of its topic."""
-        if self._exists():
-            DeltaTable.forPath(self._session, self._path).delete()
+        self._files.delete(self._folder, True)
 
     def remember(self, keys: DataFrame, today: date) -> None:
-        """Adds the folded keys (see fold.folded) that end deleted."""
-        gone = keys.where("pos IS NOT NULL AND (w.kind = 'd' OR (wiped AND w IS NULL))")
-        self.add(gone.select("k.*", F.col("pos").alias("position")), today)
+        """Adds the folded keys (see fold.folded) that end deleted; `reads_known` STRING beside them is optional."""
+        reads = F.col("reads_known") if "reads_known" in keys.columns else F.lit(None).cast("string")
+        gone = keys.where("pos IS NOT NULL AND (w.kind = 'd' OR (wiped AND w IS NULL))").select(
+            "k.*",
+            F.col("pos").alias("position"),
+            reads.alias("reads"),
+            F.lit(None).cast("string").alias("departure"),
+            F.lit(None).cast(VALS).alias("vals"),
+            F.lit(None).cast(WAITS).alias("waits"),
+        )
+        self._add(gone, today)
 
-    def add(self, rows: DataFrame, today: date) -> None:
-        """Adds rows of the key as k0, k1 … and `position`, with whatever else a mode recalls of a delete."""
-        (
-            rows.withColumn("deleted_on", F.lit(today))
-            .coalesce(1)
-            .write.format("delta")
-            .mode("append")
-            .option("mergeSchema", "true")
-            .partitionBy("deleted_on")
-            .save(self._path)
+    def remember_departures(self, departures: DataFrame, today: date) -> None:
+        """Adds rows that left their key: k STRUCT, id STRING, pos STRING, vals MAP, waits MAP (see values.py)."""
+        self._add(
+            departures.select(
+                "k.*",
+                F.col("pos").alias("position"),
+                F.lit(None).cast("string").alias("reads"),
+                F.col("id").alias("departure"),
+                "vals",
+                "waits",
+            ),
+            today,
         )
 
-    def all(self) -> DataFrame | None:
-        """All that is remembered, as it was added; None where nothing ever was."""
-        return self._session.read.format("delta").load(self._path) if self._exists() else None
+    def remember_changes(self, changes: DataFrame, today: date) -> None:
+        """Adds deletes and truncates of a table that keeps every version: k0, k1 …, position, kind, tx STRING."""
+        self._add(changes, today)
 
-    def without_older(self, keys: DataFrame, connector: str, key: Mapping[str, str]) -> DataFrame:
-        """The folded keys without changes and snapshot rows that are older than a remembered delete of their key."""
+    def changes(self, key: Mapping[str, str]) -> DataFrame | None:
+        """What remember_changes() was given; None where nothing was ever remembered."""
+        return self._read(key, "kind STRING, tx STRING") if self._exists() else None
+
+    def _add(self, rows: DataFrame, today: date) -> None:
+        rows.coalesce(1).withColumn(_DAY, F.lit(today)).write.mode("append").partitionBy(_DAY).parquet(self._path)
+
+    def departures(self, key: Mapping[str, str]) -> DataFrame | None:
+        """The remembered departures: id STRING, vals MAP, waits MAP; None where nothing was ever remembered."""
         if not self._exists():
-            return keys
+            return None
+        return self._read(key).where("departure IS NOT NULL").select(F.col("departure").alias("id"), "vals", "waits")
+
+    def joined(self, keys: DataFrame, key: Mapping[str, str]) -> DataFrame:
+        """The folded keys with gone ARRAY<STRING>, the positions of their deletes, and reads_gone STRING, the snapshot
+        rows that were taken in before; both NULL where nothing is remembered of the key."""
+        if not self._exists():
+            nothing = F.lit(None).cast("array<string>").alias("gone"), F.lit(None).cast("string").alias("reads_gone")
+            return keys.select("*", *nothing)
         names = [f"k{i}" for i in range(len(key))]
         remembered = (
-            self._session.read.format("delta")
-            .load(self._path)
-            .groupBy(F.struct(*names).alias("key"))
-            .agg(F.max("position").alias("deleted_at"))
+            self._read(key)
+            .groupBy(F.struct(*names).alias("gone_key"))
+            .agg(F.collect_set("position").alias("gone"), F.concat_ws("#", F.collect_set("reads")).alias("reads_gone"))
         )
-        joined = keys.join(remembered, F.col("k").eqNullSafe(F.col("key")), "left")
-        # An equal position is kept: the delete itself when its slice is taken again, or what follows it in one step.
-        keep_change = F.expr(f"deleted_at IS NULL OR pos IS NULL OR NOT {is_later(connector, 'deleted_at', 'pos')}")
-        keep_read = F.expr(f"deleted_at IS NULL OR {is_later(connector, 'r.pos', 'deleted_at')}")
-        return (
-            joined.withColumn("w", F.when(keep_change, F.col("w")))
-            .withColumn("r", F.when(keep_read, F.col("r")))
-            .drop("key", "deleted_at")
-            .where("w IS NOT NULL OR r IS NOT NULL OR wiped")
-        )
+        return keys.join(remembered, F.col("k").eqNullSafe(F.col("gone_key")), "left").drop("gone_key")
+
+    def _read(self, key: Mapping[str, str], beside: str = _OF_UPSERT) -> DataFrame:
+        fields = ", ".join(f"k{i} {kind}" for i, kind in enumerate(key.values()))
+        schema = _parse_datatype_string(f"{fields}, position STRING, {beside}, {_DAY} DATE")
+        assert isinstance(schema, StructType)
+        return self._session.read.schema(schema).parquet(self._path)
 
     def _exists(self) -> bool:
-        return bool(DeltaTable.isDeltaTable(self._session, self._path))
+        return bool(self._files.exists(self._folder))
+
+
+def deleted_after(connector: str, position: str) -> str:
+    """BOOLEAN: some remembered delete of the key (`gone`, see joined) is newer than `position`. An equal one is not:
+    it is the delete itself, when its slice is taken again, or what comes before a create in one step."""
+    return f"coalesce(exists(gone, gone_ -> {is_later(connector, 'gone_', position)}), false)"

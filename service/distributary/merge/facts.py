@@ -33,11 +33,12 @@ class PartitionFacts:
 class Facts:
     """One slice: counts of records by kind, what is special about it, and its partitions.
 
-    `moved` counts halves of key changes that name the other key. `late`: some streamed change may not be newer than
-    all that the table has taken in. `suspect`: the source may have gone back (see went_back). `unknown` counts records
-    of another shape than the one they were decoded by.
+    `moved` counts halves of key changes that name the other key. `lone`: some tombstones follow no delete. `late`: some
+    streamed change may not be newer than all that the table has taken in. `suspect`: the source may have gone back (see
+    went_back). `unknown` counts records of another shape than the one they were decoded by.
     """
 
+    connector: str
     records: int
     applied: int
     bad: int
@@ -45,12 +46,14 @@ class Facts:
     changes: int
     deletes: int
     moved: int
+    lone: bool
     truncated: str | None
     late: bool
     placeholders: int
     unknown: int
     suspect: bool
     newest_ts_ms: int | None
+    read_ts_ms: int | None
     partitions: Mapping[int, PartitionFacts]
 
     @property
@@ -71,6 +74,9 @@ def facts(records: DataFrame, progress: Progress) -> Facts:
             F.expr("count_if(kind = 'r' AND bad IS NULL)").alias("reads"),
             F.expr("count_if(kind IN ('c', 'u', 'd') AND bad IS NULL)").alias("changes"),
             F.expr("count_if(kind IN ('d', 'x') AND bad IS NULL)").alias("deletes"),
+            F.expr("count_if(kind = 'x' AND NOT carried AND bad IS NULL)").alias("tombstones"),
+            F.expr("count_if(kind = 'd' AND bad IS NULL)").alias("deletes_told"),
+            F.expr("max(ts_ms) FILTER (WHERE kind = 'r' AND bad IS NULL)").alias("read_ts_ms"),
             F.expr("count_if((moved_in OR moved_out) AND bad IS NULL)").alias("moved"),
             F.expr("max(pos) FILTER (WHERE kind = 't' AND bad IS NULL)").alias("truncated"),
             F.expr(f"min(pos) FILTER (WHERE {STREAMED})").alias("lowest"),
@@ -104,6 +110,7 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
 
     lowest = min((row["lowest"] for row in rows.values() if row["lowest"] is not None), default=None)
     return Facts(
+        connector=progress.connector,
         records=total("records"),
         applied=total("applied"),
         bad=total("bad"),
@@ -111,6 +118,7 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
         changes=total("changes"),
         deletes=total("deletes"),
         moved=total("moved"),
+        lone=any(row["tombstones"] > row["deletes_told"] for row in rows.values()),
         truncated=_largest(row["truncated"] for row in rows.values()),
         late=total("unclear") > 0
         or (lowest is not None and progress.position is not None and lowest <= progress.position),
@@ -124,6 +132,7 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
         newest_ts_ms=max(
             (row["newest_ts_ms"] for row in rows.values() if row["newest_ts_ms"] is not None), default=None
         ),
+        read_ts_ms=max((row["read_ts_ms"] for row in rows.values() if row["read_ts_ms"] is not None), default=None),
         partitions={
             p: PartitionFacts(
                 row["records"],

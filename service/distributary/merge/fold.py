@@ -7,61 +7,86 @@ the table holds (is the slice older than it? was there a row at all?) is left to
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from distributary.decode import sql
 from distributary.decode.position import is_later
-from distributary.decode.sql import let
+from distributary.merge import values
 
 # What the walk needs of a record, and the record's row with what is stored beside it.
 _STEP_FIELDS = ("kind", "pos", "tx", "read_id", "moved_in", "moved_out", "carried", "partition", "offset", "timestamp")
-_STORED_FIELDS = ("kind", "pos", "read_id", "ts_ms", "partition", "offset", "row")
+_STORED_FIELDS = ("kind", "pos", "read_id", "ts_ms", "partition", "offset", "missing", "row")
 
 
-def folded(records: DataFrame, connector: str, truncated: str | None) -> DataFrame:
+@dataclass(frozen=True)
+class Folding:
+    """What a fold must know.
+
+    Records older than `truncated` (the position of the newest truncate) are left out. `values` says which columns'
+    values are followed through the changes, because some of them were not sent (see values.py); none for most slices.
+    `keeps_deleted`: a deleted row stays in the table with its last values.
+    """
+
+    connector: str
+    truncated: str | None = None
+    values: values.Fillable | None = None
+    keeps_deleted: bool = False
+
+
+def folded(records: DataFrame, folding: Folding) -> DataFrame:
     """Decoded records folded by key.
 
-    Records older than `truncated` (the position of the newest truncate) are left out. Out, one row per key:
+    Out, one row per key:
 
     * k STRUCT, the key
     * w STRUCT<kind, pos, …, row>: the newest change, NULL where there is none; `pos` STRING: the position the key
       reaches with it
+    * alive STRUCT, alike: the newest record of the key that has a row; with a delete in `w` its last values
     * r STRUCT, alike: the newest snapshot row that stands beside the changes (PostgreSQL only); `r_last` BOOLEAN: it
-      came after `w`
+      came after `w`; `reads` ARRAY<STRUCT<…>>: all of them in the order of arrival
     * wiped BOOLEAN: a tombstone without a delete took the key's row away, `w` came after it
     * if_there BOOLEAN: `w` lives only if the table has a row of that key (see _walk on deferred keys)
     * moved STRING: the transaction in which a key change put `w` over a living row, so that a delete of the same
       transaction is the old row's; NULL for none; `moved_if_there` BOOLEAN: only if the table has a row of that key
     * out_tx STRING: `w` is the delete half of a key change of that transaction
+    * with `values` also: life STRUCT and departures ARRAY<STRUCT>, see values.py
     """
     usable = records.where("bad IS NULL AND kind NOT IN ('t', 'm')")
-    if truncated is not None:
-        usable = usable.where(f"pos IS NULL OR NOT {is_later(connector, _quoted(truncated), 'pos')}")
-    element = F.struct(*_STEP_FIELDS, "ts_ms", "row").alias("e")
+    if folding.truncated is not None:
+        older = is_later(folding.connector, sql.text(folding.truncated), "pos")
+        usable = usable.where(f"pos IS NULL OR NOT {older}")
+    element = F.struct(*_STEP_FIELDS, "ts_ms", "missing", "row", *values.element_fields(folding)).alias("e")
     collected = usable.groupBy("k").agg(F.collect_list(element).alias("es"))
     ordered = collected.select("k", F.expr(_IN_ORDER).alias("es"))
-    walked = ordered.select("k", "es", F.expr(_walk(connector)).alias("s"))
-    stored = ", ".join(f"'{name}', {{e}}.{name}" for name in _STORED_FIELDS)
+    walked = ordered.select("k", "es", F.expr(_walk(folding)).alias("s"))
     return walked.select(
         "k",
-        F.expr(_element("s.w", stored)).alias("w"),
+        F.expr(_element("s.w")).alias("w"),
         F.expr("s.pos").alias("pos"),
-        F.expr(_element("s.r", stored)).alias("r"),
+        F.expr(_element("s.alive")).alias("alive"),
+        F.expr(_element("s.r")).alias("r"),
         F.expr("s.r > s.w").alias("r_last"),
+        F.expr(
+            f"transform(s.reads, i_ -> named_struct('i', i_, 'after', i_ > s.w, 'e', {_stored('es[i_ - 1]')}))"
+        ).alias("reads"),
         F.expr("s.wiped").alias("wiped"),
         F.expr("s.if_there").alias("if_there"),
         F.expr("CASE WHEN s.over <> 'no' THEN s.moved END").alias("moved"),
         F.expr("s.over = 'ask'").alias("moved_if_there"),
         F.expr("CASE WHEN es[s.w - 1].moved_out THEN es[s.w - 1].tx END").alias("out_tx"),
+        *((F.expr("s.life").alias("life"), F.expr("s.departures").alias("departures")) if folding.values else ()),
     ).where("w IS NOT NULL OR r IS NOT NULL OR wiped")
 
 
-def _quoted(position: str) -> str:
-    return f"'{position}'"
+def _element(index: str) -> str:
+    return f"CASE WHEN {index} > 0 THEN {_stored(f'es[{index} - 1]')} END"
 
 
-def _element(index: str, stored: str) -> str:
-    return f"CASE WHEN {index} > 0 THEN named_struct({stored.format(e=f'es[{index} - 1]')}) END"
+def _stored(e: str) -> str:
+    return f"named_struct({', '.join(f'{sql.text(name)}, {e}.{name}' for name in _STORED_FIELDS)})"
 
 
 # Offsets order the records of one partition. A key whose records lie in two partitions (the topic got more of them)
@@ -77,17 +102,8 @@ _IN_ORDER = (
     f" THEN array_sort(es, (a, b) -> {_BY_OFFSET}) ELSE array_sort(es, (a, b) -> {_BY_TIME}) END"
 )
 
-_STATE_TYPE = (
-    "STRUCT<i: INT, w: INT, pos: STRING, rank: INT, r: INT, seen: ARRAY<STRING>, wiped: BOOLEAN, last: STRING,"
-    " moved: STRING, over: STRING, if_there: BOOLEAN>"
-)
-_START = (
-    f"CAST(named_struct('i', 0, 'w', 0, 'pos', NULL, 'rank', 0, 'r', 0, 'seen', array(), 'wiped', false, 'last', '',"
-    f" 'moved', NULL, 'over', 'no', 'if_there', false) AS {_STATE_TYPE})"
-)
 
-
-def _walk(connector: str) -> str:
+def _walk(folding: Folding) -> str:
     """The state after a key's records. Indexes count from 1; 0 is none.
 
     `rank` is 0 where `w` is a delete, else 1: at an equal position a delete comes first; -1 accepts any equal one.
@@ -97,6 +113,7 @@ def _walk(connector: str) -> str:
     a key change of the same transaction put over a living one. `over` tells whether it was: 'yes', 'no', or 'ask' the
     table.
     """
+    connector = folding.connector
     # A record whose place among the changes is not its position: PostgreSQL's snapshot rows.
     beside = "e.kind = 'r'" if connector == "postgresql" else "false"
     rank = "CASE WHEN e.kind = 'd' THEN 0 ELSE 1 END"
@@ -116,21 +133,42 @@ def _walk(connector: str) -> str:
         f" WHEN {newer} THEN CASE WHEN coalesce(e.moved_out AND s.moved = e.tx AND s.over <> 'no', false)"
         " THEN 'kept' ELSE 'newer' END ELSE '' END"
     )
-    step = f"""named_struct(
-        'i', s.i + 1,
-        'w', CASE role_ WHEN 'lone' THEN 0 WHEN 'newer' THEN s.i + 1 ELSE s.w END,
-        'pos', CASE WHEN role_ IN ('newer', 'kept') THEN e.pos ELSE s.pos END,
-        'rank', CASE role_ WHEN 'lone' THEN -1 WHEN 'kept' THEN 1 WHEN 'newer' THEN {rank} ELSE s.rank END,
-        'r', CASE role_ WHEN 'lone' THEN 0 WHEN 'read' THEN s.i + 1 ELSE s.r END,
-        'seen', CASE WHEN role_ = 'read' THEN concat(s.seen, array(e.read_id)) ELSE s.seen END,
-        'wiped', s.wiped OR role_ = 'lone',
-        'last', e.kind,
-        'moved', CASE WHEN role_ = 'newer' AND e.moved_in THEN e.tx WHEN role_ IN ('lone', 'kept', 'newer') THEN NULL
-                 ELSE s.moved END,
-        'over', CASE WHEN role_ = 'newer' AND e.moved_in THEN {lived} WHEN role_ IN ('newer', 'kept') THEN 'no'
-                ELSE s.over END,
-        'if_there', CASE role_ WHEN 'kept' THEN s.over = 'ask' WHEN 'lone' THEN false WHEN 'newer' THEN false
-                    ELSE s.if_there END
-    )"""
-    bound = let("role_", role, f"CAST({step} AS {_STATE_TYPE})")
-    return f"aggregate(es, {_START}, (s, e) -> {bound})"
+    moves_in = "role_ = 'newer' AND e.moved_in"
+    over = f"CASE WHEN {moves_in} THEN {lived} WHEN role_ IN ('newer', 'kept') THEN 'no' ELSE s.over END"
+    reads = "CASE role_ WHEN 'lone' THEN slice(s.reads, 1, 0) WHEN 'read' THEN concat(s.reads, array(s.i + 1))"
+    moved = f"CASE WHEN {moves_in} THEN e.tx WHEN role_ IN ('lone', 'kept', 'newer') THEN NULL ELSE s.moved END"
+    if_there = "CASE WHEN role_ = 'kept' THEN s.over = 'ask' WHEN role_ IN ('lone', 'newer') THEN false"
+    # Field: its type, what it starts as, what it becomes.
+    state = {
+        "i": ("INT", "0", "s.i + 1"),
+        "w": ("INT", "0", "CASE role_ WHEN 'lone' THEN 0 WHEN 'newer' THEN s.i + 1 ELSE s.w END"),
+        "pos": ("STRING", "NULL", "CASE WHEN role_ IN ('newer', 'kept') THEN e.pos ELSE s.pos END"),
+        "rank": (
+            "INT",
+            "0",
+            f"CASE role_ WHEN 'lone' THEN -1 WHEN 'kept' THEN 1 WHEN 'newer' THEN {rank} ELSE s.rank END",
+        ),
+        "alive": (
+            "INT",
+            "0",
+            "CASE WHEN role_ = 'read' OR (role_ = 'newer' AND e.kind <> 'd') THEN s.i + 1 ELSE s.alive END",
+        ),
+        "r": ("INT", "0", "CASE role_ WHEN 'lone' THEN 0 WHEN 'read' THEN s.i + 1 ELSE s.r END"),
+        "reads": ("ARRAY<INT>", "array()", f"{reads} ELSE s.reads END"),
+        "seen": (
+            "ARRAY<STRING>",
+            "array()",
+            "CASE WHEN role_ = 'read' THEN concat(s.seen, array(e.read_id)) ELSE s.seen END",
+        ),
+        "wiped": ("BOOLEAN", "false", "s.wiped OR role_ = 'lone'"),
+        "last": ("STRING", "''", "e.kind"),
+        "moved": ("STRING", "NULL", moved),
+        "over": ("STRING", "'no'", over),
+        "if_there": ("BOOLEAN", "false", f"{if_there} ELSE s.if_there END"),
+        **(values.state(connector, lived, keeps_deleted=folding.keeps_deleted) if folding.values else {}),
+    }
+    kind = f"STRUCT<{', '.join(f'{name}: {type_}' for name, (type_, _, _) in state.items())}>"
+    start = ", ".join(f"'{name}', {value}" for name, (_, value, _) in state.items())
+    step = ", ".join(f"'{name}', {value}" for name, (_, _, value) in state.items())
+    bound = sql.let("role_", role, f"CAST(named_struct({step}) AS {kind})")
+    return f"aggregate(es, CAST(named_struct({start}) AS {kind}), (s, e) -> {bound})"

@@ -74,7 +74,7 @@ class HistoryMode:
             # Two jobs read the versions; MERGE refuses a source that is merely cached.
             made = made.localCheckpoint(eager=True)
         if found.deletes or truncated:
-            to.deletes.add(past.to_remember(), datetime.now(timezone.utc).date())
+            to.deletes.remember_changes(past.to_remember(), datetime.now(timezone.utc).date())
         if part.first:
             return to.lake.append(made.select(*(v.alias(name) for name, v in _values(to, "").items())))
         return to.lake.merge(_merge(to, made))

@@ -52,8 +52,8 @@ class DecodedSlice:
     """A slice on its way into a table: decoded records (see records.decoded) with what facts() found in them.
 
     `truncated` is the position of the newest truncate in the slice, `truncated_ever` that of the newest one that the
-    table has seen, the slice's included; both NULL where `truncate` in the config leaves rows alone. `first`: the table
-    holds nothing yet.
+    table has seen, the slice's included; both None where `truncate` in the config leaves rows alone. `first`: the table
+    holds nothing yet. `reads_lately`: snapshot rows were taken in not long ago, so that they may be sent again.
     """
 
     records: DataFrame
@@ -61,6 +61,7 @@ class DecodedSlice:
     truncated: str | None
     truncated_ever: str | None
     first: bool
+    reads_lately: bool
 
 
 class Mode(Protocol):

@@ -61,11 +61,10 @@ class Past:
 
     @cached_property
     def _remembered(self) -> DataFrame | None:
-        return self._to.deletes.all()
+        return self._to.deletes.changes(self._to.key)
 
     def _with_known(self, events: DataFrame) -> DataFrame:
-        table = self._to.lake.session.read.format("delta").load(self._to.lake.path)
-        versions = self._make.versions(table)
+        versions = self._make.versions(self._to.lake.rows())
         keys = events.select("k").distinct()
         if not self.late:
             current = versions.where("__current")

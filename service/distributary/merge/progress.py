@@ -37,8 +37,9 @@ class Progress(BaseModel):
     """One table's record: the next offset per partition of its topic, its last position, and what its rules recall.
 
     `topic_id` is Kafka's id of the topic, which changes when it is deleted and created again. `position` is the largest
-    position of a streamed change, `truncated` that of the newest truncate. `recent` counts (records, bad ones) of the
-    last batches, for the limit on bad records.
+    position of a streamed change, `truncated` that of the newest truncate. `source_ts_ms` is the time of the newest
+    record, `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent` counts (records, bad
+    ones) of the last batches, for the limit on bad records.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -56,6 +57,7 @@ class Progress(BaseModel):
     position: str | None = None
     truncated: str | None = None
     source_ts_ms: int | None = None
+    read_ts_ms: int | None = None
     records: int = 0
     quarantined: int = 0
     recent: tuple[tuple[int, int], ...] = ()

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from distributary.decode.position import lsn_of
+
 _IDENTITY = ("kind", "at", "read_at", "who")
 
 
@@ -28,7 +30,7 @@ class Identity:
     def columns(self) -> list[Column]:
         """at STRING, read_at BIGINT, who: with kind the same for a record and the same record sent again."""
         # The first transaction after a start is sent without its commit level: the rest of the position tells it.
-        at = "concat(left(pos, 4), right(pos, 20))" if self.connector == "postgresql" else "pos"
+        at = f"concat(left(pos, 4), {lsn_of('pos')})" if self.connector == "postgresql" else "pos"
         return [
             F.expr(at).alias("at"),
             F.expr("CASE WHEN kind = 'r' THEN ts_ms END").alias("read_at"),

@@ -83,6 +83,10 @@ class LakeTable:
     def _name(self) -> str:
         return f"delta.{_quoted(self.path)}"
 
+    def rows(self) -> DataFrame:
+        """All rows, the service's columns included."""
+        return self.session.read.format("delta").load(self.path)
+
     def delta(self) -> DeltaTable:
         """Delta's handle on the table."""
         return DeltaTable.forPath(self.session, self.path)

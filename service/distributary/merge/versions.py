@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from distributary.decode import sql
-from distributary.decode.position import is_later
+from distributary.decode.position import is_later, lsn_of
 from distributary.decode.sql import let
 from distributary.merge.events import SAME_TYPE
 
@@ -63,7 +63,7 @@ def _greatest(*values: str) -> str:
 
 
 def _once(events: DataFrame, connector: str) -> DataFrame:
-    at = "concat(left(pos, 4), right(pos, 20))" if connector == "postgresql" else "pos"
+    at = f"concat(left(pos, 4), {lsn_of('pos')})" if connector == "postgresql" else "pos"
     identity = f"CASE WHEN rank = 2 THEN concat(kind, coalesce(read_id, CAST(n AS STRING))) ELSE concat(kind, {at}) END"
     known = events.withColumn("identity", F.expr(identity))
     same = Window.partitionBy("k", "identity")

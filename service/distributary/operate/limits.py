@@ -21,17 +21,6 @@ def refuse_unbuilt(settings: TableSettings, look: Look) -> None:
             f"events of the connector {look.connector!r} are not applied in this version",
             f"this version knows {', '.join(CONNECTORS)}",
         )
-    built: dict[str, tuple[str, ...]] = {"mode": ("upsert", "history", "append")}
-    if settings.mode == "upsert":
-        # The other modes keep every row: there deletes are always soft in their way, and so are truncates.
-        built |= {"deletes": ("hard",), "truncate": ("apply", "ignore", "halt")}
-    for key, values in built.items():
-        if (value := getattr(settings, key)) not in values:
-            raise TableHalt(
-                "not-built",
-                f"`{key}: {value}` ({settings.where}) is not built yet",
-                f"this version has {key}: {', '.join(values)}",
-            )
     without_key = not (look.key or look.only_truncates) and settings.mode != "append"
     if settings.key or without_key:
         asked_for = f"`key:` ({settings.where}) is not built yet" if settings.key else "its records have no key"

@@ -36,6 +36,7 @@ from distributary.operate.quarantine import Quarantine
 from distributary.operate.status import ServiceStatus, TableState
 
 _LOOKED_AT = 20  # records per partition from which a table's format is learnt
+_READS_SENT_AGAIN = 7 * 24 * 3600 * 1000  # milliseconds of source time in which a snapshot row may be sent again
 _log = get_logger(__name__)
 
 
@@ -338,13 +339,6 @@ class TableWorker:
         return shape if not shape.untyped else self._shape(shape.signature, {})
 
     def _check_facts(self, records: DataFrame, found: Facts, progress: Progress) -> None:
-        if found.placeholders and not self._details.missing:
-            raise TableHalt(
-                "unavailable-value",
-                f"{found.placeholders} records hold the placeholder for a value that PostgreSQL did not send (TOAST);"
-                " filling it in from the row's last state is not built yet",
-                "set REPLICA IDENTITY FULL on the source table, and have a snapshot sent into a new topic",
-            )
         if found.truncated is not None and self._settings.truncate == "halt":
             raise TableHalt(
                 "truncated",
@@ -375,7 +369,14 @@ class TableWorker:
             key={name: self._columns[name] for name in progress.key},
             settings=self._settings,
         )
-        slice_ = DecodedSlice(records, found, truncated, after.truncated, first=head.progress is None)
+        slice_ = DecodedSlice(
+            records,
+            found,
+            truncated,
+            after.truncated,
+            first=head.progress is None,
+            reads_lately=(after.source_ts_ms or 0) - (after.read_ts_ms or 0) < _READS_SENT_AGAIN,
+        )
         self._commit(head, after, self._mode.write(to, slice_), found)
 
     def _after(self, progress: Progress, found: Facts, part: Slice, truncated: str | None) -> Progress:
@@ -393,6 +394,7 @@ class TableWorker:
             position=max(filter(None, (progress.position, found.position)), default=None),
             truncated=max(filter(None, (progress.truncated, truncated)), default=None),
             source_ts_ms=max(filter(None, (progress.source_ts_ms, found.newest_ts_ms)), default=None),
+            read_ts_ms=max(filter(None, (progress.read_ts_ms, found.read_ts_ms)), default=None),
             records=progress.records + found.applied,
             quarantined=progress.quarantined + found.bad,
             recent=(*progress.recent, (found.records, found.bad)),

@@ -1,0 +1,53 @@
+"""What the table holds of a slice's keys, read before the merge by those slices whose rules ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from distributary.decode import sql
+from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable, as_text
+
+
+def with_held(keys: DataFrame, table: DataFrame, key: Mapping[str, str], values: Fillable | None) -> DataFrame:
+    """The keys with `held` STRUCT of the table's row, NULL where it has none.
+
+    position and snapshot STRING (see upsert.SERVICE_COLUMNS); and with `values` vals MAP and waits MAP: the fillable
+    values that the row has, with the positions they come from, and the departures that the others wait for.
+    """
+    of_row = F.struct(*(F.col(sql.name(name)).cast(kind).alias(f"k{i}") for i, (name, kind) in enumerate(key.items())))
+    rows = table.select(of_row.alias("held_key"), held_struct(values).alias("held"))
+    return keys.join(rows, F.col("k").eqNullSafe(F.col("held_key")), "left").drop("held_key")
+
+
+def without_held(keys: DataFrame) -> DataFrame:
+    """The keys with a `held` that is NULL everywhere: the table is empty."""
+    kind = f"STRUCT<position: STRING, snapshot: STRING, filled: STRING, vals: {VALS}, waits: {WAITS}>"
+    return keys.withColumn("held", F.lit(None).cast(kind))
+
+
+def held_struct(values: Fillable | None) -> Column:
+    """The struct of a row of the table."""
+    vals, waits = NO_VALS, f"CAST(map() AS {WAITS})"
+    if values is not None and values.types:
+        entries = ", ".join(
+            f"CASE WHEN {_origin(name)} IS NULL OR {_origin(name)} NOT RLIKE '^(@.*)?$' THEN struct({sql.text(name)},"
+            f" struct(coalesce({_origin(name)}, __position), {as_text(sql.name(name), kind)})) END"
+            for name, kind in values.types.items()
+        )
+        vals = f"CAST(map_from_entries(array_compact(array({entries}))) AS {VALS})"
+        waits = (
+            f"CAST(transform_values(map_filter(from_json(__filled, '{WAITS}'), (n_, o_) -> startswith(o_, '@')),"
+            f" (n_, o_) -> substring(o_, 2)) AS {WAITS})"
+        )
+        waits = f"coalesce({waits}, CAST(map() AS {WAITS}))"
+    return F.expr(
+        f"named_struct('position', __position, 'snapshot', __snapshot, 'filled', __filled, 'vals', {vals},"
+        f" 'waits', {waits})"
+    )
+
+
+def _origin(column: str) -> str:
+    return f"element_at(from_json(__filled, '{WAITS}'), {sql.text(column)})"

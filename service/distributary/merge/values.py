@@ -1,0 +1,150 @@
+"""Values that the source did not send, followed through the changes of a slice.
+
+PostgreSQL leaves unchanged TOAST values out of an update, and out of the new row of a changed key. What belongs there
+is the value of the newest older change that has it: of the same key, or of the key that the row had before. A slice in
+which values are missing is folded with a *life* beside each key's last word: what is known of the row since it was
+created, read or moved to this key. What the slice alone can't tell is asked of the table and of the memory of
+departures, see fill.py.
+
+* vals MAP<STRING, STRUCT<pos: STRING, value: STRING>>: column to the newest value known, as text, with the position of
+  the change that brought it
+* base: what a column that is not in `vals` holds: 'table' (what the table's row holds), 'link' (what the row held under
+  its old key), 'none' (nothing is known)
+* waits MAP<STRING, STRING>: column to the departure (see link) whose value it waits for
+* link STRING: the departure of the row from its old key, the same text on both halves of a key change
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from distributary.decode import sql
+from distributary.decode.position import is_later, lsn_of
+
+if TYPE_CHECKING:
+    from distributary.merge.fold import Folding
+
+VALS = "MAP<STRING, STRUCT<pos: STRING, value: STRING>>"
+WAITS = "MAP<STRING, STRING>"
+LIFE = f"STRUCT<vals: {VALS}, base: STRING, link: STRING, begin: STRING>"
+# `if_there`: whether the departure counts only with a row of that key in the table, only without, or in any case.
+DEPARTURE = f"STRUCT<id: STRING, pos: STRING, if_there: BOOLEAN, life: {LIFE}>"
+NO_VALS = f"CAST(map() AS {VALS})"
+_FILLABLE = ("string", "binary")
+_FILLABLE_PREFIXES = ("array<", "map<string,string>")
+
+
+@dataclass(frozen=True)
+class Fillable:
+    """The columns whose value may be missing: name to Spark type, and their places in the decoded row."""
+
+    types: Mapping[str, str]
+    places: Mapping[str, int]
+
+    @staticmethod
+    def of(columns: Mapping[str, str], key: Mapping[str, str]) -> Fillable:
+        """Those of a table's columns that can hold a placeholder on the wire."""
+        found = {n: t for n, t in columns.items() if n not in key and _can_be_missing(t)}
+        places = {name: i for i, name in enumerate(columns)}
+        return Fillable(found, {name: places[name] for name in found})
+
+
+def _can_be_missing(kind: str) -> bool:
+    return kind in _FILLABLE or kind.startswith(_FILLABLE_PREFIXES)
+
+
+def as_text(value: str, kind: str) -> str:
+    """STRING: a value of a fillable type as text, from which `from_text` makes it again."""
+    if kind == "string":
+        return value
+    return f"base64({value})" if kind == "binary" else f"to_json({value})"
+
+
+def from_text(text: str, kind: str) -> str:
+    """The value that `as_text` wrote."""
+    if kind == "string":
+        return text
+    return f"unbase64({text})" if kind == "binary" else f"from_json({text}, {sql.text(kind)})"
+
+
+def element_fields(folding: Folding) -> tuple[Column, ...]:
+    """What the walk needs of a record beyond its usual fields; nothing for most slices."""
+    if folding.values is None:
+        return ()
+    entries = ", ".join(
+        f"CASE WHEN NOT coalesce(array_contains(missing, {place}), false)"
+        f" THEN struct({sql.text(name)}, struct(pos, {as_text(f'row.c{place}', folding.values.types[name])})) END"
+        for name, place in folding.values.places.items()
+    )
+    known = f"map_from_entries(array_compact(array({entries})))" if entries else NO_VALS
+    vals = f"CAST(CASE WHEN row IS NOT NULL THEN {known} ELSE map() END AS {VALS})"
+    return (
+        F.expr(vals).alias("vals"),
+        F.expr(departure_id("old_k", "pos", folding.connector)).alias("link_in"),
+        F.expr(departure_id("k", "pos", folding.connector)).alias("link_out"),
+    )
+
+
+def departure_id(key: str, position: str, connector: str) -> str:
+    """STRING: a row's departure from a key. Both halves of a key change have the same lsn (PostgreSQL) or position;
+    the whole position may differ when one half is sent again without its commit level."""
+    place = lsn_of(position) if connector == "postgresql" else position
+    return f"CASE WHEN {key} IS NOT NULL THEN concat(hex(xxhash64({key})), '@', {place}) END"
+
+
+def state(connector: str, lived: str, *, keeps_deleted: bool) -> Mapping[str, tuple[str, str, str]]:
+    """The fields that the walk keeps beside its own: type, start, step (see fold._walk). `lived` is the walk's own
+    expression of whether the key had a living row; with `keeps_deleted` a deleted row stays and keeps its values."""
+    gone = "role_ = 'lone' OR (role_ = 'newer' AND e.kind = 'd')" if not keeps_deleted else "false"
+    fresh = f"CAST(named_struct('vals', {NO_VALS}, 'base', 'none', 'link', NULL, 'begin', e.pos) AS {LIFE})"
+    full = f"CAST(named_struct('vals', e.vals, 'base', 'none', 'link', NULL, 'begin', e.pos) AS {LIFE})"
+    moved = f"CAST(named_struct('vals', e.vals, 'base', 'link', 'link', e.link_in, 'begin', e.pos) AS {LIFE})"
+
+    def with_vals(vals: str) -> str:
+        return (
+            f"CAST(named_struct('vals', {vals}, 'base', s.life.base, 'link', s.life.link, 'begin', s.life.begin)"
+            f" AS {LIFE})"
+        )
+
+    over = "map_zip_with(s.life.vals, e.vals, (n_, a_, b_) -> coalesce(b_, a_))"
+    # A change that is not the newest (it came late, from another partition) still knows more than an older one.
+    newest = (
+        "map_zip_with(s.life.vals, e.vals, (n_, a_, b_) -> CASE WHEN b_ IS NULL THEN a_ WHEN a_ IS NULL THEN b_"
+        f" WHEN {is_later(connector, 'b_.pos', 'a_.pos')} THEN b_ ELSE a_ END)"
+    )
+    in_life = f"(s.life.begin IS NULL OR {is_later(connector, 'e.pos', 's.life.begin')})"
+    life = f"""CASE
+        WHEN {gone} THEN {fresh}
+        WHEN role_ = 'read' THEN {full}
+        WHEN role_ = 'newer' AND e.kind IN ('c', 'r') THEN CASE WHEN e.moved_in THEN {moved} ELSE {full} END
+        WHEN role_ = 'newer' AND e.kind = 'u' THEN {with_vals(over)}
+        WHEN role_ = '' AND e.kind IN ('c', 'u') AND {in_life} THEN {with_vals(newest)}
+        ELSE s.life END"""
+    under = (
+        f"CASE WHEN role_ = 'newer' AND e.moved_in AND {lived} <> 'no' THEN s.life"
+        f" WHEN role_ IN ('newer', 'kept', 'lone') THEN CAST(NULL AS {LIFE}) ELSE s.under END"
+    )
+
+    def departure(if_there: str, life: str) -> str:
+        return (
+            f"CAST(named_struct('id', e.link_out, 'pos', e.pos, 'if_there', {if_there}, 'life', {life}) AS {DEPARTURE})"
+        )
+
+    departures = f"""CASE
+        WHEN role_ = 'newer' AND e.kind = 'd' AND e.moved_out
+        THEN concat(s.departures, array({departure("NULL", "s.life")}))
+        WHEN role_ = 'kept' AND s.over = 'ask'
+        THEN concat(s.departures, array({departure("true", "s.under")}, {departure("false", "s.life")}))
+        WHEN role_ = 'kept' THEN concat(s.departures, array({departure("NULL", "s.under")}))
+        ELSE s.departures END"""
+    start = f"CAST(named_struct('vals', {NO_VALS}, 'base', 'table', 'link', NULL, 'begin', NULL) AS {LIFE})"
+    return {
+        "life": (LIFE, start, life),
+        "under": (LIFE, f"CAST(NULL AS {LIFE})", under),
+        "departures": (f"ARRAY<{DEPARTURE}>", "array()", departures),
+    }
