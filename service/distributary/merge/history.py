@@ -67,7 +67,7 @@ class HistoryMode:
             return to.lake.nothing()
         late = bool(found.late or found.reads or (found.moved and found.placeholders))
         past = Past(to, part, truncated=truncated, late=late and not part.first)
-        made = self._made(to, part, past)
+        made = made_anew(to, part, past)
         if part.first:
             to.deletes.forget_all()
         else:
@@ -76,18 +76,20 @@ class HistoryMode:
         if found.deletes or truncated:
             to.deletes.remember_changes(past.to_remember(), datetime.now(timezone.utc).date())
         if part.first:
-            return to.lake.append(made.select(*(v.alias(name) for name, v in _values(to, "").items())))
+            return to.lake.append(as_rows(to, made))
         return to.lake.merge(_merge(to, made))
 
-    def _made(self, to: Destination, part: DecodedSlice, past: Past) -> DataFrame:
-        events = placed(past.events(), to.connector, past.truncates()).localCheckpoint(eager=False)
-        moved = part.found.moved > 0 or past.late
-        events = with_key_changes(events, moved=moved)
-        if to.connector in CONNECTORS_WITH_PLACEHOLDER and (part.found.placeholders or past.late):
-            events = filled(events, to.columns, Events(to).key_text("k"), linked=moved)
-        else:
-            events = events.withColumn("filled", F.lit(False))
-        return versions(events, to.columns, whole=past.late or part.first)
+
+def made_anew(to: Destination, part: DecodedSlice, past: Past) -> DataFrame:
+    """The versions that differ from what the table has, with what is to be done (see versions.versions)."""
+    events = placed(past.events(), to.connector, past.truncates()).localCheckpoint(eager=False)
+    moved = part.found.moved > 0 or past.late
+    events = with_key_changes(events, moved=moved)
+    if to.connector in CONNECTORS_WITH_PLACEHOLDER and (part.found.placeholders or past.late):
+        events = filled(events, to.columns, Events(to).key_text("k"), linked=moved)
+    else:
+        events = events.withColumn("filled", F.lit(False))
+    return versions(events, to.columns, whole=past.late or part.first)
 
 
 def _merge(to: Destination, made: DataFrame) -> DeltaMergeBuilder:
@@ -102,6 +104,11 @@ def _merge(to: Destination, made: DataFrame) -> DeltaMergeBuilder:
         .whenMatchedUpdate(None, values)
         .whenNotMatchedInsert("s.act = 'insert'", values)
     )
+
+
+def as_rows(to: Destination, made: DataFrame) -> DataFrame:
+    """Versions with the columns of the table."""
+    return made.select(*(value.alias(name) for name, value in _values(to, "").items()))
 
 
 def _values(to: Destination, s: str) -> dict[str, Column]:
