@@ -278,7 +278,7 @@ def test_2_7_oracle_keys_shifted_under_a_deferred_constraint(bench: Bench) -> No
 
 
 def keyless(op: str, before: Row | None, after: Row | None, at: int) -> bytes:
-    source = Topic("", connector="postgresql")._source(op, at, 1, None, 1_700_000_000_000 + at * 1_000)
+    source = Topic("", connector="postgresql")._source(op, at, 1, None, 1_700_000_000_000 + at * 1_000, level=True)
     return json.dumps({"op": op, "before": before, "after": after, "source": source}).encode()
 
 

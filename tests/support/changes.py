@@ -32,12 +32,14 @@ class Topic:
         headers: dict[str, Row] | None = None,
         partition: int = 0,
         ts_ms: int | None = None,
+        before: Row | None = None,
+        level: bool = True,
     ) -> Record:
-        """One event; it is added to the topic's records, too."""
+        """One event; it is added to the topic's records, too. `level`: PostgreSQL's commit level is known."""
         value = {
-            "before": None,
+            "before": before,
             "after": after,
-            "source": self._source(op, at, step, tx, 1_700_000_000_000 + at * 1_000 if ts_ms is None else ts_ms),
+            "source": self._source(op, at, step, tx, 1_700_000_000_000 + at * 1_000 if ts_ms is None else ts_ms, level),
             "op": op,
         }
         return self.add(key, json.dumps(value).encode(), headers=headers, partition=partition)
@@ -55,10 +57,10 @@ class Topic:
         self.records.append(Record(self.name, partition, data, value, encoded))
         return self.records[-1]
 
-    def _source(self, op: str, at: int, step: int, tx: int | None, ts_ms: int) -> Row:
+    def _source(self, op: str, at: int, step: int, tx: int | None, ts_ms: int, level: bool) -> Row:
         source: Row = {"connector": self.connector, "ts_ms": ts_ms, "snapshot": "true" if op == "r" else "false"}
         if self.connector == "postgresql":
-            commit = None if op == "r" else str(at)
+            commit = str(at) if level and op != "r" else None
             return {**source, "sequence": json.dumps([commit, str(at + step)]), "lsn": at + step, "txId": tx or at}
         if self.connector == "oracle":
             place = {"commit_scn": None if op == "r" else str(at), "scn": str(at if op == "r" else at - 1)}

@@ -69,13 +69,17 @@ def _stable(fields: set[str], found: list[tuple[str | None, str | None, float]])
     return [name for name in order if name in fields]
 
 
-def types_by_value(records: DataFrame, columns: Iterable[str], *, unwrapped: bool = False) -> Mapping[str, str]:
+def types_by_value(
+    records: DataFrame, columns: Iterable[str], *, unwrapped: bool = False, before: bool = False
+) -> Mapping[str, str]:
     """The types that the values of such columns show, in rows and keys without schema (one Spark job).
 
-    A column of which all values are null is left out.
+    A column of which all values are null is left out. `before`: where there is no row after the change, the one before
+    it counts.
     """
     wanted = list(columns)
-    row = "v" if unwrapped else "get_json_object(v, '$.after')"
+    rows = "get_json_object(v, '$.after')" + (", get_json_object(v, '$.before')" if before else "")
+    row = "v" if unwrapped else f"coalesce({rows})"
     parsed = records.where("valid").select(F.expr(f"array(try_parse_json({row}), try_parse_json(k))").alias("parsed"))
     values = (
         parsed.select(F.explode("parsed").alias("object"))

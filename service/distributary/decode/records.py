@@ -194,16 +194,24 @@ def _read_id(reading: Reading) -> str:
 def _missing(shape: Shape, reading: Reading) -> str:
     """ARRAY<INT>: the places, among the table's columns, of values that the source did not send."""
     none = "CAST(NULL AS ARRAY<INT>)"
-    if not reading.missing:
+    if not reading.missing or reading.connector not in CONNECTORS_WITH_PLACEHOLDER:
         return none
     place = {name: i for i, name in enumerate(reading.columns)}
-    found = [
-        f"CASE WHEN {test} THEN {place[name]} END"
-        for name, codec in shape.row.items()
-        if name in place
-        and (test := is_placeholder(f"p.after.{sql.name(name)}", codec.wire, reading.placeholder)) is not None
-    ]
-    return f"array_compact(array({', '.join(found)}))" if found else none
+
+    def places(struct: str) -> str:
+        found = [
+            f"CASE WHEN {test} THEN {place[name]} END"
+            for name, codec in shape.row.items()
+            if name in place
+            and (test := is_placeholder(f"{struct}.{sql.name(name)}", codec.wire, reading.placeholder)) is not None
+        ]
+        return f"array_compact(array({', '.join(found)}))" if found else none
+
+    return (
+        f"CASE WHEN p.op = 'd' THEN {places('p.before')} ELSE {places('p.after')} END"
+        if reading.before
+        else places("p.after")
+    )
 
 
 def _key(shape: Shape, reading: Reading) -> str:
@@ -221,7 +229,7 @@ def _row(shape: Shape, reading: Reading, letter: str, there: str) -> str:
     place = {name: i for i, name in enumerate(reading.columns)}
 
     def value(name: str) -> str:
-        if letter == "c" and reading.missing and name in at:
+        if reading.missing and name in at:
             return f"CASE WHEN NOT coalesce(array_contains(missing, {place[name]}), false) THEN {at[name]} END"
         return at.get(name, "NULL")
 

@@ -17,20 +17,20 @@ from distributary.decode.shapes import Shape, has_schema
 from distributary.decode.unwrapped import Unwrapped, header_texts, row_signature
 
 _CUT = ',"payload":'
-_ROW_OF_ENVELOPE = "to_json(json_object_keys(coalesce(get_json_object(v, '$.after'), '{}')))"
 
 
-def sliced(raw: DataFrame, unwrapped: Unwrapped | None = None) -> DataFrame:
+def sliced(raw: DataFrame, unwrapped: Unwrapped | None = None, *, before: bool = False) -> DataFrame:
     """Key and value as text, cut into schema and payload.
 
     In: Kafka's columns (key BINARY, value BINARY, partition, offset, timestamp, headers). Out: partition, offset,
     timestamp, old_key and new_key STRING (the headers of a key change; NULL without), valid BOOLEAN (UTF-8), k and v
     STRING (payloads; v is NULL for a tombstone), ks and vs STRING (signatures, see shapes.Signature); h STRUCT where
-    rows without envelope have headers that were added (see unwrapped.header_texts).
+    rows without envelope have headers that were added (see unwrapped.header_texts). `before`: the row before the change
+    tells the signature where there is none after it.
     """
     headers = F.col("headers")
     added = (header_texts(headers, unwrapped.headers).alias("h"),) if unwrapped and unwrapped.headers else ()
-    row = row_signature("v") if unwrapped else _ROW_OF_ENVELOPE
+    row = row_signature("v") if unwrapped else _row_of_envelope(before=before)
     text = raw.select(
         "partition",
         "offset",
@@ -63,6 +63,11 @@ def sliced(raw: DataFrame, unwrapped: Unwrapped | None = None) -> DataFrame:
         F.expr("coalesce(k_schema, CASE WHEN k IS NOT NULL THEN to_json(json_object_keys(k)) END)").alias("ks"),
         F.expr(f"coalesce(v_schema, CASE WHEN v IS NOT NULL THEN {row} END)").alias("vs"),
     )
+
+
+def _row_of_envelope(*, before: bool) -> str:
+    rows = "get_json_object(v, '$.after')" + (", get_json_object(v, '$.before')" if before else "")
+    return f"to_json(json_object_keys(coalesce({rows}, '{{}}')))"
 
 
 def _header(headers: Column, name: str) -> Column:

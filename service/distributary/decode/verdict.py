@@ -15,8 +15,10 @@ def verdict(shape: Shape, reading: Reading) -> str:
     all_null = " AND ".join(["true", *(f"k{i} IS NULL" for i in range(len(codecs)))])
     lost = _lost_values(shape, reading)
     applies = "kind NOT IN ('t', 'm', '!')"
-    keyless = reading.key_from_row
-    no_key_columns = keyless and len(codecs) < len(reading.key)
+    from_row = reading.key_from_row
+    no_key_columns = from_row and len(codecs) < len(reading.key)
+    keeps_row = "kind IN ('c', 'u', 'r', 'd')" if reading.before else "kind IN ('c', 'u', 'r')"
+    needs_key = "false" if reading.keyless else applies
     cases: list[tuple[str, str]] = [
         ("true" if shape.unreadable else "false", _reason(e.BAD_SCHEMA)),
         ("NOT valid", _reason(e.BAD_UTF8)),
@@ -25,15 +27,15 @@ def verdict(shape: Shape, reading: Reading) -> str:
         ("kind = '!'", _reason(e.UNKNOWN_OPERATION)),
         ("kind IN ('c', 'u', 'r') AND NOT has_row", _reason(e.NO_ROW)),
         (
-            applies if no_key_columns else f"{applies} AND NOT has_key",
-            _reason(e.NO_KEY_COLUMNS if keyless else e.NO_KEY),
+            needs_key if no_key_columns else f"{needs_key} AND NOT has_key",
+            _reason(e.NO_KEY_COLUMNS if from_row else e.NO_KEY),
         ),
         # A unique key may have nullable columns, but a key of nothing but NULLs names no row.
-        (f"{applies} AND ({key_lost} OR ({all_null}))", _reason(e.NO_KEY_COLUMNS if keyless else e.BAD_KEY)),
+        (f"{needs_key} AND ({key_lost} OR ({all_null}))", _reason(e.NO_KEY_COLUMNS if from_row else e.BAD_KEY)),
         (f"kind NOT IN ('x', 'm') AND connector NOT IN ({_family(reading.connector)})", _reason(e.OTHER_CONNECTOR)),
         ("kind NOT IN ('x', 'm') AND pos IS NULL", _reason(e.NO_POSITION)),
         (
-            f"kind IN ('c', 'u', 'r') AND {lost} <> ''",
+            f"{keeps_row} AND {lost} <> ''",
             (
                 f"named_struct('code', {sql.text(e.BAD_VALUE.code)},"
                 f" 'message', concat({sql.text(e.BAD_VALUE.message)}, {lost}))"
@@ -46,12 +48,16 @@ def verdict(shape: Shape, reading: Reading) -> str:
 
 def _lost_values(shape: Shape, reading: Reading) -> str:
     """STRING: the columns that hold a value that their type can't hold, with commas between; empty for none."""
-    lost = ", ".join(
-        f"CASE WHEN {letter}{i}_there AND {letter}{i} IS NULL{_sent(name, reading)} THEN {sql.text(name)} END"
-        for letter in ("c", *(("b",) if reading.before else ()))
-        for i, name in enumerate(shape.row)
-    )
-    return f"array_join(array({lost or 'CAST(NULL AS STRING)'}), ', ')"
+
+    def of(letter: str) -> str:
+        lost = ", ".join(
+            f"CASE WHEN {letter}{i}_there AND {letter}{i} IS NULL{_sent(name, reading)} THEN {sql.text(name)} END"
+            for i, name in enumerate(shape.row)
+        )
+        return f"array_join(array({lost or 'CAST(NULL AS STRING)'}), ', ')"
+
+    # Of a delete the row before it is kept, of the others the one after.
+    return f"CASE WHEN kind = 'd' THEN {of('b')} ELSE {of('c')} END" if reading.before else of("c")
 
 
 def _sent(column: str, reading: Reading) -> str:

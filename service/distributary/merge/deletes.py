@@ -23,6 +23,7 @@ from distributary.merge.values import VALS, WAITS
 
 REMEMBERED_DAYS = 30
 _DAY = "deleted_on"
+_OF_UPSERT = f"reads STRING, departure STRING, vals {VALS}, waits {WAITS}"
 
 
 class RememberedDeletes:
@@ -80,6 +81,14 @@ class RememberedDeletes:
             today,
         )
 
+    def remember_changes(self, changes: DataFrame, today: date) -> None:
+        """Adds deletes and truncates of a table that keeps every version: k0, k1 …, position, kind, tx STRING."""
+        self._add(changes, today)
+
+    def changes(self, key: Mapping[str, str]) -> DataFrame | None:
+        """What remember_changes() was given; None where nothing was ever remembered."""
+        return self._read(key, "kind STRING, tx STRING") if self._exists() else None
+
     def _add(self, rows: DataFrame, today: date) -> None:
         rows.coalesce(1).withColumn(_DAY, F.lit(today)).write.mode("append").partitionBy(_DAY).parquet(self._path)
 
@@ -103,11 +112,9 @@ class RememberedDeletes:
         )
         return keys.join(remembered, F.col("k").eqNullSafe(F.col("gone_key")), "left").drop("gone_key")
 
-    def _read(self, key: Mapping[str, str]) -> DataFrame:
+    def _read(self, key: Mapping[str, str], beside: str = _OF_UPSERT) -> DataFrame:
         fields = ", ".join(f"k{i} {kind}" for i, kind in enumerate(key.values()))
-        schema = _parse_datatype_string(
-            f"{fields}, position STRING, reads STRING, departure STRING, vals {VALS}, waits {WAITS}, {_DAY} DATE"
-        )
+        schema = _parse_datatype_string(f"{fields}, position STRING, {beside}, {_DAY} DATE")
         assert isinstance(schema, StructType)
         return self._session.read.schema(schema).parquet(self._path)
 

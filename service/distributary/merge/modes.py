@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from distributary.config.table import TableSettings
+from distributary.merge.append import AppendMode
+from distributary.merge.history import HistoryMode
 from distributary.merge.mode import Mode
 from distributary.merge.upsert import UpsertMode
 
-_MODES: Mapping[str, Callable[[TableSettings], Mode]] = {"upsert": UpsertMode}
+_MODES: Mapping[str, Callable[[TableSettings], Mode]] = {
+    "upsert": UpsertMode,
+    "history": HistoryMode,
+    "append": AppendMode,
+}
 
 
 def mode_of(settings: TableSettings) -> Mode:

@@ -22,16 +22,6 @@ def refuse_unbuilt(settings: TableSettings, look: Look) -> None:
             f"events of the connector {look.order!r} are not applied in this version",
             f"this version knows {', '.join(CONNECTORS)}",
         )
-    asked = {
-        "mode": (settings.mode, ("upsert",)),
-    }
-    for key, (value, built) in asked.items():
-        if value not in built:
-            raise TableHalt(
-                "not-built",
-                f"`{key}: {value}` ({settings.where}) is not built yet",
-                f"this version has {key}: {', '.join(built)}",
-            )
     if settings.key and look.key and set(settings.key) != set(look.key):
         raise TableHalt(
             "key-not-needed",
@@ -41,12 +31,12 @@ def refuse_unbuilt(settings: TableSettings, look: Look) -> None:
         )
     if left_out := [name for name in settings.key if name in settings.exclude]:
         raise TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
-    if not (settings.key or look.key or not look.tells_all):
+    if not (settings.key or look.key or not look.tells_all or settings.mode == "append"):
         raise TableHalt(
             "no-key",
-            "the table can't be kept by upserts: its records have no key",
-            "name the columns of the key under `key` in the config, give the source table a primary key, or name key"
-            " columns in the connector (message.key.columns)",
+            f"the table can't be kept by mode: {settings.mode}: its records have no key",
+            "name the columns of the key under `key` in the config, give the source table a primary key, name key"
+            " columns in the connector (message.key.columns), or set mode: append",
         )
 
 

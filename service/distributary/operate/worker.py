@@ -202,7 +202,7 @@ class TableWorker:
         check_key(progress.key, key)
         if progress.unwrapped != (look.unwrapped is not None):
             progress = progress.model_copy(update={"unwrapped": look.unwrapped is not None})
-        cut = sliced(raw, self._unwrapped)
+        cut = self._sliced(raw)
         records, found = self._decode(cut, progress)
         self._check_facts(records, found, progress)
         if found.bad:
@@ -237,9 +237,12 @@ class TableWorker:
                 "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
             )  # fmt: skip
             self._columns = self._lake.columns() if self._head else {}
-            self._learn(sliced(raw, self._unwrapped))
+            self._learn(self._sliced(raw))
             return look
         return self._look
+
+    def _sliced(self, raw: DataFrame) -> DataFrame:
+        return sliced(raw, self._unwrapped, before=self._details.before)
 
     def _learn(self, cut: DataFrame) -> None:
         """The shapes of sliced records; types of values without schema are looked up or taken from the values."""
@@ -249,7 +252,8 @@ class TableWorker:
         shapes = [self._shape(s, {}) for s in found]
         untyped = {name for shape in shapes for name in shape.untyped} | self._untyped_keys(found)
         if untyped:
-            shown = types_by_value(cut, untyped, unwrapped=self._unwrapped is not None)
+            unwrapped = self._unwrapped is not None
+            shown = types_by_value(cut, untyped, unwrapped=unwrapped, before=self._details.before)
             shapes = [self._shape(s, shown) for s in found]
             if shown:
                 self._bound.warning(
@@ -322,6 +326,7 @@ class TableWorker:
             key={name: self._columns[name] for name in progress.key},
             placeholder=properties.get(PLACEHOLDER_PROPERTY, DEFAULT_PLACEHOLDER),
             deleted={p: last.deleted_key for p, last in progress.last.items() if last.deleted_key is not None},
+            keyless=self._settings.mode == "append" and not progress.key,
             before=self._details.before,
             links=self._details.links,
             missing=self._details.missing,
