@@ -39,6 +39,8 @@ LEFT_OUT = {
     "ri_index": "made-up keys",
     # What a foreign key cascades to is not in MariaDB's log.
     "child": "cascades",
+    # A number of 13,503 digits: its digits are worked out by expressions, which takes minutes.
+    "toasty2": "a number too long for a test",
     # Renamed: most of its rows were sent to the topic of the old name.
     "evo_renamed": "rows in another topic",
 }

@@ -59,7 +59,9 @@ class HistoryTable:
         lake: Any = SimpleNamespace(session=self.session, path="", rows=lambda: self.rows)
         deletes: Any = SimpleNamespace(changes=lambda _key: self.remembered)
         settings = TableSettings("*.*", mode="history")
-        to = Destination(lake, deletes, "t", self.connector, COLUMNS, {"id": "bigint"}, settings)
+        to = Destination(
+            lake, deletes, "t", self.connector, COLUMNS, {"id": "bigint"}, settings, lambda event, count: None
+        )
         late = bool(found.late or found.reads or (found.moved and found.placeholders)) and not first
         past = Past(to, part, truncated=found.truncated is not None, late=late)
         made = made_anew(to, part, past).localCheckpoint()

@@ -36,7 +36,8 @@ class Details:
 @dataclass(frozen=True)
 class Destination:
     """The table that slices go into. `columns` and `key`: the source's columns and key columns, name to Spark type, in
-    the order of the decoded rows' fields c0, c1 … and k0, k1 …."""
+    the order of the decoded rows' fields c0, c1 … and k0, k1 …. `tell` takes what a person should know of a slice: an
+    event's name and how often it happened."""
 
     lake: LakeTable
     deletes: RememberedDeletes
@@ -45,6 +46,7 @@ class Destination:
     columns: Mapping[str, str]
     key: Mapping[str, str]
     settings: TableSettings
+    tell: Callable[[str, int], None]
 
 
 @dataclass(frozen=True)

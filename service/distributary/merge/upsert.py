@@ -142,4 +142,8 @@ def _filled(keys: DataFrame, to: Destination, values: Fillable, found: Facts, to
         known = fill.settled(departures, remembered)
         to.deletes.remember_departures(departures, today)
         pushed = fill.pushed(to.lake.rows(), known)
-    return fill.filled(keys, known, pushed).localCheckpoint(eager=True)
+    keys = fill.filled(keys, known, pushed).localCheckpoint(eager=True)
+    unknown = keys.agg(F.sum("unknown")).head()
+    if unknown is not None and unknown[0]:
+        to.tell("values that the source did not send and nothing tells are NULL", int(unknown[0]))
+    return keys

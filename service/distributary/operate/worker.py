@@ -400,6 +400,7 @@ class TableWorker:
             columns=self._columns,
             key={name: self._columns[name] for name in progress.key},
             settings=self._settings,
+            tell=lambda event, count: self._bound.warning(event, count=count),
         )
         slice_ = DecodedSlice(
             records,
