@@ -17,6 +17,11 @@ from distributary.merge.history import as_rows, made_anew
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.past import Past
 
+
+def _quiet(_event: str, _count: int) -> None:
+    """Takes what a slice would tell a person."""
+
+
 COLUMNS = {"id": "bigint", "v": "string"}
 _SAME = "t.id = s.k.k0 AND t.__start_at = s.start AND t.__op = s.kind AND t.__trace.read_id <=> s.read_id"
 
@@ -59,9 +64,7 @@ class HistoryTable:
         lake: Any = SimpleNamespace(session=self.session, path="", rows=lambda: self.rows)
         deletes: Any = SimpleNamespace(changes=lambda _key: self.remembered)
         settings = TableSettings("*.*", mode="history")
-        to = Destination(
-            lake, deletes, "t", self.connector, COLUMNS, {"id": "bigint"}, settings, lambda event, count: None
-        )
+        to = Destination(lake, deletes, "t", self.connector, COLUMNS, {"id": "bigint"}, settings, _quiet)
         late = bool(found.late or found.reads or (found.moved and found.placeholders)) and not first
         past = Past(to, part, truncated=found.truncated is not None, late=late)
         made = made_anew(to, part, past).localCheckpoint()

@@ -24,9 +24,10 @@ _DEEPEST = 10  # key changes of one row in one slice that are followed, each wai
 
 
 class Fill:
-    """Filling in for one table. `key` are its key columns, name to Spark type."""
+    """Filling in for one table. `key` are its key columns, name to Spark type; `keeps_deleted`: deleted rows stay."""
 
-    def __init__(self, connector: str, key: Mapping[str, str], values: Fillable) -> None:
+    def __init__(self, connector: str, key: Mapping[str, str], values: Fillable, *, keeps_deleted: bool) -> None:
+        self._keeps_deleted = keeps_deleted
         self._connector = connector
         self._key = key
         self._values = values
@@ -133,7 +134,7 @@ class Fill:
         """
         if pushed is not None:
             keys = _with_pushed(keys, pushed)
-        newest = "CASE WHEN w IS NOT NULL AND w.kind <> 'd' THEN w ELSE alive END"
+        newest = "CASE WHEN w.kind <> 'd' THEN w ELSE alive END" if self._keeps_deleted else "w"
         held_before = f"held IS NOT NULL AND (pos IS NULL OR NOT {is_later(self._connector, 'held.position', 'pos')})"
         known_vals = self._known("life", held_before)
         keys = keys.select(

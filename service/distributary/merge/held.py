@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from distributary.decode import sql
-from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable, as_text
+from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable, as_text, entry
 
 
 def with_held(keys: DataFrame, table: DataFrame, key: Mapping[str, str], values: Fillable | None) -> DataFrame:
@@ -33,8 +33,8 @@ def held_struct(values: Fillable | None) -> Column:
     vals, waits = NO_VALS, f"CAST(map() AS {WAITS})"
     if values is not None and values.types:
         entries = ", ".join(
-            f"CASE WHEN {_origin(name)} IS NULL OR {_origin(name)} NOT RLIKE '^(@.*)?$' THEN struct({sql.text(name)},"
-            f" struct(coalesce({_origin(name)}, __position), {as_text(sql.name(name), kind)})) END"
+            f"CASE WHEN {_origin(name)} IS NULL OR {_origin(name)} NOT RLIKE '^(@.*)?$'"
+            f" THEN {entry(name, f'coalesce({_origin(name)}, __position)', as_text(sql.name(name), kind))} END"
             for name, kind in values.types.items()
         )
         vals = f"CAST(map_from_entries(array_compact(array({entries}))) AS {VALS})"

@@ -60,6 +60,8 @@ class UpsertMode:
             return to.lake.nothing()
         today = datetime.now(timezone.utc).date()
         values = Fillable.of(to.columns, to.key) if self._details.missing else None
+        if values is not None and not values.types:
+            values = None
         truncated = part.truncated_ever if to.settings.truncate == "apply" else None
         keys = folded(part.records, Folding(to.connector, truncated, values, self._keeps_deleted))
         if part.first:
@@ -68,7 +70,8 @@ class UpsertMode:
         # Several jobs read the folded keys; MERGE refuses a source that is merely cached.
         keys = keys.localCheckpoint(eager=True)
         if values is not None:
-            keys = _filled(keys, to, values, found, today)
+            fill = Fill(to.connector, to.key, values, keeps_deleted=self._keeps_deleted)
+            keys = _filled(keys, to, fill, found, today)
         if found.deletes:
             to.deletes.remember(keys, today)
         clauses = Clauses(
@@ -129,9 +132,8 @@ def _last_unseen_read(keys: DataFrame) -> DataFrame:
     )
 
 
-def _filled(keys: DataFrame, to: Destination, values: Fillable, found: Facts, today: date) -> DataFrame:
+def _filled(keys: DataFrame, to: Destination, fill: Fill, found: Facts, today: date) -> DataFrame:
     """The keys with the values that were not sent. What rows held when they left their key is remembered."""
-    fill = Fill(to.connector, to.key, values)
     known = pushed = None
     if found.moved:
         departures = fill.departures(keys).localCheckpoint(eager=True)

@@ -72,13 +72,19 @@ def from_text(text: str, kind: str) -> str:
     return f"unbase64({text})" if kind == "binary" else f"from_json({text}, {sql.text(kind)})"
 
 
+def entry(column: str, position: str, text: str) -> str:
+    """STRUCT: an entry of VALS, for map_from_entries."""
+    value = f"named_struct('pos', {position}, 'value', {text})"
+    return f"named_struct('key', {sql.text(column)}, 'value', {value})"
+
+
 def element_fields(folding: Folding) -> tuple[Column, ...]:
     """What the walk needs of a record beyond its usual fields; nothing for most slices."""
     if folding.values is None:
         return ()
     entries = ", ".join(
         f"CASE WHEN NOT coalesce(array_contains(missing, {place}), false)"
-        f" THEN struct({sql.text(name)}, struct(pos, {as_text(f'row.c{place}', folding.values.types[name])})) END"
+        f" THEN {entry(name, 'pos', as_text(f'row.c{place}', folding.values.types[name]))} END"
         for name, place in folding.values.places.items()
     )
     known = f"map_from_entries(array_compact(array({entries})))" if entries else NO_VALS

@@ -70,6 +70,8 @@ def configure(json: bool | None = None) -> None:
 
 def get_logger(name: str) -> FilteringBoundLogger:
     """The logger of a module: `get_logger(__name__)`. Events are short and fixed, what varies goes into keywords."""
+    # Made now: when Spark reports an error it makes loggers of a class of its own for a moment, for all threads.
+    logging.getLogger(name)
     return cast(FilteringBoundLogger, structlog.stdlib.get_logger(name))
 
 
