@@ -34,23 +34,37 @@ def _digits(hexadecimal: str, *, plus_one: bool) -> str:
         f"transform(sequence(0, {width} div 8 - 1),"
         f" i -> CAST(conv(substring({padded}, CAST(1 + i * 8 AS INT), 8), 16, 10) AS BIGINT))"
     )
-    limbs = f"aggregate({chunks}, array(0L), (limbs, chunk) -> {_times_plus('limbs', '4294967296L', 'chunk')})"
-    if plus_one:
-        limbs = f"aggregate(array(1L), {limbs}, (limbs, one) -> {_times_plus('limbs', '1L', 'one')})"
-    joined = f"array_join(transform(reverse({limbs}), part -> lpad(CAST(part AS STRING), 9, '0')), '')"
+    limbs = f"aggregate({chunks}, array(0L), (limbs_, chunk_) -> {_times_plus('limbs_', 'chunk_')})"
+    exact = _carried(limbs, "1L" if plus_one else "0L")
+    joined = f"array_join(transform(reverse({exact}), part -> lpad(CAST(part AS STRING), 9, '0')), '')"
     return f"coalesce(nullif(ltrim('0', {joined}), ''), '0')"
 
 
-def _times_plus(limbs: str, factor: str, addend: str) -> str:
-    """limbs * factor + addend, limbs being base 10^9, lowest first; the carry of a 32-bit factor takes two limbs."""
-    step = f"(limb * {factor} + s.carry)"
+def _times_plus(limbs: str, addend: str) -> str:
+    """limbs * 2^32 + addend, limbs being base 10^9, lowest first; each may be a little more than its base.
+
+    Two passes hand every limb's carry to the next one, all at once: one after the other, the array would be copied for
+    each limb, and a number of some thousand digits would take minutes.
+    """
+    first = f"CASE WHEN i = 0 THEN {addend} ELSE 0L END"
+    grown = f"concat(transform({limbs}, (x, i) -> x * 4294967296L + {first}), array(0L, 0L))"
+
+    def handed_on(name: str) -> str:
+        carry = f"CASE WHEN i > 0 THEN {name}[i - 1] div {_BILLION} ELSE 0L END"
+        return f"transform({name}, (x, i) -> x % {_BILLION} + {carry})"
+
+    trimmed = "CASE WHEN element_at(done_, -1) = 0 THEN slice(done_, 1, size(done_) - 1) ELSE done_ END"
+    return let("grown_", grown, let("once_", handed_on("grown_"), let("done_", handed_on("once_"), trimmed)))
+
+
+def _carried(limbs: str, addend: str) -> str:
+    """limbs + addend with every limb below its base."""
     return (
         f"aggregate({limbs},"
         f" named_struct('carry', {addend}, 'done', CAST(array() AS ARRAY<BIGINT>)),"
-        f" (s, limb) -> named_struct('carry', {step} div {_BILLION},"
-        f" 'done', concat(s.done, array({step} % {_BILLION}))),"
-        f" s -> CASE WHEN s.carry = 0 THEN s.done"
-        f" ELSE concat(s.done, array(s.carry % {_BILLION}, s.carry div {_BILLION})) END)"
+        f" (s, limb) -> named_struct('carry', (limb + s.carry) div {_BILLION},"
+        f" 'done', concat(s.done, array((limb + s.carry) % {_BILLION}))),"
+        f" s -> concat(s.done, array(s.carry)))"
     )
 
 
