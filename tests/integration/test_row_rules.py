@@ -1,0 +1,164 @@
+"""Rules on what stays: deleted rows that are kept, values that the source did not send, snapshot rows sent again.
+
+Each on a real topic and a real Delta table. Names give the rule's number.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.changes import Row, Topic
+from tests.support.spark import Bench
+
+_numbers = itertools.count()
+NOT_SENT = "__debezium_unavailable_value"
+
+
+@pytest.fixture
+def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
+    """A topic of its own for each test."""
+    return Bench(session, kafka, tmp_path, f"stays{next(_numbers)}x{random.randrange(10**9)}.dbo.t")
+
+
+def row(number: int, value: Any) -> Row:
+    return {"id": number, "v": value}
+
+
+def key(number: int) -> Row:
+    return {"id": number}
+
+
+def postgres(bench: Bench) -> Topic:
+    return Topic(bench.topic, connector="postgresql")
+
+
+def test_3_2_softly_deleted_rows_stay_with_their_last_values(bench: Bench) -> None:
+    bench.rule = {"deletes": "soft"}
+    topic = Topic(bench.create().topic)
+    for number in (1, 2, 3):
+        topic.change("c", key(number), row(number, "first"), at=number)
+    topic.change("d", key(3), at=4)  # created and deleted in one slice
+    worker = bench.take(topic.records)
+    assert bench.rows("id", "v", "__deleted") == [(1, "first", False), (2, "first", False), (3, "first", True)]
+    more = Topic(bench.topic)
+    more.change("d", key(1), at=10)
+    more.tombstone(key(1))
+    more.change("u", key(2), row(2, "second"), at=11)
+    more.change("d", key(2), at=12)
+    more.change("c", key(3), row(3, "back"), at=13)
+    more.change("d", key(9), at=20)  # no such row
+    bench.take(more.records, worker)
+    assert bench.rows("id", "v", "__deleted") == [(1, "first", True), (2, "second", True), (3, "back", False)]
+    # Late changes: the last values before the delete, also of a row that only its delete told of.
+    late = Topic(bench.topic)
+    late.change("u", key(1), row(1, "later"), at=5)
+    late.change("u", key(9), row(9, "late"), at=15)
+    bench.take(late.records, worker)
+    bench.take([*topic.records, *more.records, *late.records], worker)
+    assert bench.rows("id", "v", "__deleted") == [
+        (1, "later", True), (2, "second", True), (3, "back", False), (9, "late", True),
+    ]  # fmt: skip
+
+
+def test_3_6_a_soft_truncate_marks_what_is_older(bench: Bench) -> None:
+    bench.rule = {"truncate": "soft"}
+    bench.create(partitions=2)
+    topic = postgres(bench)
+    topic.change("c", key(1), row(1, "before"), at=10)
+    topic.change("c", key(3), row(3, "after"), at=30)
+    worker = bench.take(topic.records)
+    truncate = postgres(bench)
+    truncate.change("t", None, at=20, partition=1)
+    bench.take(truncate.records, worker)
+    late = postgres(bench)
+    late.change("c", key(2), row(2, "late"), at=15)
+    late.change("u", key(3), row(3, "later"), at=40)
+    bench.take([*late.records, *truncate.records], worker)
+    assert bench.rows("id", "v", "__deleted") == [(1, "before", True), (2, "late", True), (3, "later", False)]
+
+
+def test_3_7_a_value_that_was_not_sent_is_that_of_the_newest_older_change(bench: Bench) -> None:
+    topic = postgres(bench.create())
+    for number in (1, 2, 3):
+        topic.change("c", key(number), {**row(number, number), "big": f"big {number}"}, at=number)
+    topic.change("u", key(1), {**row(1, 10), "big": NOT_SENT}, at=10)
+    worker = bench.take(topic.records)
+    more = postgres(bench)
+    more.change("u", key(2), {**row(2, 20), "big": NOT_SENT}, at=20)
+    more.change("u", key(3), {**row(3, 30), "big": "bigger"}, at=21)
+    more.change("u", key(3), {**row(3, 31), "big": NOT_SENT}, at=22)
+    more.change("u", key(4), {**row(4, 40), "big": NOT_SENT}, at=23)  # nothing is known of it
+    bench.take(more.records, worker)
+    expected = [(1, 10, "big 1"), (2, 20, "big 2"), (3, 31, "bigger"), (4, 40, None)]
+    assert bench.rows("id", "v", "big") == expected
+    bench.take([*topic.records[1:], *more.records], worker)
+    assert bench.rows("id", "v", "big") == expected
+    late = postgres(bench)
+    late.change("u", key(4), {**row(4, 39), "big": "late"}, at=19)
+    late.change("u", key(3), {**row(3, 29), "big": "older than what is known"}, at=18)
+    bench.take(late.records, worker)
+    assert bench.rows("id", "v", "big") == [*expected[:3], (4, 40, "late")]
+
+
+@pytest.mark.parametrize("first", ["old key", "new key", "together"])
+def test_3_4_a_new_key_takes_what_was_not_sent_from_the_old_one(bench: Bench, first: str) -> None:
+    bench.create(partitions=2)
+    start = postgres(bench)
+    for number in (1, 2):
+        start.change("c", key(number), {**row(number, number), "big": f"big {number}"}, at=number)
+    worker = bench.take(start.records)
+    old, new = postgres(bench), postgres(bench)
+    for number in (1, 2):
+        at, to = 10 * number, number + 10
+        old.change("u", key(number), {**row(number, 0), "big": f"changed {number}"}, at=at)
+        old.change("d", key(number), at=at + 1, headers={"newkey": key(to)})
+        old.tombstone(key(number))
+        moved = {**row(to, to), "big": NOT_SENT}
+        new.change("c", key(to), moved, at=at + 1, headers={"oldkey": key(number)}, partition=1)
+    new.change("u", key(12), {**row(12, 13), "big": NOT_SENT}, at=50, partition=1)
+    parts = {"old key": [old, new], "new key": [new, old], "together": []}[first]
+    if not parts:
+        bench.take([*old.records, *new.records], worker)
+    for part in parts:
+        bench.take(part.records, worker)
+    expected = [(11, 11, "changed 1"), (12, 13, "changed 2")]
+    assert bench.rows("id", "v", "big") == expected
+    bench.take([*new.records, *old.records], worker)
+    assert bench.rows("id", "v", "big") == expected
+
+
+def test_2_3_snapshot_rows_sent_again_are_known_also_of_deleted_keys(bench: Bench) -> None:
+    topic = postgres(bench.create())
+    for number in (1, 2):
+        topic.change("r", key(number), row(number, "read"), at=50)
+    worker = bench.take(topic.records)
+    more = postgres(bench)
+    more.change("r", key(1), row(1, "read anew"), at=60)
+    more.change("d", key(2), at=40)  # lower than the snapshot's lsn, yet after it
+    bench.take(more.records, worker)
+    assert bench.rows() == [(1, "read anew")]
+    for again in (topic.records, topic.records[1:], more.records):
+        bench.take(again, worker)
+        assert bench.rows() == [(1, "read anew")]
+
+
+def test_3_3_a_lone_tombstone_deletes_and_older_changes_stay_away(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "first"), at=5)
+    topic.change("c", key(2), row(2, "second"), at=6)
+    worker = bench.take(topic.records)
+    lone = Topic(bench.topic)
+    lone.tombstone(key(1))
+    bench.take(lone.records, worker)
+    assert bench.rows() == [(2, "second")]
+    older = Topic(bench.topic)
+    older.change("u", key(1), row(1, "older"), at=3)
+    bench.take(older.records, worker)
+    assert bench.rows() == [(2, "second")]
+    bench.take(topic.records[:1], worker)  # an equal position is accepted again
+    assert bench.rows() == [(1, "first"), (2, "second")]
