@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from distributary.decode import sql
 from distributary.decode.position import is_later
 from distributary.merge.mode import ORIGIN_COLUMNS, Destination
-from distributary.merge.values import Fillable, from_text
+from distributary.merge.values import WAITS, Fillable, from_text
 
 SERVICE_COLUMNS: Mapping[str, str] = {
     **ORIGIN_COLUMNS,
@@ -28,6 +28,7 @@ SERVICE_COLUMNS: Mapping[str, str] = {
 SOFT_COLUMNS: Mapping[str, str] = {"__deleted": "boolean"}
 # In `__filled` of a row that stays after its delete: the position of the change that all its values come from.
 _ALL = "*"
+_KNOWN_ORIGIN = f"element_at(from_json(t.__filled, '{WAITS}'), '{_ALL}')"
 
 
 class Clauses:
@@ -186,7 +187,7 @@ class Clauses:
     def _deleted_softly(self) -> dict[str, Column]:
         """A row of the table is deleted and stays, with the last values that are known of it."""
         known = "s.alive IS NOT NULL"
-        origin = f"coalesce(get_json_object(t.__filled, '$[\"{_ALL}\"]'), t.__position)"
+        origin = f"coalesce({_KNOWN_ORIGIN}, t.__position)"
         values = self._values_of("s.alive")
         kept = {n: F.when(F.expr(known), v).otherwise(F.expr(f"t.{sql.name(n)}")) for n, v in values.items()}
         own = {name: value for name, value in self._row("s.w").items() if name not in values}
@@ -202,8 +203,8 @@ class Clauses:
 
     def _knows_older(self) -> str:
         """BOOLEAN: the row stays deleted, and a change came late that is newer than its last values."""
-        origin = f"get_json_object(t.__filled, '$[\"{_ALL}\"]')"
-        return f"(t.__deleted AND s.alive IS NOT NULL AND {is_later(self._connector, 's.alive.pos', origin)})"
+        newer = is_later(self._connector, "s.alive.pos", _KNOWN_ORIGIN)
+        return f"(t.__deleted AND s.alive IS NOT NULL AND {newer})"
 
     def _last_values(self, source: str) -> dict[str, Column]:
         return {**self._values_of(source), "__filled": F.expr(_origin_of_all(f"{source}.pos"))}
