@@ -60,7 +60,6 @@ def _none() -> Iterator[Limit]:
 
 
 def _toast() -> Iterator[Limit]:
-    yield from _active()
     literal = "the text is the placeholder itself: nothing tells it from a value that was not sent"
     yield CellLimit("docs", "body", "__debezium_unavailable_value", None, literal)
     yield CellLimit("toasty", "t_def", None, "dflt", _DEFAULT)
