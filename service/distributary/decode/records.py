@@ -177,11 +177,15 @@ def _no_envelope(reading: Reading) -> str:
     return f"v IS NOT NULL AND {'vs = ' + sql.text('[]') if reading.unwrapped else 'p.op IS NULL AND p.source IS NULL'}"
 
 
-def _placeholder(reading: Reading) -> str:
-    connector: str | None = reading.connector
+def _sender(reading: Reading) -> str:
+    """The connector whose placeholders count. Rows without envelope may not tell it: then they may hold some."""
     if reading.unwrapped:
-        connector = reading.unwrapped.connector or CONNECTORS_WITH_PLACEHOLDER[0]
-    return may_hold_placeholder("v", str(connector), reading.placeholder)
+        return reading.unwrapped.connector or CONNECTORS_WITH_PLACEHOLDER[0]
+    return reading.connector
+
+
+def _placeholder(reading: Reading) -> str:
+    return may_hold_placeholder("v", _sender(reading), reading.placeholder)
 
 
 def _read_id(reading: Reading) -> str:
@@ -194,7 +198,7 @@ def _read_id(reading: Reading) -> str:
 def _missing(shape: Shape, reading: Reading) -> str:
     """ARRAY<INT>: the places, among the table's columns, of values that the source did not send."""
     none = "CAST(NULL AS ARRAY<INT>)"
-    if not reading.missing or reading.connector not in CONNECTORS_WITH_PLACEHOLDER:
+    if not reading.missing or _sender(reading) not in CONNECTORS_WITH_PLACEHOLDER:
         return none
     place = {name: i for i, name in enumerate(reading.columns)}
 
