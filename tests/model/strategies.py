@@ -1,0 +1,130 @@
+"""Hypothesis strategies of histories and deliveries: small ones, whose parts hit each other often."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from tests.model.case import Case
+from tests.model.delivery import Again, Delivery
+from tests.model.encoding import Form
+from tests.model.source.history import (
+    Delete,
+    History,
+    Move,
+    Operation,
+    Put,
+    Read,
+    Rename,
+    Restart,
+    Step,
+    Together,
+    Touch,
+    Transaction,
+    Truncate,
+)
+from tests.model.source.layout import LAYOUTS
+
+KEYS = 4
+_LARGEST = 2**16
+
+Script = tuple[Operation, ...]
+
+keys = st.integers(0, KEYS - 1)
+_places = st.integers(0, _LARGEST)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What may be in a history."""
+
+    truncates: bool = True
+    large: bool = True
+    many_moves: bool = True
+
+
+ALL = Wanted()
+COMPACTED = Wanted(truncates=False, large=False, many_moves=False)
+"""What a compacted topic can tell (see Case.reaches_truth)."""
+
+
+def scripts(wanted: Wanted) -> SearchStrategy[Script]:
+    """The operations of a transaction: often several on one key."""
+    big = ("keep", "keep", "long", "short", "null") if wanted.large else ("keep", "short", "null")
+    on_one_key = keys.flatmap(lambda key: st.lists(_on_key(key, big), min_size=1, max_size=4))
+    renames = st.builds(Rename, st.lists(keys, min_size=1, max_size=3, unique=True).map(tuple))
+    pairs: SearchStrategy[tuple[tuple[int, int], ...]] = st.lists(st.tuples(keys, keys), min_size=1, max_size=1).map(
+        tuple
+    )
+    if wanted.many_moves:
+        several = st.lists(st.tuples(keys, keys), min_size=2, max_size=3).map(tuple)
+        shifts = st.integers(1, KEYS).map(lambda count: tuple((key, key + 1) for key in range(count)))
+        swaps = st.tuples(keys, keys).map(lambda pair: (pair, pair[::-1]))
+        pairs = st.one_of(pairs, several, shifts, swaps)
+    one = st.one_of(renames, st.builds(Move, pairs)).map(lambda operation: [operation])
+    kinds = [on_one_key, on_one_key, one]
+    if wanted.truncates:
+        kinds.append(st.integers(0, 3).map(lambda n: [Truncate()] if n == 1 else [Put(n)]))
+    return st.lists(st.one_of(*kinds), min_size=1, max_size=4).map(_joined)
+
+
+def _on_key(key: int, big: Sequence[str]) -> SearchStrategy[Operation]:
+    puts = st.sampled_from(big).map(lambda kind: Put(key, kind))
+    return st.one_of(puts, puts, st.just(Delete(key)), st.just(Touch(key)), st.just(Rename((key,))))
+
+
+def _joined(parts: list[list[Operation]]) -> Script:
+    return tuple(operation for part in parts for operation in part)
+
+
+def histories(wanted: Wanted = ALL, longest: int = 8) -> SearchStrategy[History]:
+    """A history of a few steps."""
+    script = scripts(wanted)
+    together = st.builds(
+        Together,
+        st.lists(script, min_size=2, max_size=3).map(tuple),
+        st.lists(st.integers(0, 2), max_size=10).map(tuple),
+    )
+    read = st.builds(
+        Read,
+        st.sampled_from(("incremental", "blocking")),
+        st.none() | st.lists(keys, min_size=1, max_size=3, unique=True).map(tuple),
+        st.integers(0, 2),
+    )
+    transaction = st.builds(Transaction, script)
+    steps: SearchStrategy[Step] = st.one_of(transaction, transaction, together, read, st.just(Restart()))
+    rows = st.lists(keys, max_size=KEYS, unique=True).map(tuple)
+    return st.builds(History, rows, st.lists(steps, min_size=2, max_size=longest).map(tuple))
+
+
+def deliveries(*, compacted: bool = False) -> SearchStrategy[Delivery]:
+    """A way to the table."""
+    restarts = st.builds(Again, _places, st.integers(1, 30), st.none(), st.booleans())
+    repetitions = st.builds(Again, _places, st.integers(1, 30), st.integers(1, 3))
+    return st.builds(
+        Delivery,
+        again=st.lists(restarts if compacted else restarts | repetitions, max_size=3).map(tuple),
+        tombstones=st.booleans(),
+        partitions=st.integers(1, 3),
+        more=st.integers(1, 4),
+        grown=st.just(0) | _places,
+        compacted=_places if compacted else st.just(0),
+        pauses=st.lists(_places, max_size=3).map(tuple),
+        held=st.none() | st.integers(0, 3),
+        at_most=st.sampled_from((3, 7, 20, 1000)),
+    )
+
+
+def cases(flavour: str, *, compacted: bool = False) -> SearchStrategy[Case]:
+    """A case of a flavour, in the envelope form, whose records can reach the truth."""
+    built = st.builds(
+        Case,
+        flavour=st.just(flavour),
+        history=histories(COMPACTED if compacted else ALL),
+        layout=st.sampled_from(sorted(LAYOUTS)),
+        delivery=deliveries(compacted=compacted),
+        form=st.builds(Form, st.booleans()),
+    )
+    return built.filter(Case.reaches_truth)

@@ -1,0 +1,61 @@
+"""Three parties: what a simulated source holds, what the reference makes of its records, and (elsewhere) the service.
+
+Here the first two must agree, in every flavour, however the records were delivered: each is a test of the other.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import SearchStrategy
+from tests.model.case import Case, expected
+from tests.model.reference.event import read
+from tests.model.reference.table import Reference
+from tests.model.source.flavours import FLAVOURS
+from tests.model.strategies import cases
+
+LOOKS = 5
+"""At how many places on the way the rows are compared."""
+
+few = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def check(case: Case) -> None:
+    """The reference arrives at the source's rows, and was at them whenever transactions had been sent whole."""
+    happened = case.happen()
+    truth = happened.truth_after()
+    events = [read(record) for record in happened.records()]
+    assert expected(Reference(events), case) == truth[-1], case
+    if not case.delivery.compacted:
+        boundaries = list(happened.boundaries())
+        for sent, entries in boundaries[:: len(boundaries) // LOOKS + 1]:
+            found = expected(Reference(events[:sent]), case)
+            assert found == truth[entries], f"after {sent} records of {case}"
+
+
+def look_at(cases: SearchStrategy[Case], how: settings) -> None:
+    """Checks cases; one that fails is made smaller and shown."""
+
+    @how
+    @given(cases)
+    def run(case: Case) -> None:
+        check(case)
+
+    run()
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_records_lead_to_the_rows_of_the_source(flavour: str) -> None:
+    look_at(cases(flavour), few)
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_2_4_so_do_the_records_that_a_compacted_topic_still_has(flavour: str) -> None:
+    look_at(cases(flavour, compacted=True), few)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_many_records_lead_to_the_rows_of_the_source(flavour: str) -> None:
+    look_at(cases(flavour) | cases(flavour, compacted=True), many)
