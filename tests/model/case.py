@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tests.model.delivery import Arrived, Delivery, delivered
@@ -16,6 +16,7 @@ from tests.model.encoding import Form, records
 from tests.model.reference.table import Reference
 from tests.model.source.flavours import Played, play
 from tests.model.source.history import History, Move, Put, Read, Truncate
+from tests.model.source.sent import PLACEHOLDER, TOMBSTONE, Sent
 from tests.model.source.truth import truths
 from tests.support.recorded import Record
 
@@ -24,16 +25,24 @@ Rows = Counter[tuple[tuple[str, Any], ...]]
 
 
 @dataclass(frozen=True)
+class Kept:
+    """The table's settings, as the config names them."""
+
+    mode: str = "upsert"
+    deletes: str = "hard"
+    truncate: str = "apply"
+
+
+@dataclass(frozen=True)
 class Case:
-    """`deletes` and `truncate` are the table's settings."""
+    """A history in a source of a flavour, to a table of a layout, and how its records are delivered and written."""
 
     flavour: str
     history: History
     layout: str = "whole"
     delivery: Delivery = field(default_factory=Delivery)
     form: Form = field(default_factory=Form)
-    deletes: str = "hard"
-    truncate: str = "apply"
+    kept: Kept = field(default_factory=Kept)
 
     def to_json(self) -> str:
         """The case as text that can be kept."""
@@ -43,8 +52,7 @@ class Case:
             "history": self.history.to_json(),
             "delivery": self.delivery.to_json(),
             "form": self.form.to_json(),
-            "deletes": self.deletes,
-            "truncate": self.truncate,
+            "kept": asdict(self.kept),
         }
         return json.dumps(document)
 
@@ -53,10 +61,12 @@ class Case:
         """The inverse of to_json."""
         document = json.loads(text)
         return Case(
-            **{name: document[name] for name in ("flavour", "layout", "deletes", "truncate")},
+            flavour=document["flavour"],
+            layout=document["layout"],
             history=History.from_json(document["history"]),
             delivery=Delivery.from_json(document["delivery"]),
             form=Form.from_json(document["form"]),
+            kept=Kept(**document["kept"]),
         )
 
     def __str__(self) -> str:
@@ -70,12 +80,18 @@ class Case:
     def reaches_truth(self) -> bool:
         """Whether the records can bring the table to what the source holds."""
         delivery, history = self.delivery, self.history
+        moves = [operation for operation in history.operations() if isinstance(operation, Move)]
+        if self.kept.truncate == "ignore" and moves and history.has(Truncate):
+            return False  # a row that moves to a key may find one there that is no more
+        if self.kept.mode == "history" and any(isinstance(step, Read) and step.behind for step in history.steps):
+            return False  # versions come twice: by the snapshot, and by the changes before it
         if not delivery.compacted:
             return True
+        if self.kept.mode != "upsert" or self.kept.deletes == "soft":
+            return False
         # A compacted topic takes no record without key. A repetition of a part would be all that is left of a key,
         # and so would the delete of a row that moved away from under another one. A large value may be in a record
         # that is gone.
-        moves = [operation for operation in history.operations() if isinstance(operation, Move)]
         large = any(isinstance(operation, Put) and operation.big == "long" for operation in history.operations())
         return not (
             history.has(Truncate)
@@ -103,8 +119,16 @@ class Happened:
 
     def truth_after(self) -> list[Rows]:
         """What the table must hold after each entry of the source's log; the first is that of the empty table."""
-        books = truths(self.played.layout, self.played.log, self.case.deletes, self.case.truncate)
+        log = self.played.log
+        if self.case.kept.mode == "append":
+            return [counted(map(_appended, self._first(entries))) for entries in range(len(log) + 1)]
+        books = truths(self.played.layout, log, self.case.kept.deletes, self.case.kept.truncate)
+        if self.case.kept.mode == "history":
+            return [Counter(), *(counted(book.all_versions()) for book in books)]
         return [Counter(), *(counted(book.rows()) for book in books)]
+
+    def _first(self, entries: int) -> list[Sent]:
+        return [sent for sent in self.played.sent if sent.entry < entries and sent.op != TOMBSTONE]
 
     def boundaries(self) -> Iterator[tuple[int, int]]:
         """(sent records, log entries) where the records tell exactly the first entries of the log."""
@@ -124,16 +148,29 @@ class Happened:
 
 def expected(reference: Reference, case: Case) -> Rows:
     """What the reference says the table must hold."""
-    rows = reference.rows(case.deletes, case.truncate).values()
-    soft = case.deletes == "soft"
+    if case.kept.mode == "append":
+        return counted(_labelled(one.op, one.values, one.unavailable) for one in reference.appended())
+    if case.kept.mode == "history":
+        return counted(
+            {**version.values, "__number": number, "__current": version.until is None}
+            for versions in reference.versions(case.kept.truncate).values()
+            for number, version in enumerate(versions)
+        )
+    rows = reference.rows(case.kept.deletes, case.kept.truncate).values()
+    soft = case.kept.deletes == "soft"
     return counted({**row.values, "__deleted": row.deleted} if soft else row.values for row in rows)
+
+
+def _appended(sent: Sent) -> dict[str, Any]:
+    row = (sent.before if sent.op == "d" else sent.after) or {}
+    names = [name for name, value in row.items() if value == PLACEHOLDER]
+    return _labelled(sent.op, {name: None if name in names else value for name, value in row.items()}, names)
+
+
+def _labelled(op: str, values: Mapping[str, Any], unavailable: Iterable[str]) -> dict[str, Any]:
+    return {**values, "__op": op, "__unavailable": tuple(unavailable)}
 
 
 def counted(rows: Iterable[Mapping[str, Any]]) -> Rows:
     """Rows as a multiset."""
     return Counter(tuple(sorted(row.items())) for row in rows)
-
-
-def kinds(history: History) -> set[str]:
-    """The kinds of snapshots in a history."""
-    return {step.kind for step in history.steps if isinstance(step, Read)}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
-from tests.model.case import Case
+from tests.model.case import Case, Kept
 from tests.model.delivery import Again, Delivery
 from tests.model.encoding import Form
 from tests.model.source.history import (
@@ -27,6 +27,7 @@ from tests.model.source.history import (
 )
 from tests.model.source.layout import LAYOUTS
 
+UPSERTED = Kept()
 KEYS = 4
 _LARGEST = 2**16
 
@@ -42,7 +43,9 @@ class Wanted:
 
     truncates: bool = True
     large: bool = True
+    moves: bool = True
     many_moves: bool = True
+    behind: bool = True
 
 
 ALL = Wanted()
@@ -63,7 +66,7 @@ def scripts(wanted: Wanted) -> SearchStrategy[Script]:
         shifts = st.integers(1, KEYS).map(lambda count: tuple((key, key + 1) for key in range(count)))
         swaps = st.tuples(keys, keys).map(lambda pair: (pair, pair[::-1]))
         pairs = st.one_of(pairs, several, shifts, swaps)
-    one = st.one_of(renames, st.builds(Move, pairs)).map(lambda operation: [operation])
+    one = (st.one_of(renames, st.builds(Move, pairs)) if wanted.moves else renames).map(lambda operation: [operation])
     kinds = [on_one_key, on_one_key, one]
     if wanted.truncates:
         kinds.append(st.integers(0, 3).map(lambda n: [Truncate()] if n == 1 else [Put(n)]))
@@ -91,7 +94,7 @@ def histories(wanted: Wanted = ALL, longest: int = 8) -> SearchStrategy[History]
         Read,
         st.sampled_from(("incremental", "blocking")),
         st.none() | st.lists(keys, min_size=1, max_size=3, unique=True).map(tuple),
-        st.integers(0, 2),
+        st.integers(0, 2) if wanted.behind else st.just(0),
     )
     transaction = st.builds(Transaction, script)
     steps: SearchStrategy[Step] = st.one_of(transaction, transaction, together, read, st.just(Restart()))
@@ -117,14 +120,17 @@ def deliveries(*, compacted: bool = False) -> SearchStrategy[Delivery]:
     )
 
 
-def cases(flavour: str, *, compacted: bool = False) -> SearchStrategy[Case]:
+def cases(flavour: str, kept: Kept = UPSERTED, *, compacted: bool = False) -> SearchStrategy[Case]:
     """A case of a flavour, in the envelope form, whose records can reach the truth."""
+    wanted = COMPACTED if compacted else ALL
+    wanted = replace(wanted, moves=kept.truncate != "ignore", behind=kept.mode != "history")
     built = st.builds(
         Case,
         flavour=st.just(flavour),
-        history=histories(COMPACTED if compacted else ALL),
+        history=histories(wanted),
         layout=st.sampled_from(sorted(LAYOUTS)),
         delivery=deliveries(compacted=compacted),
         form=st.builds(Form, st.booleans()),
+        kept=st.just(kept),
     )
     return built.filter(Case.reaches_truth)

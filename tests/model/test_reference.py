@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
-from tests.model.case import Case, expected
+from tests.model.case import Case, Kept, expected
 from tests.model.reference.event import read
 from tests.model.reference.table import Reference
 from tests.model.source.flavours import FLAVOURS
@@ -55,7 +56,23 @@ def test_2_4_so_do_the_records_that_a_compacted_topic_still_has(flavour: str) ->
     look_at(cases(flavour, compacted=True), few)
 
 
+MODES = {
+    "soft deletes": Kept(deletes="soft"),
+    "soft truncates": Kept(deletes="soft", truncate="soft"),
+    "ignored truncates": Kept(truncate="ignore"),
+    "history": Kept("history"),
+    "append": Kept("append"),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("flavour", ["sqlserver_direct", "postgresql", "mariadb", "oracle"])
+def test_4_in_every_mode_records_lead_to_what_the_source_went_through(flavour: str, mode: str) -> None:
+    look_at(cases(flavour, MODES[mode]), few)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_many_records_lead_to_the_rows_of_the_source(flavour: str) -> None:
-    look_at(cases(flavour) | cases(flavour, compacted=True), many)
+    every = [cases(flavour), cases(flavour, compacted=True), *(cases(flavour, kept) for kept in MODES.values())]
+    look_at(st.one_of(every), many)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -111,7 +111,7 @@ class Service:
         """The table's rows: the source's columns that are not NULL."""
         table = read_table(bench.table)
         rows = [] if table is None else table.to_pylist()
-        added = {"__deleted"} if case.deletes == "soft" else set()
+        added = {"__deleted"} if case.kept.deletes == "soft" else set()
         return without_nulls(
             counted({n: v for n, v in row.items() if n in added or not n.startswith("__")} for row in rows)
         )
@@ -120,7 +120,7 @@ class Service:
         name = f"h{os.getpid()}x{next(_numbers)}"
         folder = self.folder / name
         folder.mkdir(parents=True)
-        rule = {"deletes": case.deletes, "truncate": case.truncate}
+        rule = asdict(case.kept)
         options = {"trigger": {"max_records": case.delivery.at_most}}
         return Bench(self.session, self.kafka, folder, f"{name}.dbo.t", rule, options)
 

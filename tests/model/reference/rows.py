@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -116,9 +117,9 @@ class Values:
         """The row's columns."""
         return {name: self._value(row, name) for name in row.event.after or {}}
 
-    def unavailable(self, event: Event) -> list[str]:
-        """The columns whose values the event does not hold."""
-        return [name for name, value in (event.after or {}).items() if value in self._forms]
+    def unavailable(self, row: Mapping[str, Json] | None) -> list[str]:
+        """The columns whose values an event's row does not hold."""
+        return [name for name, value in (row or {}).items() if value in self._forms]
 
     def _value(self, row: Row, name: str) -> Json:
         value = (row.event.after or {}).get(name)
@@ -149,5 +150,10 @@ def _forms(placeholder: str) -> list[Json]:
     raw = placeholder.encode()
     encoded = base64.b64encode(raw).decode()
     derived = str(uuid.UUID(bytes=hashlib.md5(raw, usedforsecurity=False).digest(), version=3))
-    lists = [[placeholder], [encoded], [derived], list(raw)]
-    return [placeholder, encoded, *lists, {placeholder: placeholder}]
+    pair = {placeholder: placeholder}
+    return [placeholder, encoded, [placeholder], [encoded], [derived], list(raw), pair, _text(pair)]
+
+
+def _text(pair: Json) -> str:
+    """A map in a column of text, as the connector writes it by default."""
+    return json.dumps(pair, separators=(",", ":"))

@@ -107,7 +107,7 @@ class Reference:
         found = []
         for event in [*changes, *once(self._truncates())]:
             row = event.before if event.op == "d" else event.after
-            names = tuple(values.unavailable(event))
+            names = tuple(values.unavailable(row))
             content = {name: None if name in names else value for name, value in (row or {}).items()}
             found.append(Appended(event.op, event.key, content, names))
         return found

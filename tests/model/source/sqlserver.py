@@ -100,7 +100,7 @@ class SqlServer(Connector):
                 yield _Captured(command, tick, _DELETE, row, None)
         for key, (tick, row) in filled.items():
             if key not in left:
-                yield _Captured(command + 1, tick, _INSERT, None, row)
+                yield _Captured(command + 1, tick + 2, _INSERT, None, row)
 
 
 def _lsn(tick: int) -> str:

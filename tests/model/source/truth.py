@@ -58,6 +58,14 @@ class Books:
             return [dict(held.row) for held in self.held.values()]
         return [{**held.row, "__deleted": held.deleted} for held in self.held.values()]
 
+    def all_versions(self) -> list[dict[str, Any]]:
+        """Every version: the row with its number among its key's, and whether it is the current one."""
+        return [
+            {**version.row, "__number": number, "__current": not version.closed}
+            for versions in self.versions.values()
+            for number, version in enumerate(versions)
+        ]
+
     def _change(self, change: Change) -> None:
         if change.before is None and change.after is None:
             self._truncate()
