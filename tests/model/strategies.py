@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -11,6 +12,7 @@ from tests.model.case import Case, Kept
 from tests.model.delivery import Again, Delivery
 from tests.model.encoding import Form
 from tests.model.source.history import (
+    READS,
     Delete,
     History,
     Move,
@@ -31,6 +33,7 @@ UPSERTED = Kept()
 KEYS = 4
 _LARGEST = 2**16
 
+T = TypeVar("T")
 Script = tuple[Operation, ...]
 
 keys = st.integers(0, KEYS - 1)
@@ -53,10 +56,18 @@ COMPACTED = Wanted(truncates=False, large=False, many_moves=False)
 """What a compacted topic can tell (see Case.reaches_truth)."""
 
 
+def weighted(*choices: tuple[int, SearchStrategy[T]]) -> SearchStrategy[T]:
+    """One of the strategies, each as often as its weight says. (`one_of` counts a repeated strategy once.)"""
+    numbers = [number for number, (weight, _) in enumerate(choices) for _ in range(weight)]
+    return st.sampled_from(numbers).flatmap(lambda number: choices[number][1])
+
+
 def scripts(wanted: Wanted) -> SearchStrategy[Script]:
     """The operations of a transaction: often several on one key."""
     big = ("keep", "keep", "long", "short", "null") if wanted.large else ("keep", "short", "null")
-    on_one_key = keys.flatmap(lambda key: st.lists(_on_key(key, big), min_size=1, max_size=4))
+    on_one_key: SearchStrategy[list[Operation]] = keys.flatmap(
+        lambda key: st.lists(_on_key(key, big), min_size=1, max_size=4)
+    )
     renames = st.builds(Rename, st.lists(keys, min_size=1, max_size=3, unique=True).map(tuple))
     pairs: SearchStrategy[tuple[tuple[int, int], ...]] = st.lists(st.tuples(keys, keys), min_size=1, max_size=1).map(
         tuple
@@ -66,16 +77,17 @@ def scripts(wanted: Wanted) -> SearchStrategy[Script]:
         shifts = st.integers(1, KEYS).map(lambda count: tuple((key, key + 1) for key in range(count)))
         swaps = st.tuples(keys, keys).map(lambda pair: (pair, pair[::-1]))
         pairs = st.one_of(pairs, several, shifts, swaps)
-    one = (st.one_of(renames, st.builds(Move, pairs)) if wanted.moves else renames).map(lambda operation: [operation])
-    kinds = [on_one_key, on_one_key, one]
-    if wanted.truncates:
-        kinds.append(st.integers(0, 3).map(lambda n: [Truncate()] if n == 1 else [Put(n)]))
-    return st.lists(st.one_of(*kinds), min_size=1, max_size=4).map(_joined)
+    one: SearchStrategy[list[Operation]] = (
+        st.one_of(renames, st.builds(Move, pairs)) if wanted.moves else renames
+    ).map(lambda operation: [operation])
+    truncate: SearchStrategy[list[Operation]] = st.just([Truncate()])
+    parts: SearchStrategy[list[Operation]] = weighted((10, on_one_key), (6, one), (int(wanted.truncates), truncate))
+    return st.lists(parts, min_size=1, max_size=4).map(_joined)
 
 
 def _on_key(key: int, big: Sequence[str]) -> SearchStrategy[Operation]:
     puts = st.sampled_from(big).map(lambda kind: Put(key, kind))
-    return st.one_of(puts, puts, st.just(Delete(key)), st.just(Touch(key)), st.just(Rename((key,))))
+    return weighted((4, puts), (3, st.just(Delete(key))), (1, st.just(Touch(key))), (1, st.just(Rename((key,)))))
 
 
 def _joined(parts: list[list[Operation]]) -> Script:
@@ -88,7 +100,7 @@ def histories(wanted: Wanted = ALL, longest: int = 8) -> SearchStrategy[History]
     together = st.builds(
         Together,
         st.lists(script, min_size=2, max_size=3).map(tuple),
-        st.lists(st.integers(0, 2), max_size=10).map(tuple),
+        st.lists(st.sampled_from((0, 0, 1, 1, 2, 2, *READS)), max_size=12).map(tuple),
     )
     read = st.builds(
         Read,
@@ -97,19 +109,22 @@ def histories(wanted: Wanted = ALL, longest: int = 8) -> SearchStrategy[History]
         st.integers(0, 2) if wanted.behind else st.just(0),
     )
     transaction = st.builds(Transaction, script)
-    steps: SearchStrategy[Step] = st.one_of(transaction, transaction, together, read, st.just(Restart()))
+    steps: SearchStrategy[Step] = weighted((4, transaction), (3, together), (2, read), (1, st.just(Restart())))
     rows = st.lists(keys, max_size=KEYS, unique=True).map(tuple)
     return st.builds(History, rows, st.lists(steps, min_size=2, max_size=longest).map(tuple))
 
 
 def deliveries(*, compacted: bool = False) -> SearchStrategy[Delivery]:
     """A way to the table."""
-    restarts = st.builds(Again, _places, st.integers(1, 30), st.none(), st.booleans())
-    repetitions = st.builds(Again, _places, st.integers(1, 30), st.integers(1, 3))
+    back = st.integers(1, 60)
+    restarts = st.builds(Again, _places, back, st.none(), st.booleans())
+    repetitions = st.builds(Again, _places, back, st.integers(1, 3))
+    one = restarts if compacted else weighted((2, restarts), (1, repetitions))
+    again = weighted((1, st.just([])), (3, st.lists(one, min_size=1, max_size=3)))
     return st.builds(
         Delivery,
-        again=st.lists(restarts if compacted else restarts | repetitions, max_size=3).map(tuple),
-        tombstones=st.booleans(),
+        again=again.map(tuple),
+        tombstones=st.sampled_from((True, True, True, False)),
         partitions=st.integers(1, 3),
         more=st.integers(1, 4),
         grown=st.just(0) | _places,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +23,8 @@ from tests.support.kafka import TIMEOUT, create_topic, produce
 from tests.support.lake import read_table
 from tests.support.recorded import Record
 from tests.support.spark import Bench
+
+from distributary.errors import DistributaryError
 
 T = TypeVar("T")
 _numbers = itertools.count()
@@ -49,15 +52,17 @@ def drawn(strategy: SearchStrategy[T], count: int, number: int) -> list[T]:
 
 @dataclass(frozen=True)
 class Difference:
-    """What a table of the service lacks, and what it has too much, after `records` of a case's records."""
+    """What a table of the service lacks, and what it has too much, after `records` of a case's records; or why the
+    service went no further."""
 
     case: Case
     records: int
-    missing: Rows
-    unexpected: Rows
+    missing: Rows = field(default_factory=Counter)
+    unexpected: Rows = field(default_factory=Counter)
+    error: str = ""
 
     def __bool__(self) -> bool:
-        return bool(self.missing or self.unexpected)
+        return bool(self.missing or self.unexpected or self.error)
 
     def histories(self) -> list[int]:
         """The numbers of the packed histories that differ."""
@@ -68,7 +73,7 @@ class Difference:
 
     def __str__(self) -> str:
         rows = [f"  {sign} {dict(row)}" for sign, rows in self._signed() for row in rows]
-        return "\n".join([f"after {self.records} records of {self.case}", *rows])
+        return "\n".join([f"after {self.records} records of {self.case}", *rows, self.error])
 
     def _signed(self) -> list[tuple[str, Rows]]:
         return [("missing", self.missing), ("unexpected", self.unexpected)]
@@ -84,7 +89,7 @@ class Service:
 
     def difference(self, case: Case) -> Difference:
         """The first difference from the reference, looked for at each of the delivery's pauses and at the end; an
-        empty one where there is none. Raises what the service raises."""
+        empty one where there is none."""
         difference = None
         for difference in self.differences(case):
             if difference:
@@ -102,8 +107,12 @@ class Service:
         worker = None
         for phase in _phases(happened, records):
             partitions.grow(max(record.partition for record in phase) + 1)
-            worker = bench.take(phase, worker)
             taken += map(read, phase)
+            try:
+                worker = bench.take(phase, worker)
+            except DistributaryError as fault:
+                yield Difference(case, len(taken), error=str(fault))
+                return
             found, wanted = self.rows(bench, case), without_nulls(expected(Reference(taken), case))
             yield Difference(case, len(taken), wanted - found, found - wanted)
 

@@ -98,14 +98,18 @@ def _compare(one: Event, other: Event) -> int:
     assert one.position is not None
     assert other.position is not None
     if one.position.level is None or other.position.level is None:
-        # The transaction after a start does not know the one before it, but was read after all that had come.
-        if one.transaction is None or one.transaction != other.transaction:
-            return -1
-        return _sign(one.position.inside, other.position.inside)
+        # The transaction after a start does not know the commit before it. What lies in the log before the commit that
+        # another one knows, is older than that one: both had to lock the row. An insert may be written while it still
+        # has to wait for another transaction's delete; that one looks older than it is.
+        return _sign(_reach(one.position), _reach(other.position))
     sign = _sign((one.position.level, one.position.inside), (other.position.level, other.position.inside))
     if sign or one.connector in _EQUAL_MEANS_LATER:
         return sign
     return _sign((one.op != "d",), (other.op != "d",))
+
+
+def _reach(position: Position) -> tuple[int | str, ...]:
+    return max(position.level or position.inside, position.inside)
 
 
 def precedes(one: Position | None, other: Position | None) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.model.source.history import (
+    READS,
     Delete,
     History,
     Move,
@@ -92,12 +93,14 @@ class _Session:
 
 
 class Database:
-    """Runs a history. `log` is what its connector will read; `rows` are the rows by identity."""
+    """Runs a history. `log` is what its connector will read; `rows` are the rows by identity, `committed` those that
+    others see."""
 
     def __init__(self, layout: Layout, dialect: Dialect) -> None:
         self.layout = layout
         self.dialect = dialect
         self.rows: dict[int, Row] = {}
+        self.committed: dict[int, Row] = {}
         self.log: list[Entry] = []
         self._tick = 1000 * TICK
         self._sessions: list[_Session] = []
@@ -125,12 +128,16 @@ class Database:
 
     def _insert_quietly(self, number: int) -> None:
         if self._find(self._key(number)) is None:
-            self.rows[self._next_tick()] = self._new_row(number, "short")
+            row_id = self._next_tick()
+            self.rows[row_id] = self.committed[row_id] = self._new_row(number, "short")
 
     def _read(self, step: Read) -> None:
         keys = None if step.keys is None else {self._key(number) for number in step.keys}
+        for session in self._sessions:
+            if session.whole_table:
+                self._commit(session)
         found = tuple(
-            (row_id, row) for row_id, row in self.rows.items() if keys is None or self.layout.key_of(row) in keys
+            (row_id, row) for row_id, row in self.committed.items() if keys is None or self.layout.key_of(row) in keys
         )
         if found:
             self.log.append(Snapshot(step.kind, found, self._next_tick(), step.behind))
@@ -138,7 +145,9 @@ class Database:
     def _together(self, scripts: Iterable[tuple[Operation, ...]], turns: Iterable[int]) -> None:
         sessions = self._sessions = [_Session(list(script)) for script in scripts]
         for turn in turns:
-            if turn < len(sessions):
+            if turn in READS:
+                self._read(Read(READS[turn]))
+            elif turn < len(sessions):
                 self._next_operation(sessions[turn])
         for session in sessions:
             while session.script:
@@ -257,7 +266,17 @@ class Database:
             # A log may give whole stretches one number: no two commits may share one.
             self._tick += 4 * TICK
             self.log.append(Committed(self._transactions, tuple(session.changes), self._next_tick()))
+            self._publish(session.changes)
         session.changes, session.keys, session.deleted, session.whole_table = [], set(), {}, False
+
+    def _publish(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            if change.after is not None:
+                self.committed[change.row_id] = change.after
+            elif change.before is not None:
+                del self.committed[change.row_id]
+            else:
+                self.committed.clear()
 
     def _next_tick(self) -> int:
         self._tick += TICK

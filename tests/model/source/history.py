@@ -56,6 +56,9 @@ class Truncate:
     """Empties the table. Passed over where the connector sends no truncates."""
 
 
+READS = {-1: "blocking", -2: "incremental"}
+"""Turns of `Together` that are snapshots."""
+
 Operation = Put | Touch | Rename | Delete | Move | Truncate
 
 
@@ -69,7 +72,8 @@ class Transaction:
 @dataclass(frozen=True)
 class Together:
     """Transactions at the same time. `turns` names the transaction that does its next operation; what is left over
-    follows in order. One that wants a row that another has changed waits for that one's commit."""
+    follows in order. One that wants a row that another has changed waits for that one's commit. READS are turns, too:
+    a snapshot of all rows, which does not see what is not committed yet."""
 
     transactions: tuple[tuple[Operation, ...], ...]
     turns: tuple[int, ...] = ()
