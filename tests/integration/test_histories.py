@@ -6,31 +6,35 @@ shown as JSON: kept in tests/model/regressions it stays a test.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.model.case import Case
-from tests.model.encoding import Form
-from tests.model.packing import packed, part
+from tests.model.packing import part
+from tests.model.packs import pack
 from tests.model.shrinking import shrunk
 from tests.model.source.flavours import FLAVOURS
-from tests.model.source.layout import LAYOUTS
-from tests.model.strategies import ALL, deliveries, histories
-from tests.support.histories import Service, drawn
+from tests.model.strategies import ALL
+from tests.support.histories import CommandTable, Difference, Service
+from tests.support.playback import Playback
 
-SELECTED = 10
-"""Histories of each flavour in `make test`."""
+A_PACK = 8
+"""Histories in a table: as many of each flavour are in `make test`."""
 
-SLICES = 4
-"""At most so many slices a table, and one more for each of its pauses."""
+MANY = 504
+"""Histories of each flavour in `make test-long`."""
 
 WANTED = {"postgresql": replace(ALL, large=False)}
 """What is left out of a flavour's histories: unavailable values halt a table as yet."""
 
-TRIES = 25
+COMMAND_SLICE = 150
+
+REGRESSIONS = sorted((Path(__file__).parents[1] / "model" / "regressions").glob("*.json"))
+
+TRIES = 12
 """How often a failing history is run to make it smaller."""
 
 
@@ -40,36 +44,63 @@ def service(session: SparkSession, kafka: str, tmp_path: Path) -> Service:
     return Service(session, kafka, tmp_path)
 
 
-def flavours() -> list[Any]:
-    """All sources, those that the service does not know marked so."""
-    unbuilt = pytest.mark.xfail(reason="the connector's events are not applied yet")
-    return [pytest.param(name, marks=unbuilt if name in ("oracle",) else ()) for name in FLAVOURS]
+BUILT = [flavour for flavour in FLAVOURS if flavour != "oracle"]
+"""The sources whose events the service applies."""
 
 
-@pytest.mark.parametrize("flavour", flavours())
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: str(path.stem))
+def test_histories_that_once_failed(service: Service, path: Path) -> None:
+    difference = service.difference(Case.from_json(path.read_text(encoding="utf-8")))
+    assert not difference, str(difference)
+
+
+@pytest.mark.parametrize("flavour", BUILT)
 def test_selected_histories(service: Service, flavour: str) -> None:
-    check(service, pack(flavour, SELECTED, seed=sum(flavour.encode())))
+    check(service, packs(flavour, 1))
 
 
-def pack(flavour: str, count: int, seed: int) -> Case:
-    """So many histories in one table, with cuts that differ from seed to seed."""
-    history = packed(drawn(histories(WANTED.get(flavour, ALL)), count, seed))
-    delivery = drawn(deliveries(), 2, seed)[-1]
-    layout = sorted(LAYOUTS)[seed % len(LAYOUTS)]
-    case = Case(flavour, history, layout, delivery, Form(schema=bool(seed % 2)))
-    # A commit takes a second or two: few slices, but some.
-    slices = 2 + seed % SLICES
-    at_most = len(case.happen().arrived) // slices + 1
-    return replace(case, delivery=replace(delivery, at_most=at_most))
+@pytest.mark.slow
+@pytest.mark.parametrize("flavour", BUILT)
+def test_many_histories(service: Service, flavour: str) -> None:
+    check(service, packs(flavour, MANY // A_PACK))
 
 
-def check(service: Service, case: Case) -> None:
-    """The service's table is the reference's; else the smallest failing case that a few tries find is shown."""
-    difference = service.difference(case)
-    if not difference:
-        return
-    alone = replace(case, history=part(case.history, difference.histories()[:1]))
-    if not service.difference(alone):
-        alone = case
-    smallest = shrunk(alone, lambda smaller: bool(service.difference(smaller)), TRIES)
-    pytest.fail(str(service.difference(smallest) or difference))
+def test_every_source_through_the_command(kafka: str, tmp_path: Path) -> None:
+    """All sources in one config, in two runs: the second goes on where the first ended."""
+    playback = Playback(kafka, tmp_path, trigger={"max_records": COMMAND_SLICE})
+    tables = [CommandTable(playback, case) for case in (next(packs(flavour, 1)) for flavour in BUILT)]
+    playback.configure({"match": f"{table.case.flavour}.t"} for table in tables)
+    for run in range(2):
+        for table in tables:
+            table.send(run)
+        done = playback.run()
+        assert done.exit_code == 0, str(done)
+        different = [str(found) for table in tables if (found := table.difference())]
+        assert not different, "\n".join(different)
+
+
+def packs(flavour: str, count: int) -> Iterator[Case]:
+    """So many packs, each from a seed of its own."""
+    first = BUILT.index(flavour)
+    for seed in range(first, first + count):
+        yield pack(flavour, A_PACK, seed, wanted=WANTED.get(flavour, ALL))
+
+
+def check(service: Service, cases: Iterable[Case]) -> None:
+    """The service's tables are the reference's; of one that is not the smallest part that a few tries find is shown."""
+    for case in cases:
+        difference = service.difference(case)
+        if difference:
+            pytest.fail(str(smallest(service, difference)))
+
+
+def smallest(service: Service, difference: Difference) -> Difference:
+    """A difference with less around it."""
+    case, histories = difference.case, difference.histories()
+    for numbers in (histories[:1], histories[1:2], histories):
+        alone = replace(case, history=part(case.history, numbers))
+        if numbers and (found := service.difference(alone)):
+            case, difference = alone, found
+            break
+    small = shrunk(case, lambda smaller: bool(service.difference(smaller)), TRIES)
+    return service.difference(small) or difference

@@ -85,6 +85,8 @@ class Case:
             return False  # a row that moves to a key may find one there that is no more
         if self.kept.mode == "history" and any(isinstance(step, Read) and step.behind for step in history.steps):
             return False  # versions come twice: by the snapshot, and by the changes before it
+        if self.form.unwrapped is not None and not self._unwrapped_reaches_truth(moves):
+            return False
         if not delivery.compacted:
             return True
         if self.kept.mode != "upsert" or self.kept.deletes == "soft":
@@ -99,6 +101,14 @@ class Case:
             or any(again.only is not None for again in delivery.again)
             or any(len(move.pairs) > 1 for move in moves)
         )
+
+    def _unwrapped_reaches_truth(self, moves: list[Move]) -> bool:
+        """Truncates are not sent, and perhaps not where a delete or anything else stands in the source's log."""
+        if self.history.has(Truncate) or self.form.unwrapped == "drop":
+            return False
+        repeated = any(again.only is not None for again in self.delivery.again)
+        placed = bool(self.form.added) and str(self.form.unwrapped).startswith("rewrite")
+        return placed or not (repeated or any(len(move.pairs) > 1 for move in moves))
 
 
 @dataclass(frozen=True)

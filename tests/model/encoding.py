@@ -41,6 +41,17 @@ class Form:
         return Form(document["schema"], document["unwrapped"], tuple(document["added"]))
 
 
+POSITIONED = {
+    "sqlserver": ("op", "commit_lsn", "source.change_lsn", "event_serial_no"),
+    "db2": ("op", "source.commit_lsn", "change_lsn"),
+    "postgresql": ("op", "source.sequence", "lsn", "txId"),
+    "mysql": ("op", "file", "source.pos", "row", "gtid"),
+    "mariadb": ("op", "file", "source.pos", "row", "gtid"),
+    "oracle": ("op", "commit_scn", "scn", "rs_id", "ssn", "txId"),
+}
+"""By connector an add.fields that lets a change's place and transaction through."""
+
+
 def records(arrived: Iterable[Arrived], connector: Connector, form: Form, topic: str = "s.dbo.t") -> list[Record]:
     """The records of the topic; what the form leaves out is not there, and offsets count what is."""
     writer = _Writer(connector, form)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from tests.model.case import Case, Kept
 from tests.model.delivery import Again, Delivery
-from tests.model.encoding import Form
+from tests.model.encoding import POSITIONED, Form
 from tests.model.source.history import (
     READS,
     Delete,
@@ -49,6 +49,8 @@ class Wanted:
     moves: bool = True
     many_moves: bool = True
     behind: bool = True
+    reads: bool = True
+    longest: int = 8
 
 
 ALL = Wanted()
@@ -94,13 +96,13 @@ def _joined(parts: list[list[Operation]]) -> Script:
     return tuple(operation for part in parts for operation in part)
 
 
-def histories(wanted: Wanted = ALL, longest: int = 8) -> SearchStrategy[History]:
+def histories(wanted: Wanted = ALL) -> SearchStrategy[History]:
     """A history of a few steps."""
     script = scripts(wanted)
     together = st.builds(
         Together,
         st.lists(script, min_size=2, max_size=3).map(tuple),
-        st.lists(st.sampled_from((0, 0, 1, 1, 2, 2, *READS)), max_size=12).map(tuple),
+        st.lists(st.sampled_from((0, 0, 1, 1, 2, 2, *(READS if wanted.reads else ()))), max_size=12).map(tuple),
     )
     read = st.builds(
         Read,
@@ -109,9 +111,10 @@ def histories(wanted: Wanted = ALL, longest: int = 8) -> SearchStrategy[History]
         st.integers(0, 2) if wanted.behind else st.just(0),
     )
     transaction = st.builds(Transaction, script)
-    steps: SearchStrategy[Step] = weighted((4, transaction), (3, together), (2, read), (1, st.just(Restart())))
-    rows = st.lists(keys, max_size=KEYS, unique=True).map(tuple)
-    return st.builds(History, rows, st.lists(steps, min_size=2, max_size=longest).map(tuple))
+    reads = 2 * wanted.reads
+    steps: SearchStrategy[Step] = weighted((4, transaction), (3, together), (reads, read), (1, st.just(Restart())))
+    rows = st.lists(keys, max_size=KEYS if wanted.reads else 0, unique=True).map(tuple)
+    return st.builds(History, rows, st.lists(steps, min_size=2, max_size=wanted.longest).map(tuple))
 
 
 def deliveries(*, compacted: bool = False) -> SearchStrategy[Delivery]:
@@ -149,3 +152,21 @@ def cases(flavour: str, kept: Kept = UPSERTED, *, compacted: bool = False) -> Se
         kept=st.just(kept),
     )
     return built.filter(Case.reaches_truth)
+
+
+def unwrapped(flavour: str) -> SearchStrategy[Case]:
+    """A case whose records are bare rows, with and without their places beside them."""
+    added = POSITIONED[flavour.partition("_")[0]]
+    modes = ("tombstone", "delete-to-tombstone", "rewrite", "rewrite-with-tombstone")
+    forms = st.builds(Form, st.booleans(), st.sampled_from(modes), st.sampled_from(((), added)))
+    wanted = replace(ALL, truncates=False, large=False)
+    placed = st.builds(Case, st.just(flavour), histories(wanted), st.sampled_from(sorted(LAYOUTS)), deliveries(), forms)
+    plain = st.builds(
+        Case,
+        st.just(flavour),
+        histories(replace(wanted, many_moves=False)),
+        st.sampled_from(sorted(LAYOUTS)),
+        deliveries(compacted=True).map(lambda delivery: replace(delivery, compacted=0)),
+        forms,
+    )
+    return (placed | plain).filter(Case.reaches_truth)

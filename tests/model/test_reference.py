@@ -5,6 +5,8 @@ Here the first two must agree, in every flavour, however the records were delive
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -13,10 +15,12 @@ from tests.model.case import Case, Kept, expected
 from tests.model.reference.event import read
 from tests.model.reference.table import Reference
 from tests.model.source.flavours import FLAVOURS
-from tests.model.strategies import cases
+from tests.model.strategies import cases, unwrapped
 
 LOOKS = 5
 """At how many places on the way the rows are compared."""
+
+REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
 
 few = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 many = settings(max_examples=5000, deadline=None, suppress_health_check=list(HealthCheck))
@@ -27,9 +31,9 @@ def check(case: Case) -> None:
     happened = case.happen()
     assume(happened.decidable())
     truth = happened.truth_after()
-    events = [read(record) for record in happened.records()]
+    events = [read(record, happened.played.connector.name) for record in happened.records()]
     assert expected(Reference(events), case) == truth[-1], case
-    if not case.delivery.compacted:
+    if not case.delivery.compacted and case.form.unwrapped is None:
         boundaries = list(happened.boundaries())
         for sent, entries in boundaries[:: len(boundaries) // LOOKS + 1]:
             found = expected(Reference(events[:sent]), case)
@@ -45,6 +49,11 @@ def look_at(cases: SearchStrategy[Case], how: settings) -> None:
         check(case)
 
     run()
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: str(path.stem))
+def test_cases_that_once_failed(path: Path) -> None:
+    check(Case.from_json(path.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -72,8 +81,18 @@ def test_4_in_every_mode_records_lead_to_what_the_source_went_through(flavour: s
     look_at(cases(flavour, MODES[mode]), few)
 
 
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_1_3_so_do_bare_rows(flavour: str) -> None:
+    look_at(unwrapped(flavour), few)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_many_records_lead_to_the_rows_of_the_source(flavour: str) -> None:
-    every = [cases(flavour), cases(flavour, compacted=True), *(cases(flavour, kept) for kept in MODES.values())]
+    every = [
+        cases(flavour),
+        cases(flavour, compacted=True),
+        unwrapped(flavour),
+        *(cases(flavour, kept) for kept in MODES.values()),
+    ]
     look_at(st.one_of(every), many)

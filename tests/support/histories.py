@@ -8,12 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis.strategies import SearchStrategy
 from pyspark.sql import SparkSession
 from tests.model.case import Case, Happened, Rows, counted, expected
 from tests.model.packing import ROOM
@@ -21,33 +18,13 @@ from tests.model.reference.event import Event, read
 from tests.model.reference.table import Reference
 from tests.support.kafka import TIMEOUT, create_topic, produce
 from tests.support.lake import read_table
+from tests.support.playback import Playback
 from tests.support.recorded import Record
 from tests.support.spark import Bench
 
 from distributary.errors import DistributaryError
 
-T = TypeVar("T")
 _numbers = itertools.count()
-
-
-def drawn(strategy: SearchStrategy[T], count: int, number: int) -> list[T]:
-    """So many values of a strategy, the same ones for the same number."""
-    found: list[T] = []
-
-    @seed(number)
-    @settings(
-        max_examples=count,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(strategy)
-    def collect(value: T) -> None:
-        found.append(value)
-
-    collect()
-    return found[:count]
 
 
 @dataclass(frozen=True)
@@ -101,7 +78,7 @@ class Service:
         """As difference(), for every look at the table."""
         happened = case.happen()
         bench = self._bench(case)
-        partitions = Partitions(bench, case.delivery.partitions)
+        partitions = Partitions(bench.kafka, bench.topic, case.delivery.partitions)
         records = [replace(record, topic=bench.topic) for record in happened.records()]
         taken: list[Event] = []
         worker = None
@@ -113,17 +90,7 @@ class Service:
             except DistributaryError as fault:
                 yield Difference(case, len(taken), error=str(fault))
                 return
-            found, wanted = self.rows(bench, case), without_nulls(expected(Reference(taken), case))
-            yield Difference(case, len(taken), wanted - found, found - wanted)
-
-    def rows(self, bench: Bench, case: Case) -> Rows:
-        """The table's rows: the source's columns that are not NULL."""
-        table = read_table(bench.table)
-        rows = [] if table is None else table.to_pylist()
-        added = {"__deleted"} if case.kept.deletes == "soft" else set()
-        return without_nulls(
-            counted({n: v for n, v in row.items() if n in added or not n.startswith("__")} for row in rows)
-        )
+            yield compared(case, taken, table_rows(bench.table, case))
 
     def _bench(self, case: Case) -> Bench:
         name = f"h{os.getpid()}x{next(_numbers)}"
@@ -134,20 +101,63 @@ class Service:
         return Bench(self.session, self.kafka, folder, f"{name}.dbo.t", rule, options)
 
 
+class CommandTable:
+    """A case's topic and table under a playback, whose records are sent in two parts."""
+
+    def __init__(self, playback: Playback, case: Case) -> None:
+        self.case = case
+        self._playback = playback
+        self._topic = f"{playback.prefix}.{case.flavour}.t"
+        happened = case.happen()
+        records = [replace(record, topic=self._topic) for record in happened.records()]
+        self._parts = list(_phases(happened, records))
+        self._partitions = Partitions(playback.bootstrap, self._topic, case.delivery.partitions)
+        self._taken: list[Event] = []
+
+    def send(self, part: int) -> None:
+        """Sends the records before the first pause, then all others."""
+        until = 1 if part == 0 else len(self._parts)
+        records = [record for phase in self._parts[:until] for record in phase]
+        self._parts = self._parts[until:]
+        if records:
+            self._partitions.grow(max(record.partition for record in records) + 1)
+            produce(self._playback.bootstrap, records)
+            self._taken += map(read, records)
+
+    def difference(self) -> Difference:
+        """What the table is not."""
+        return compared(self.case, self._taken, table_rows(self._playback.lake / self.case.flavour / "t", self.case))
+
+
 class Partitions:
     """A topic that gets more partitions on the way."""
 
-    def __init__(self, bench: Bench, count: int) -> None:
-        self._bench = bench
+    def __init__(self, kafka: str, topic: str, count: int) -> None:
+        self._kafka = kafka
+        self._topic = topic
         self._count = count
-        create_topic(bench.kafka, bench.topic, count)
+        create_topic(kafka, topic, count)
 
     def grow(self, count: int) -> None:
         """Sees to it that there are so many."""
         if count > self._count:
-            admin = AdminClient({"bootstrap.servers": self._bench.kafka})
-            admin.create_partitions([NewPartitions(self._bench.topic, count)])[self._bench.topic].result(TIMEOUT)
+            admin = AdminClient({"bootstrap.servers": self._kafka})
+            admin.create_partitions([NewPartitions(self._topic, count)])[self._topic].result(TIMEOUT)
             self._count = count
+
+
+def compared(case: Case, taken: list[Event], found: Rows) -> Difference:
+    """The rows of a table against the reference of the events that it has taken in."""
+    wanted = without_nulls(expected(Reference(taken), case))
+    return Difference(case, len(taken), wanted - found, found - wanted)
+
+
+def table_rows(place: Path, case: Case) -> Rows:
+    """A table's rows: the source's columns that are not NULL."""
+    table = read_table(place)
+    rows = [] if table is None else table.to_pylist()
+    added = {"__deleted"} if case.kept.deletes == "soft" else set()
+    return without_nulls(counted({n: v for n, v in row.items() if n in added or n[:2] != "__"} for row in rows))
 
 
 def without_nulls(rows: Rows) -> Rows:
@@ -160,6 +170,3 @@ def _phases(happened: Happened, records: list[Record]) -> Iterator[list[Record]]
     phases = [arrived.phase for arrived in happened.arrived]
     for phase in sorted(set(phases)):
         yield [record for record, of in zip(records, phases, strict=True) if of == phase]
-
-
-__all__ = ["Difference", "Service", "drawn", "produce"]

@@ -156,7 +156,7 @@ def position(connector: str, source: Mapping[str, Json]) -> Position | None:
     if connector == "postgresql":
         level, inside = json.loads(source["sequence"]) if source.get("sequence") else (None, source.get("lsn"))
         if inside is None:
-            inside = -1
+            return None
         return Position(None if level is None else (int(level),), (int(inside),))
     if connector in ("mysql", "mariadb"):
         if source.get("file") is None:
@@ -166,8 +166,12 @@ def position(connector: str, source: Mapping[str, Json]) -> Position | None:
     if connector in ("sqlserver", "db2"):
         # The text of a null sorts lowest, and so does a missing serial number.
         inside = (source.get("change_lsn") or "", int(source.get("event_serial_no") or 0))
+        if "commit_lsn" not in source:
+            return None
         return Position((source.get("commit_lsn") or "",), inside if connector == "sqlserver" else inside[:1])
     if connector == "oracle":
+        if source.get("scn") is None:
+            return None
         # A snapshot's rows have no commit: they hold what was committed when they were read. Changes may share both
         # numbers; then the place of their redo records tells.
         redo = (str(source.get("rs_id") or "").strip(), int(source.get("ssn") or 0))

@@ -54,6 +54,8 @@ def once(events: list[Event]) -> list[Event]:
         previous, before[partition] = before.get(partition, ""), event.op
         if event.op == TOMBSTONE:
             if previous != "d":
+                # It has no position: what it deleted may be sent again, and counts again where nothing came later.
+                seen.clear()
                 found.append(event)
         elif event.identity is None:
             found.append(event)

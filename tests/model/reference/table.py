@@ -103,7 +103,8 @@ class Reference:
     def appended(self) -> list[Appended]:
         """The changes of `mode: append`, in no order that means anything."""
         values = Values({})
-        changes = [event for events in self._by_key.values() for event in once(events) if event.op != TOMBSTONE]
+        told = ([event for event in events if event.op != TOMBSTONE] for events in self._by_key.values())
+        changes = [event for events in told for event in once(events)]
         found = []
         for event in [*changes, *once(self._truncates())]:
             row = event.before if event.op == "d" else event.after
