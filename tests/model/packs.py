@@ -59,6 +59,15 @@ def pack(flavour: str, count: int, seed: int, kept: Kept = UPSERTED, wanted: Wan
     raise AssertionError("there is no end to numbers")
 
 
+def unwrapped_pack(flavour: str, count: int, seed: int, form: Form) -> Case:
+    """As pack(), of records in a form of bare rows. Those that do not tell places are not repeated in part, and are
+    looked at only at the end: what is sent again can't be told from what is new before that."""
+    told = bool(form.added) and str(form.unwrapped).startswith("rewrite")
+    case = pack(flavour, count, 2 * seed, wanted=replace(ALL, truncates=False, large=False, many_moves=told))
+    again = tuple(one for one in case.delivery.again if told or one.only is None)
+    return replace(case, form=form, delivery=replace(case.delivery, again=again, pauses=() if not told else (1,)))
+
+
 def _scaled(case: Case, delivery: Delivery, slices: int) -> Delivery:
     """The delivery with places and lengths that suit the length of the stream."""
     sent = len(replace(case, delivery=Delivery()).happen().arrived)

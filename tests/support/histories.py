@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
@@ -16,6 +17,8 @@ from tests.model.case import Case, Happened, Rows, counted, expected
 from tests.model.packing import ROOM
 from tests.model.reference.event import Event, read
 from tests.model.reference.table import Reference
+from tests.model.source.flavours import FLAVOURS
+from tests.model.source.layout import LAYOUTS
 from tests.support.kafka import TIMEOUT, create_topic, produce
 from tests.support.lake import read_table
 from tests.support.playback import Playback
@@ -84,7 +87,7 @@ class Service:
         worker = None
         for phase in _phases(happened, records):
             partitions.grow(max(record.partition for record in phase) + 1)
-            taken += map(read, phase)
+            taken += (read(record, happened.played.connector.name) for record in phase)
             try:
                 worker = bench.take(phase, worker)
             except DistributaryError as fault:
@@ -97,7 +100,9 @@ class Service:
         folder = self.folder / name
         folder.mkdir(parents=True)
         rule = asdict(case.kept)
-        options = {"trigger": {"max_records": case.delivery.at_most}}
+        options: dict[str, Any] = {"trigger": {"max_records": case.delivery.at_most}}
+        if case.form.unwrapped is not None:
+            options["source"] = {"topic_prefix": name, "connector": FLAVOURS[case.flavour](LAYOUTS[case.layout]).name}
         return Bench(self.session, self.kafka, folder, f"{name}.dbo.t", rule, options)
 
 
@@ -153,11 +158,32 @@ def compared(case: Case, taken: list[Event], found: Rows) -> Difference:
 
 
 def table_rows(place: Path, case: Case) -> Rows:
-    """A table's rows: the source's columns that are not NULL."""
+    """A table's rows as the reference has them: columns that are not NULL, and of the service's own ones those that
+    the mode is about."""
     table = read_table(place)
     rows = [] if table is None else table.to_pylist()
-    added = {"__deleted"} if case.kept.deletes == "soft" else set()
-    return without_nulls(counted({n: v for n, v in row.items() if n in added or n[:2] != "__"} for row in rows))
+    if case.kept.mode == "history":
+        rows = list(_versions(rows, [part.name for part in LAYOUTS[case.layout].key]))
+    if case.kept.mode == "append":
+        rows = [{**row, "__unavailable": tuple(row["__unavailable"] or ())} for row in rows]
+    own = {"history": {"__number", "__current"}, "append": {"__op", "__unavailable"}}.get(case.kept.mode, set())
+    own |= {"__deleted"} if case.kept.deletes == "soft" else set()
+    return without_nulls(counted({n: v for n, v in row.items() if n in own or n[:2] != "__"} for row in rows))
+
+
+def _versions(rows: list[dict[str, Any]], key: list[str]) -> Iterator[dict[str, Any]]:
+    """A history table's rows with their numbers, and what must be so of their times."""
+    by_key: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        by_key.setdefault(tuple(row[name] for name in key), []).append(row)
+    for versions in by_key.values():
+        versions.sort(key=lambda row: str(row["__start_at"]))
+        for number, row in enumerate(versions):
+            end, following = row["__end_at"], [later["__start_at"] for later in versions[number + 1 :]]
+            assert row["__current"] == (end is None), f"a version that is current has no end: {row}"
+            assert end is None or row["__start_at"] <= end, f"a version ends before it begins: {row}"
+            assert end is None or not following or end <= following[0], f"versions overlap: {versions}"
+            yield {**row, "__number": number}
 
 
 def without_nulls(rows: Rows) -> Rows:
