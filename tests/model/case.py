@@ -15,7 +15,7 @@ from tests.model.delivery import Arrived, Delivery, delivered
 from tests.model.encoding import Form, records
 from tests.model.reference.table import Reference
 from tests.model.source.flavours import Played, play
-from tests.model.source.history import History, Move, Put, Read, Truncate
+from tests.model.source.history import History, Move, Put, Read, Replace, Truncate
 from tests.model.source.sent import PLACEHOLDER, TOMBSTONE, Sent
 from tests.model.source.truth import truths
 from tests.support.recorded import Record
@@ -80,7 +80,7 @@ class Case:
     def reaches_truth(self) -> bool:
         """Whether the records can bring the table to what the source holds."""
         delivery, history = self.delivery, self.history
-        moves = [operation for operation in history.operations() if isinstance(operation, Move)]
+        moves = [operation for operation in history.operations() if isinstance(operation, Move | Replace)]
         if self.kept.truncate == "ignore" and moves and history.has(Truncate):
             return False  # a row that moves to a key may find one there that is no more
         if self.kept.mode == "history" and any(isinstance(step, Read) and step.behind for step in history.steps):
@@ -99,16 +99,21 @@ class Case:
             history.has(Truncate)
             or large
             or any(again.only is not None for again in delivery.again)
-            or any(len(move.pairs) > 1 for move in moves)
+            or any(map(_over_another, moves))
         )
 
-    def _unwrapped_reaches_truth(self, moves: list[Move]) -> bool:
+    def _unwrapped_reaches_truth(self, moves: list[Move | Replace]) -> bool:
         """Truncates are not sent, and perhaps not where a delete or anything else stands in the source's log."""
         if self.history.has(Truncate) or self.form.unwrapped == "drop":
             return False
         repeated = any(again.only is not None for again in self.delivery.again)
         placed = bool(self.form.added) and str(self.form.unwrapped).startswith("rewrite")
-        return placed or not (repeated or any(len(move.pairs) > 1 for move in moves))
+        return placed or not (repeated or any(map(_over_another, moves)))
+
+
+def _over_another(move: Move | Replace) -> bool:
+    """Whether a row may come to a key before another one has left it."""
+    return isinstance(move, Replace) or len(move.pairs) > 1
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from tests.model.source.history import (
     Operation,
     Read,
     Rename,
+    Replace,
     Step,
     Together,
     Transaction,
@@ -74,6 +75,8 @@ def _operation_moved(operation: Operation, by: int) -> Operation:
         return Move(tuple((old + by, new + by) for old, new in operation.pairs))
     if isinstance(operation, Rename):
         return Rename(tuple(key + by for key in operation.keys))
+    if isinstance(operation, Replace):
+        return Replace(operation.old + by, operation.new + by)
     return replace(operation, key=operation.key + by)
 
 
@@ -82,4 +85,6 @@ def _keys(operation: Operation) -> set[int]:
         return set()
     if isinstance(operation, Move):
         return {key for pair in operation.pairs for key in pair}
+    if isinstance(operation, Replace):
+        return {operation.old, operation.new}
     return set(operation.keys) if isinstance(operation, Rename) else {operation.key}

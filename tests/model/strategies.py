@@ -92,6 +92,10 @@ def _on_key(key: int, big: Sequence[str]) -> SearchStrategy[Operation]:
     return weighted((4, puts), (3, st.just(Delete(key))), (1, st.just(Touch(key))), (1, st.just(Rename((key,)))))
 
 
+def _alone(operation: Operation) -> list[Operation]:
+    return [operation]
+
+
 def _joined(parts: list[list[Operation]]) -> Script:
     return tuple(operation for part in parts for operation in part)
 

@@ -19,6 +19,7 @@ from tests.model.source.history import (
     Put,
     Read,
     Rename,
+    Replace,
     Restart,
     Together,
     Touch,
@@ -33,11 +34,12 @@ LONG = "long value "
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a database can do: check keys only after a whole statement (or transaction), empty a table in a way that
+    """What a database can do: check keys only after a whole statement, or at the commit, empty a table in a way that
     its connector tells of, empty it inside a transaction, and write a row to its log that waits for another's key."""
 
     deferred_keys: bool
     truncates: bool
+    keys_at_commit: bool = False
     truncates_in_transactions: bool = False
     races: bool = False
 
@@ -173,6 +175,8 @@ class Database:
                 self._write(session, found, self.rows[found], None)
         elif isinstance(operation, Move):
             self._move(session, operation)
+        elif isinstance(operation, Replace):
+            self._replace(session, operation)
         elif self.dialect.truncates:
             self._truncate(session)
 
@@ -199,6 +203,21 @@ class Database:
         for row_id, number in self._possible(operation.pairs):
             row = self.rows[row_id]
             self._write(session, row_id, row, {**row, **self.layout.numbered(number)})
+
+    def _replace(self, session: _Session, operation: Replace) -> None:
+        self._lock(session, [self._key(operation.old), self._key(operation.new)])
+        moving, replaced = self._find(self._key(operation.old)), self._find(self._key(operation.new))
+        if moving is None or moving == replaced:
+            return
+        row = self.rows[moving]
+        moved = {**row, **self.layout.numbered(operation.new)}
+        if replaced is not None and not self.dialect.keys_at_commit:
+            self._write(session, replaced, self.rows[replaced], None)
+            self._statements += 1
+        self._write(session, moving, row, moved)
+        if replaced is not None and self.dialect.keys_at_commit:
+            self._statements += 1
+            self._write(session, replaced, self.rows[replaced], None)
 
     def _possible(self, pairs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         """The moves that leave every key at most one row, in an order that the database allows."""

@@ -52,6 +52,14 @@ class Move:
 
 
 @dataclass(frozen=True)
+class Replace:
+    """A row takes the key of another one, which is deleted: after that, where keys are checked at the commit."""
+
+    old: int
+    new: int
+
+
+@dataclass(frozen=True)
 class Truncate:
     """Empties the table. Passed over where the connector sends no truncates."""
 
@@ -59,7 +67,7 @@ class Truncate:
 READS = {-1: "blocking", -2: "incremental"}
 """Turns of `Together` that are snapshots."""
 
-Operation = Put | Touch | Rename | Delete | Move | Truncate
+Operation = Put | Touch | Rename | Delete | Move | Replace | Truncate
 
 
 @dataclass(frozen=True)
@@ -166,6 +174,8 @@ def _operation_to_json(operation: Operation) -> Json:
         return ["rename", *operation.keys]
     if isinstance(operation, Move):
         return ["move", *(list(pair) for pair in operation.pairs)]
+    if isinstance(operation, Replace):
+        return ["replace", operation.old, operation.new]
     if isinstance(operation, Truncate):
         return ["truncate"]
     return ["touch" if isinstance(operation, Touch) else "delete", operation.key]
@@ -179,6 +189,8 @@ def _operation_from_json(document: Json) -> Operation:
         return Rename(tuple(rest))
     if kind == "move":
         return Move(tuple((old, new) for old, new in rest))
+    if kind == "replace":
+        return Replace(*rest)
     if kind == "truncate":
         return Truncate()
     if kind == "touch":

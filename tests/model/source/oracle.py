@@ -22,7 +22,7 @@ class Oracle(Connector):
 
     name = "oracle"
     schema = "APP"
-    dialect = Dialect(deferred_keys=True, truncates=True)
+    dialect = Dialect(deferred_keys=True, truncates=True, keys_at_commit=True)
     source_fields = (
         *(("txId", "string"), ("scn", "string"), ("commit_scn", "string"), ("lcr_position", "string")),
         *(("rs_id", "string"), ("ssn", "int64"), ("redo_thread", "int32"), ("user_name", "string")),

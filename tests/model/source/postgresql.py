@@ -23,7 +23,9 @@ class PostgreSql(Connector):
 
     name = "postgresql"
     schema = "public"
-    dialect = Dialect(deferred_keys=True, truncates=True, truncates_in_transactions=True, races=True)
+    dialect = Dialect(
+        deferred_keys=True, truncates=True, keys_at_commit=True, truncates_in_transactions=True, races=True
+    )
     source_fields = (("txId", "int64"), ("lsn", "int64"), ("xmin", "int64"))
 
     def __init__(self, layout: Layout, *, full: bool = False) -> None:
