@@ -67,7 +67,7 @@ class Playback:
         """`settings` are keys of the config, besides those that are the same for every playback."""
         self.prefix = f"played{uuid.uuid4().hex[:8]}"
         self.lake = folder / "lake"
-        self._bootstrap = bootstrap
+        self.bootstrap = bootstrap
         self._checkpoint = folder / "checkpoint"
         self._config_file = folder / "config.yaml"
         self._settings = settings
@@ -93,15 +93,15 @@ class Playback:
         for recorded, partitions in scenario.partitions.items():
             topic = self.topic(scenario, recorded)
             if topic not in self._topics:
-                create_topic(self._bootstrap, topic, partitions, TOPIC_CONFIG)
+                create_topic(self.bootstrap, topic, partitions, TOPIC_CONFIG)
                 self._topics.add(topic)
-        produce(self._bootstrap, moved)
+        produce(self.bootstrap, moved)
 
     def configure(self, tables: Iterable[Mapping[str, Any]]) -> None:
         """Writes the config for these entries of `tables`."""
         config = {
             "version": 1,
-            "kafka": {"bootstrap.servers": self._bootstrap},
+            "kafka": {"bootstrap.servers": self.bootstrap},
             "source": {"topic_prefix": self.prefix},
             "target": {"path": str(self.lake)},
             "checkpoint": str(self._checkpoint),

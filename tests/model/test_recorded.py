@@ -1,4 +1,4 @@
-"""The model of the rules, fed with what connectors really sent, must arrive at what the databases really held.
+"""The reference, fed with what connectors really sent, must arrive at what the databases really held.
 
 What the integration tests do with the service, without a JVM: where the two disagree, it is the service that errs.
 """
@@ -9,9 +9,8 @@ import random
 from dataclasses import replace
 
 import pytest
-from tests.model import wire
-from tests.model.event import Event
-from tests.model.fold import fold
+from tests.model.reference import wire
+from tests.model.reference.table import TableRow, reference
 from tests.support.comparable import Value
 from tests.support.mariadb_types import mariadb_type
 from tests.support.postgres_types import postgres_type
@@ -71,7 +70,8 @@ def source_types(name: str) -> SourceTypes:
 def difference(name: str, table: str, records: list[Record]) -> Difference:
     """Folds the records of a table's topic and compares the rows with the truth."""
     truth = scenario(name).tables[table]
-    rows = [row for event in fold(records).values() if (row := _row(event, truth)) is not None]
+    found = reference(records).rows().values()
+    rows = [values for row in found if (values := _values(row, truth)) is not None]
     names = list(dict.fromkeys(column for row in rows for column in row))
     rows = [{column: row.get(column) for column in names} for row in rows]
     return compare_rows(rows, truth, source_types(name), limits(name), columns=names or None)
@@ -107,7 +107,7 @@ def test_partitions_may_come_at_any_pace(name: str, table: str) -> None:
         assert not found, str(found)
 
 
-def test_the_model_notices_a_lost_record() -> None:
+def test_a_lost_record_is_noticed() -> None:
     records = topic("pg_json_schema", "lsn_race")
     assert difference("pg_json_schema", "lsn_race", records[: len(records) // 2])
 
@@ -118,9 +118,9 @@ def test_offset_order_alone_would_lose_rows_of_a_deferred_key() -> None:
     assert difference("pg_extra", "shift_ids", records).missing == ["id='3'", "id='5'"]
 
 
-def _row(event: Event, truth: TruthTable) -> dict[str, Value] | None:
+def _values(row: TableRow, truth: TruthTable) -> dict[str, Value] | None:
     try:
-        return wire.row(event.after or {}, event.row_schema or _plain_schema(truth))
+        return wire.row(row.values, row.event.row_schema or _plain_schema(truth))
     except OverflowError:
         return None  # the limits name these rows
 

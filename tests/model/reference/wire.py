@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -24,7 +25,7 @@ _INFINITE_MICROSECONDS = {
 }
 
 
-def row(after: dict[str, Json], fields: list[Json]) -> dict[str, Value]:
+def row(after: Mapping[str, Json], fields: list[Json]) -> dict[str, Value]:
     """A row's values by column. Raises OverflowError for one that the lake's type can't hold."""
     return {part["field"]: value(after.get(part["field"]), part) for part in fields}
 

@@ -1,4 +1,4 @@
-"""The model of the rules on small cases by hand: those that no recording holds, SQL Server's and Db2's above all."""
+"""The reference on small cases by hand: those that no recording holds, SQL Server's and Db2's above all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.model.fold import fold
+from tests.model.reference.table import reference
 from tests.support.recorded import Record
 
 Json = Any
@@ -55,7 +55,7 @@ class Log:
 
 def rows(records: list[Record]) -> dict[int, str]:
     """The final rows: key to value."""
-    return {json.loads(key)["id"]: (event.after or {})["v"] for key, event in fold(records).items()}
+    return {json.loads(key)["id"]: row.values["v"] for key, row in reference(records).rows().items()}
 
 
 def place(commit: int, change: int | None = None, serial: int | None = None) -> dict[str, Json]:

@@ -1,0 +1,155 @@
+"""From what a connector sends to what lies in a topic: sent again, spread over partitions, compacted.
+
+A delivery is data, so that a failing case can be kept. Places are counted in sent records, modulo how many there are:
+every delivery fits every history.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from tests.model.source.sent import TOMBSTONE, Sent
+
+Json = Any
+START_MS = 1_750_000_000_000
+"""When the first record got to Kafka."""
+
+
+@dataclass(frozen=True)
+class Again:
+    """After record `after` the `back` changes up to it are sent again, and the stream goes on behind them.
+
+    `only`: no more than so many of them (a producer's repetition, not a restart). `unknowing`: a PostgreSQL connector
+    that does not know the commit before the first transaction that it sends again.
+    """
+
+    after: int
+    back: int
+    only: int | None = None
+    unknowing: bool = False
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """How records get to the table.
+
+    `partitions` the topic has at first, `more` from record `grown` on (0: never). Below record `compacted` only each
+    key's last record is left in its partition. `pauses`: records before which the service has taken in all that came
+    earlier. `held`: what comes into this partition, from the first pause on, is taken in only after all else.
+    `at_most`: records in a slice.
+    """
+
+    again: tuple[Again, ...] = ()
+    tombstones: bool = True
+    partitions: int = 1
+    more: int = 0
+    grown: int = 0
+    compacted: int = 0
+    pauses: tuple[int, ...] = ()
+    held: int | None = None
+    at_most: int = 1000
+
+    def to_json(self) -> Json:
+        """What differs from the plain delivery."""
+        plain = asdict(Delivery())
+        return {name: value for name, value in asdict(self).items() if value != plain[name]}
+
+    @staticmethod
+    def from_json(document: Json) -> Delivery:
+        """The inverse of to_json."""
+        again = tuple(Again(**entry) for entry in document.get("again", ()))
+        return Delivery(**{**document, "again": again, "pauses": tuple(document.get("pauses", ()))})
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """A sent record in its place. `phase` counts the pauses before the service may see it; `sending` counts records
+    in the order in which they were sent."""
+
+    sent: Sent
+    partition: int
+    offset: int
+    timestamp: int
+    phase: int = 0
+    sending: int = field(default=0, compare=False)
+
+
+def delivered(stream: Sequence[Sent], delivery: Delivery) -> list[Arrived]:
+    """The records of the topic in the order of sending."""
+    sendings = _sent_again(stream, delivery.again)
+    if not delivery.tombstones:
+        sendings = [sent for sent in sendings if sent.op != TOMBSTONE]
+    count = max(1, len(sendings))
+    grown = delivery.grown % count if delivery.grown else count
+    pauses = sorted({pause % count for pause in delivery.pauses} - {0})
+    arrived = []
+    for number, sent in enumerate(sendings):
+        partition = _partition(sent, number, delivery.partitions if number < grown else delivery.more)
+        phase = sum(pause <= number for pause in pauses)
+        if pauses and phase and partition == delivery.held:
+            phase = len(pauses) + 1
+        arrived.append(Arrived(sent, partition, 0, START_MS + number, phase, number))
+    return _numbered(_compacted(arrived, delivery.compacted % count))
+
+
+def _sent_again(stream: Sequence[Sent], repetitions: Iterable[Again]) -> list[Sent]:
+    """The stream with what is sent again, each time from the start of a change."""
+    sendings: list[Sent] = []
+    waiting = sorted(repetitions, key=lambda again: again.after % max(1, len(stream)))
+    unknown = -1
+    for number, sent in enumerate(stream):
+        sendings.append(_without_level(sent) if sent.entry == unknown else sent)
+        while waiting and waiting[0].after % len(stream) == number:
+            again = waiting.pop(0)
+            part = _repeated(stream, number, again)
+            if again.unknowing and again.only is None and part:
+                unknown = part[0].entry
+                part = [_without_level(sent) if sent.entry == unknown else sent for sent in part]
+            sendings += part
+    return sendings
+
+
+def _repeated(stream: Sequence[Sent], number: int, again: Again) -> list[Sent]:
+    groups = sorted({sent.group for sent in stream[: number + 1]})[-max(1, again.back) :]
+    if again.only is not None:
+        # A producer repeats whole batches: never a delete's tombstone alone, never a delete without its tombstone.
+        whole = groups[: again.only]
+        return [sent for sent in stream[: number + 1] if sent.group in whole]
+    first = next(place for place, sent in enumerate(stream) if sent.group == groups[0])
+    # A restarted connector reads a snapshot's rows anew, if at all: those are other records.
+    return [sent for sent in stream[first : number + 1] if sent.op != "r"]
+
+
+def _without_level(sent: Sent) -> Sent:
+    sequence = sent.source.get("sequence")
+    if sequence is None or sent.op == "r":
+        return sent
+    unknown = json.dumps([None, json.loads(sequence)[1]], separators=(",", ":"))
+    return replace(sent, source={**sent.source, "sequence": unknown})
+
+
+def _partition(sent: Sent, number: int, partitions: int) -> int:
+    key = f"truncate {number}" if sent.key is None else json.dumps(sent.key)
+    return zlib.crc32(key.encode()) % max(1, partitions)
+
+
+def _compacted(arrived: list[Arrived], until: int) -> list[Arrived]:
+    last: dict[tuple[int, str], int] = {}
+    for record in arrived[:until]:
+        last[record.partition, json.dumps(record.sent.key)] = record.sending
+    kept = set(last.values())
+    return [record for record in arrived if record.sending >= until or record.sending in kept]
+
+
+def _numbered(arrived: list[Arrived]) -> list[Arrived]:
+    ends: dict[int, int] = {}
+    numbered = []
+    for record in arrived:
+        offset = ends.get(record.partition, 0)
+        ends[record.partition] = offset + 1
+        numbered.append(replace(record, offset=offset))
+    return numbered

@@ -1,0 +1,148 @@
+"""Deliberate faults of the service, as patches of its source: the tests must notice each.
+
+A patch names a file of the package, a text that is in it exactly once, and what stands there instead.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+SERVICE = Path(__file__).parents[2] / "service"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A fault: which rule it breaks, and how."""
+
+    name: str
+    rule: str
+    file: str
+    old: str
+    new: str
+
+    def apply(self, service: Path) -> None:
+        """Patches a copy of the package's parent. Raises ValueError where the text is not there exactly once."""
+        path = service / "distributary" / self.file
+        text = path.read_text(encoding="utf-8")
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.name}: the text is {text.count(self.old)} times in {self.file}")
+        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
+
+
+def mutated(mutation: Mutation, folder: Path) -> Path:
+    """A copy of the service with the fault; what PYTHONPATH must begin with."""
+    copy = folder / "service"
+    shutil.copytree(SERVICE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    mutation.apply(copy)
+    return copy
+
+
+MUTATIONS = (
+    Mutation(
+        "changes go by offset alone",
+        "2.1",
+        "decode/position.py",
+        'return f"({a} > {b})"',
+        'return "true"',
+    ),
+    Mutation(
+        "the change number is left out of SQL Server's order",
+        "2.1",
+        "decode/position.py",
+        "f\" THEN concat({_lsn(f'{s}.commit_lsn')}, '/', {_lsn(f'{s}.change_lsn')}, '/', {serial}) END\"",
+        "f\" THEN concat({_lsn(f'{s}.commit_lsn')}, '/', '', '/', {serial}) END\"",
+    ),
+    Mutation(
+        "an unknown commit sorts lowest",
+        "2.1",
+        "decode/position.py",
+        "AND left({a}, 3) = left({b}, 3)",
+        "AND false",
+    ),
+    Mutation(
+        "binlog files are ordered as text",
+        "2.1",
+        "decode/position.py",
+        "return f\"concat({_number(number)}, '/', {_number(f'{s}.pos')}, '/', {row})\"",
+        "return f\"concat({s}.file, '/', {_number(f'{s}.pos')}, '/', {row})\"",
+    ),
+    Mutation(
+        "a delete at an equal position wins",
+        "2.2",
+        "merge/fold.py",
+        "\"CASE WHEN e.kind = 'd' THEN 0 ELSE 1 END\"",
+        "\"CASE WHEN e.kind = 'd' THEN 2 ELSE 1 END\"",
+    ),
+    Mutation(
+        "PostgreSQL's snapshot rows are ordered like changes",
+        "2.3",
+        "merge/fold.py",
+        'beside = "e.kind = \'r\'" if connector == "postgresql" else "false"',
+        'beside = "false"',
+    ),
+    Mutation(
+        "a stale change is accepted",
+        "2.4",
+        "merge/upsert.py",
+        'after = f"({is_later(self._connector, pos, held)} OR ({equal}))"',
+        'after = "true"',
+    ),
+    Mutation(
+        "deletes are not remembered",
+        "3.2",
+        "operate/worker.py",
+        "        if found.deletes:\n",
+        "        if False:\n",
+    ),
+    Mutation(
+        "a tombstone deletes whatever came before it",
+        "3.3",
+        "merge/fold.py",
+        "s.last <> 'd' AND NOT (s.i = 0 AND e.carried)",
+        "true",
+    ),
+    Mutation(
+        "a tombstone's delete in an earlier slice is forgotten",
+        "3.3",
+        "merge/fold.py",
+        "AND NOT (s.i = 0 AND e.carried)",
+        "AND true",
+    ),
+    Mutation(
+        "the delete of a moved row takes the row that came in its place",
+        "2.7",
+        "merge/fold.py",
+        "s.over <> 'no', false)",
+        "false, false)",
+    ),
+    Mutation(
+        "a moved row's delete in a later slice takes the row that came in its place",
+        "2.7",
+        "merge/upsert.py",
+        's.out_tx IS NOT NULL AND t.__moved = s.out_tx AND {newer}"',
+        'false AND {newer}"',
+    ),
+    Mutation(
+        "a truncate takes the rows written after it",
+        "3.6",
+        "merge/upsert.py",
+        'older = is_later(self._connector, at, "t.__position")',
+        'older = "true"',
+    ),
+    Mutation(
+        "a late record older than a truncate comes back",
+        "3.6",
+        "merge/fold.py",
+        "    if truncated is not None:\n",
+        "    if False:\n",
+    ),
+    Mutation(
+        "the first of two partitions' slices is taken twice",
+        "6.1",
+        "operate/worker.py",
+        "next={**progress.next, **part.end}",
+        "next={**part.end, **progress.next}",
+    ),
+)

@@ -1,0 +1,78 @@
+"""Cases that a run of the service is worth: many histories in one table, the same ones for the same seed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count as count_from
+from typing import TypeVar
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as hypothesis_seed
+from hypothesis.strategies import SearchStrategy
+from tests.model.case import Case, Kept
+from tests.model.delivery import Delivery
+from tests.model.encoding import Form
+from tests.model.packing import packed
+from tests.model.source.history import Read
+from tests.model.source.layout import LAYOUTS
+from tests.model.strategies import ALL, COMPACTED, UPSERTED, Wanted, deliveries, histories
+
+T = TypeVar("T")
+
+
+def drawn(strategy: SearchStrategy[T], count: int, seed: int) -> list[T]:
+    """So many values of a strategy, the same ones for the same seed."""
+    found: list[T] = []
+
+    @hypothesis_seed(seed)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def collect(value: T) -> None:
+        found.append(value)
+
+    collect()
+    return found[:count]
+
+
+def pack(flavour: str, count: int, seed: int, kept: Kept = UPSERTED, wanted: Wanted = ALL, slices: int = 3) -> Case:
+    """So many histories in one table. The seed also chooses the delivery: every fourth topic is compacted, every other
+    one without what the order of partitions would change. A commit takes a second or two, so that there are only about
+    so many slices, besides those that pauses make."""
+    compacted = seed % 4 == 3
+    wanted = replace(wanted, reads=wanted.reads and seed % 2 == 0)
+    if compacted:
+        wanted = replace(COMPACTED, reads=wanted.reads)
+    layout = sorted(LAYOUTS)[seed // 2 % len(LAYOUTS)]
+    for attempt in count_from(0):
+        history = packed(drawn(histories(wanted), count, seed + 1000 * attempt))
+        delivery = drawn(deliveries(compacted=compacted), 3, seed + 1000 * attempt)[-1]
+        case = Case(flavour, history, layout, delivery, Form(schema=seed % 3 == 0), kept)
+        case = replace(case, delivery=_scaled(case, delivery, slices))
+        if case.reaches_truth() and case.happen().decidable():
+            return case
+    raise AssertionError("there is no end to numbers")
+
+
+def unwrapped_pack(flavour: str, count: int, seed: int, form: Form) -> Case:
+    """As pack(), of records in a form of bare rows. Those that do not tell places are not repeated in part, and are
+    looked at only at the end: what is sent again can't be told from what is new before that."""
+    told = bool(form.added) and str(form.unwrapped).startswith("rewrite")
+    case = pack(flavour, count, 2 * seed, wanted=replace(ALL, truncates=False, large=False, many_moves=told))
+    again = tuple(one for one in case.delivery.again if told or one.only is None)
+    return replace(case, form=form, delivery=replace(case.delivery, again=again, pauses=() if not told else (1,)))
+
+
+def _scaled(case: Case, delivery: Delivery, slices: int) -> Delivery:
+    """The delivery with places and lengths that suit the length of the stream."""
+    sent = len(replace(case, delivery=Delivery()).happen().arrived)
+    if case.flavour.startswith("postgresql") and case.history.has(Read):
+        # A snapshot's row stands by its offset, which says nothing of another partition's.
+        delivery = replace(delivery, grown=0)
+    again = tuple(replace(one, back=one.back * sent // 100 + 1) for one in delivery.again)
+    return replace(delivery, again=again, pauses=delivery.pauses[:1], at_most=sent // slices + 1)

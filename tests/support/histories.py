@@ -1,0 +1,198 @@
+"""Cases of the model run by the service: real Kafka, real tables, the real worker."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions
+from pyspark.sql import SparkSession
+from tests.model.case import Case, Happened, Rows, counted, expected
+from tests.model.packing import ROOM
+from tests.model.reference.event import Event, read
+from tests.model.reference.table import Reference
+from tests.model.source.flavours import FLAVOURS
+from tests.model.source.layout import LAYOUTS
+from tests.support.kafka import TIMEOUT, create_topic, produce
+from tests.support.lake import read_table
+from tests.support.playback import Playback
+from tests.support.recorded import Record
+from tests.support.spark import Bench
+
+from distributary.errors import DistributaryError
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a table of the service lacks, and what it has too much, after `records` of a case's records; or why the
+    service went no further."""
+
+    case: Case
+    records: int
+    missing: Rows = field(default_factory=Counter)
+    unexpected: Rows = field(default_factory=Counter)
+    error: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.unexpected or self.error)
+
+    def histories(self) -> list[int]:
+        """The numbers of the packed histories that differ."""
+        layout = self.case.happen().played.layout
+        of_key = {layout.key_of(layout.numbered(number)): number // ROOM for number in range(200 * ROOM)}
+        rows = [dict(row) for row in (*self.missing, *self.unexpected)]
+        return sorted({of_key[layout.key_of(row)] for row in rows})
+
+    def __str__(self) -> str:
+        rows = [f"  {sign} {dict(row)}" for sign, rows in self._signed() for row in rows]
+        return "\n".join([f"after {self.records} records of {self.case}", *rows, self.error])
+
+    def _signed(self) -> list[tuple[str, Rows]]:
+        return [("missing", self.missing), ("unexpected", self.unexpected)]
+
+
+@dataclass(frozen=True)
+class Service:
+    """Runs cases, each with a topic and a table of its own."""
+
+    session: SparkSession
+    kafka: str
+    folder: Path
+
+    def difference(self, case: Case) -> Difference:
+        """The first difference from the reference, looked for at each of the delivery's pauses and at the end; an
+        empty one where there is none."""
+        difference = None
+        for difference in self.differences(case):
+            if difference:
+                break
+        assert difference is not None
+        return difference
+
+    def differences(self, case: Case) -> Iterator[Difference]:
+        """As difference(), for every look at the table."""
+        happened = case.happen()
+        bench = self._bench(case)
+        partitions = Partitions(bench.kafka, bench.topic, case.delivery.partitions)
+        records = [replace(record, topic=bench.topic) for record in happened.records()]
+        taken: list[Event] = []
+        worker = None
+        for phase in _phases(happened, records):
+            partitions.grow(max(record.partition for record in phase) + 1)
+            taken += (read(record, happened.played.connector.name) for record in phase)
+            try:
+                worker = bench.take(phase, worker)
+            except DistributaryError as fault:
+                yield Difference(case, len(taken), error=str(fault))
+                return
+            yield compared(case, taken, table_rows(bench.table, case))
+
+    def _bench(self, case: Case) -> Bench:
+        name = f"h{os.getpid()}x{next(_numbers)}"
+        folder = self.folder / name
+        folder.mkdir(parents=True)
+        rule = asdict(case.kept)
+        options: dict[str, Any] = {"trigger": {"max_records": case.delivery.at_most}}
+        if case.form.unwrapped is not None:
+            options["source"] = {"topic_prefix": name, "connector": FLAVOURS[case.flavour](LAYOUTS[case.layout]).name}
+        return Bench(self.session, self.kafka, folder, f"{name}.dbo.t", rule, options)
+
+
+class CommandTable:
+    """A case's topic and table under a playback, whose records are sent in two parts."""
+
+    def __init__(self, playback: Playback, case: Case) -> None:
+        self.case = case
+        self._playback = playback
+        self._topic = f"{playback.prefix}.{case.flavour}.t"
+        happened = case.happen()
+        records = [replace(record, topic=self._topic) for record in happened.records()]
+        self._parts = list(_phases(happened, records))
+        self._partitions = Partitions(playback.bootstrap, self._topic, case.delivery.partitions)
+        self._taken: list[Event] = []
+
+    def send(self, part: int) -> None:
+        """Sends the records before the first pause, then all others."""
+        until = 1 if part == 0 else len(self._parts)
+        records = [record for phase in self._parts[:until] for record in phase]
+        self._parts = self._parts[until:]
+        if records:
+            self._partitions.grow(max(record.partition for record in records) + 1)
+            produce(self._playback.bootstrap, records)
+            self._taken += map(read, records)
+
+    def difference(self) -> Difference:
+        """What the table is not."""
+        return compared(self.case, self._taken, table_rows(self._playback.lake / self.case.flavour / "t", self.case))
+
+
+class Partitions:
+    """A topic that gets more partitions on the way."""
+
+    def __init__(self, kafka: str, topic: str, count: int) -> None:
+        self._kafka = kafka
+        self._topic = topic
+        self._count = count
+        create_topic(kafka, topic, count)
+
+    def grow(self, count: int) -> None:
+        """Sees to it that there are so many."""
+        if count > self._count:
+            admin = AdminClient({"bootstrap.servers": self._kafka})
+            admin.create_partitions([NewPartitions(self._topic, count)])[self._topic].result(TIMEOUT)
+            self._count = count
+
+
+def compared(case: Case, taken: list[Event], found: Rows) -> Difference:
+    """The rows of a table against the reference of the events that it has taken in."""
+    wanted = without_nulls(expected(Reference(taken), case))
+    return Difference(case, len(taken), wanted - found, found - wanted)
+
+
+def table_rows(place: Path, case: Case) -> Rows:
+    """A table's rows as the reference has them: columns that are not NULL, and of the service's own ones those that
+    the mode is about."""
+    table = read_table(place)
+    rows = [] if table is None else table.to_pylist()
+    if case.kept.mode == "history":
+        rows = list(_versions(rows, [part.name for part in LAYOUTS[case.layout].key]))
+    if case.kept.mode == "append":
+        rows = [{**row, "__unavailable": tuple(row["__unavailable"] or ())} for row in rows]
+    own = {"history": {"__number", "__current"}, "append": {"__op", "__unavailable"}}.get(case.kept.mode, set())
+    own |= {"__deleted"} if case.kept.deletes == "soft" else set()
+    return without_nulls(counted({n: v for n, v in row.items() if n in own or n[:2] != "__"} for row in rows))
+
+
+def _versions(rows: list[dict[str, Any]], key: list[str]) -> Iterator[dict[str, Any]]:
+    """A history table's rows with their numbers, and what must be so of their times."""
+    by_key: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        by_key.setdefault(tuple(row[name] for name in key), []).append(row)
+    for versions in by_key.values():
+        versions.sort(key=lambda row: str(row["__start_at"]))
+        for number, row in enumerate(versions):
+            end, following = row["__end_at"], [later["__start_at"] for later in versions[number + 1 :]]
+            assert row["__current"] == (end is None), f"a version that is current has no end: {row}"
+            assert end is None or row["__start_at"] <= end, f"a version ends before it begins: {row}"
+            assert end is None or not following or end <= following[0], f"versions overlap: {versions}"
+            yield {**row, "__number": number}
+
+
+def without_nulls(rows: Rows) -> Rows:
+    """The rows without columns that are NULL: a table without schema has no column for one that always was."""
+    return counted({name: value for name, value in row if value is not None} for row in rows.elements())
+
+
+def _phases(happened: Happened, records: list[Record]) -> Iterator[list[Record]]:
+    """The records between the pauses, those held back at the end."""
+    phases = [arrived.phase for arrived in happened.arrived]
+    for phase in sorted(set(phases)):
+        yield [record for record, of in zip(records, phases, strict=True) if of == phase]
