@@ -35,7 +35,7 @@ def changes(bench: Bench) -> list[tuple[Any, ...]]:
     return bench.rows("__op", "id", "v")
 
 
-@pytest.mark.parametrize("at_most", [100, 3, 1])
+@pytest.mark.parametrize("at_most", [100, 3, pytest.param(1, marks=pytest.mark.slow)])
 def test_4_3_every_change_is_a_row_and_records_sent_again_at_any_cut_add_none(bench: Bench, at_most: int) -> None:
     bench.options = {"trigger": {"max_records": at_most}}
     topic = Topic(bench.create().topic)
@@ -169,7 +169,7 @@ def copied(bench: Bench, *, level: bool = True) -> Topic:
     return topic
 
 
-@pytest.mark.parametrize("at_most", [100, 2, 1])
+@pytest.mark.parametrize("at_most", [100, 2, pytest.param(1, marks=pytest.mark.slow)])
 def test_4_3_equal_rows_of_one_position_are_kept_as_often_as_one_run_sent_them(bench: Bench, at_most: int) -> None:
     bench.options = {"trigger": {"max_records": at_most}}
     bench.create()

@@ -23,8 +23,11 @@ from tests.model.strategies import ALL, Wanted
 from tests.support.histories import CommandTable, Difference, Service
 from tests.support.playback import Playback
 
+# Hours of commits: each history is taken in small slices.
+pytestmark = pytest.mark.slow
+
 A_PACK = 8
-"""Histories in a table: as many of each flavour are in `make test`."""
+"""Histories in a table of the selection."""
 
 MANY = 504
 """Histories of each flavour in `make test-long`."""
@@ -47,7 +50,7 @@ BUILT = [flavour for flavour in FLAVOURS if flavour != "oracle"]
 """The sources whose events the service applies."""
 
 SELECTED = ["sqlserver_direct", "db2", "postgresql", "mariadb"]
-"""The sources of `make test`: the others are like them."""
+"""The sources of the selection: the others are like them."""
 
 MODES = {
     "soft deletes": Kept(deletes="soft"),
@@ -69,7 +72,6 @@ def test_selected_histories(service: Service, flavour: str) -> None:
     check(service, packs(flavour, 1))
 
 
-@pytest.mark.xfail(reason="not built yet", run=False)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("flavour", SELECTED)
 def test_4_histories_in_every_mode(service: Service, flavour: str, mode: str) -> None:
@@ -78,7 +80,6 @@ def test_4_histories_in_every_mode(service: Service, flavour: str, mode: str) ->
     check(service, [pack(flavour, A_PACK, 2 * SELECTED.index(flavour), kept, wanted)])
 
 
-@pytest.mark.xfail(reason="not built yet", run=False)
 @pytest.mark.parametrize("added", [False, True], ids=["bare", "with places"])
 @pytest.mark.parametrize("mode", ["tombstone", "delete-to-tombstone", "rewrite", "rewrite-with-tombstone"])
 @pytest.mark.parametrize("flavour", SELECTED)
@@ -87,7 +88,6 @@ def test_1_3_histories_as_bare_rows(service: Service, flavour: str, mode: str, *
     check(service, [unwrapped_pack(flavour, A_PACK, SELECTED.index(flavour), form)])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("flavour", BUILT)
 def test_many_histories(service: Service, flavour: str) -> None:
     check(service, packs(flavour, MANY // A_PACK))

@@ -17,6 +17,9 @@ from tests.model.reference.table import Reference
 from tests.model.source.flavours import FLAVOURS
 from tests.model.strategies import cases, unwrapped
 
+# Minutes of random histories.
+pytestmark = pytest.mark.slow
+
 LOOKS = 5
 """At how many places on the way the rows are compared."""
 
@@ -87,7 +90,6 @@ def test_1_3_so_do_bare_rows(flavour: str) -> None:
     look_at(unwrapped(flavour), few)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_many_records_lead_to_the_rows_of_the_source(flavour: str) -> None:
     every = [
