@@ -40,6 +40,9 @@ _DEFAULTS = {
     "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
     "spark.sql.streaming.stopTimeout": "60s",
     "spark.scheduler.mode": "FAIR",
+    # For each checkpoint of a slice Spark rewrites all that it infers of the columns, which for a table of some columns
+    # takes longer than the work itself.
+    "spark.sql.constraintPropagation.enabled": "false",
     # Every execution describes its plan for the UI; a quarter of a small batch went into that.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxPlanStringLength": "500",
