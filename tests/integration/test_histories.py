@@ -19,7 +19,7 @@ from tests.model.packing import part
 from tests.model.packs import pack, unwrapped_pack
 from tests.model.shrinking import shrunk
 from tests.model.source.flavours import FLAVOURS
-from tests.model.strategies import ALL, Wanted
+from tests.model.strategies import ALL
 from tests.support.histories import CommandTable, Difference, Service
 from tests.support.playback import Playback
 
@@ -45,9 +45,6 @@ def service(session: SparkSession, kafka: str, tmp_path: Path) -> Service:
     """The service, with a folder of its own."""
     return Service(session, kafka, tmp_path)
 
-
-BUILT = [flavour for flavour in FLAVOURS if flavour != "oracle"]
-"""The sources whose events the service applies."""
 
 SELECTED = ["sqlserver_direct", "db2", "postgresql", "mariadb"]
 """The sources of the selection: the others are like them."""
@@ -76,7 +73,7 @@ def test_selected_histories(service: Service, flavour: str) -> None:
 @pytest.mark.parametrize("flavour", SELECTED)
 def test_4_histories_in_every_mode(service: Service, flavour: str, mode: str) -> None:
     kept = MODES[mode]
-    wanted = replace(wanted_of(flavour), moves=kept.truncate != "ignore", behind=kept.mode != "history")
+    wanted = replace(ALL, moves=kept.truncate != "ignore", behind=kept.mode != "history")
     check(service, [pack(flavour, A_PACK, 2 * SELECTED.index(flavour), kept, wanted)])
 
 
@@ -88,7 +85,7 @@ def test_1_3_histories_as_bare_rows(service: Service, flavour: str, mode: str, *
     check(service, [unwrapped_pack(flavour, A_PACK, SELECTED.index(flavour), form)])
 
 
-@pytest.mark.parametrize("flavour", BUILT)
+@pytest.mark.parametrize("flavour", FLAVOURS)
 def test_many_histories(service: Service, flavour: str) -> None:
     check(service, packs(flavour, MANY // A_PACK))
 
@@ -96,7 +93,7 @@ def test_many_histories(service: Service, flavour: str) -> None:
 def test_every_source_through_the_command(kafka: str, tmp_path: Path) -> None:
     """All sources in one config, in two runs: the second goes on where the first ended."""
     playback = Playback(kafka, tmp_path, trigger={"max_records": COMMAND_SLICE})
-    tables = [CommandTable(playback, case) for case in (next(packs(flavour, 1)) for flavour in BUILT)]
+    tables = [CommandTable(playback, case) for case in (next(packs(flavour, 1)) for flavour in FLAVOURS)]
     playback.configure({"match": f"{table.case.flavour}.t"} for table in tables)
     for run in range(2):
         for table in tables:
@@ -109,14 +106,9 @@ def test_every_source_through_the_command(kafka: str, tmp_path: Path) -> None:
 
 def packs(flavour: str, count: int) -> Iterator[Case]:
     """So many packs, each from a seed of its own."""
-    first = BUILT.index(flavour)
+    first = list(FLAVOURS).index(flavour)
     for seed in range(first, first + count):
-        yield pack(flavour, A_PACK, seed, wanted=wanted_of(flavour))
-
-
-def wanted_of(flavour: str) -> Wanted:
-    """What is in a flavour's histories: as yet an unavailable value halts a table."""
-    return replace(ALL, large=flavour not in ("postgresql", "oracle"))
+        yield pack(flavour, A_PACK, seed)
 
 
 def check(service: Service, cases: Iterable[Case]) -> None:

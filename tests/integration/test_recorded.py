@@ -78,7 +78,7 @@ def some_or_all(*names: str) -> pytest.MarkDecorator:
         "scenarios",
         [
             pytest.param(tuple(map(Scenario, names)), id="+".join(names)),
-            pytest.param(SCENARIOS, id="all", marks=pytest.mark.slow),
+            pytest.param(SCENARIOS, id="all", marks=[pytest.mark.slow, pytest.mark.timeout(3600)]),
         ],
     )
 

@@ -40,7 +40,7 @@ COMMON_SCHEMAS = ("public", "shop")
 NOT_ON_THE_WIRE = {"pg_unwrap": ("__source_ts",)}
 """Columns of the service that a scenario's records say nothing of."""
 
-RUN_TIMEOUT = 1700
+RUN_TIMEOUT = 3400
 """Seconds."""
 
 

@@ -116,6 +116,7 @@ class HistoryTable:
             reads=sum(c.kind == "r" for c in changes), changes=sum(c.kind in "cud" for c in changes),
             deletes=sum(c.kind in "dx" for c in changes), moved=moved, lone=any(c.kind == "x" for c in changes),
             truncated=max((c.pos for c in changes if c.kind == "t" and c.pos), default=None), late=late,
-            placeholders=sum(c.missing for c in changes), unknown=0, suspect=False, newest_ts_ms=None, read_ts_ms=None,
+            placeholders=sum(c.missing for c in changes), filled=True, unknown=0, suspect=False,
+            newest_ts_ms=None, read_ts_ms=None,
             partitions=dict.fromkeys({c.partition for c in changes}, None),  # type: ignore[arg-type]
         )  # fmt: skip

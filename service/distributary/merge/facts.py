@@ -35,7 +35,8 @@ class Facts:
     """One slice: counts of records by kind, what is special about it, and its partitions.
 
     `moved` counts halves of key changes that name the other key. `lone`: some tombstones follow no delete. `late`: some
-    streamed change may not be newer than all that the table has taken in. `suspect`: the source may have gone back (see
+    streamed change may not be newer than all that the table has taken in. `filled`: rows of the table may hold older
+    values for those that were not sent. `suspect`: the source may have gone back (see
     went_back). `unknown` counts records of another shape than the one they were decoded by.
     """
 
@@ -51,6 +52,7 @@ class Facts:
     truncated: str | None
     late: bool
     placeholders: int
+    filled: bool
     unknown: int
     suspect: bool
     newest_ts_ms: int | None
@@ -126,6 +128,7 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
         late=total("unclear") > 0
         or (lowest is not None and progress.position is not None and lowest <= progress.position),
         placeholders=total("placeholders"),
+        filled=progress.filled,
         unknown=total("unknown"),
         suspect=any(
             _went_lower(row, progress.last.get(p))

@@ -37,10 +37,11 @@ class Progress(BaseModel):
     """One table's record: the next offset per partition of its topic, its last position, and what its rules recall.
 
     `connector` is the one by whose positions the table is ordered, or position.BY_OFFSET; `unwrapped` tells that rows
-    come without an envelope. `topic_id` is Kafka's id of the topic, which changes when it is deleted and created again.
-    `position` is the largest position of a streamed change, `truncated` that of the newest truncate. `source_ts_ms` is
-    the time of the newest record, `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent`
-    counts (records, bad ones) of the last batches, for the limit on bad records.
+    come without an envelope, `filled` that values were not sent and rows may hold some of older changes. `topic_id` is
+    Kafka's id of the topic, which changes when it is deleted and created again. `position` is the largest position of a
+    streamed change, `truncated` that of the newest truncate. `source_ts_ms` is the time of the newest record,
+    `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent` counts (records, bad ones) of the
+    last batches, for the limit on bad records.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -53,6 +54,7 @@ class Progress(BaseModel):
     connector: str
     mode: str = "upsert"
     unwrapped: bool = False
+    filled: bool = False
     key: tuple[str, ...]
     next: Mapping[int, int]
     last: Mapping[int, Last] = {}

@@ -55,6 +55,10 @@ class LakeTable:
         """Where the table is now; `known` spares reading what was read before."""
         return self._log.since(known) if known and self._log.exists() else self._log.head()
 
+    def exists(self) -> bool:
+        """Whether the table was made."""
+        return self._log.exists()
+
     def columns(self) -> dict[str, str]:
         """The source's columns: name to Spark type."""
         return {n: t for n, t in self._schema().items() if n not in self._service_columns}

@@ -48,8 +48,7 @@ class UpsertMode:
 
     def wants(self, found: Facts | None) -> Details:
         """The row is enough, until the source leaves values out or moves rows that may lack some."""
-        moved = found is not None and found.moved > 0 and found.connector in CONNECTORS_WITH_PLACEHOLDER
-        if found is not None and (found.placeholders or moved):
+        if found is not None and _may_lack_values(found):
             self._details = Details(links=True, missing=True)
         return self._details
 
@@ -59,7 +58,7 @@ class UpsertMode:
         if not (found.reads or found.changes or found.deletes or part.truncated):
             return to.lake.nothing()
         today = datetime.now(timezone.utc).date()
-        values = Fillable.of(to.columns, to.key) if self._details.missing else None
+        values = Fillable.of(to.columns, to.key) if _may_lack_values(found) else None
         if values is not None and not values.types:
             values = None
         truncated = part.truncated_ever if to.settings.truncate == "apply" else None
@@ -117,6 +116,12 @@ class UpsertMode:
             return keys.withColumn("dead_at", F.expr(f"CASE WHEN {older} THEN {newest} END"))
         older = f"w IS NOT NULL AND {deleted_after(connector, 'pos')}"
         return keys.withColumn("w", F.expr(f"CASE WHEN NOT ({older}) THEN w END"))
+
+
+def _may_lack_values(found: Facts) -> bool:
+    """Whether the slice has values that were not sent, or may tell those that rows of the table lack."""
+    moved = found.moved > 0 and found.connector in CONNECTORS_WITH_PLACEHOLDER
+    return found.placeholders > 0 or moved or (found.late and found.filled)
 
 
 def _last_unseen_read(keys: DataFrame) -> DataFrame:

@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from distributary.config import Config
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Broker, Record, Topic
+from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Offsets, Slice, largest, next_slice
 from distributary.consume.source import read
 from distributary.consume.topics import TableId
-from distributary.decode.discover import signatures, types_by_value
-from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
 from distributary.decode.position import BY_OFFSET
-from distributary.decode.records import Reading, decoded
-from distributary.decode.shapes import Shape, Signature, TypeSources, shape_of
-from distributary.decode.slices import shape_number, sliced
-from distributary.decode.unwrapped import Unwrapped, added_by
 from distributary.errors import TableHalt
-from distributary.evolve.diff import check_key, columns_to_add
+from distributary.evolve.diff import check_key
 from distributary.merge.deletes import RememberedDeletes
-from distributary.merge.facts import Facts, facts, went_back
+from distributary.merge.facts import Facts, went_back
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Head, Last, Progress, first_progress
 from distributary.merge.table import LakeTable
-from distributary.operate.limits import refuse_unbuilt, too_many_bad
+from distributary.operate.limits import too_many_bad
 from distributary.operate.logs import get_logger
-from distributary.operate.look import Known, Look, look_at
 from distributary.operate.quarantine import Quarantine
+from distributary.operate.reader import TableReader
 from distributary.operate.status import ServiceStatus, TableState
 
-_LOOKED_AT = 20  # records per partition from which a table's format is learnt
-_LOOKED_FURTHER = 2_000  # where none of those has a value
 _READS_SENT_AGAIN = 7 * 24 * 3600 * 1000  # milliseconds of source time in which a snapshot row may be sent again
 _log = get_logger(__name__)
 
@@ -73,18 +64,13 @@ class TableWorker:
         self._around = around
         self._settings = settings
         self._mode = mode_of(settings)
-        self._details = self._mode.wants(None)
         self._lake = LakeTable(around.session, path, self._mode.service_columns, fixed=around.config.spark)
         self._deletes = RememberedDeletes(self._lake.session, _deletes_path(around.config, table))
         self._head: Head | None = None
         self._first: Offsets = {}
         self._started = False
-        self._columns: dict[str, str] = {}
-        self._shapes: list[Shape] = []
-        self._look: Look | None = None
-        self._unwrapped: Unwrapped | None = None
-        self._key_from_row = False
         self._bound = _log.bind(table=str(table), topic=topic)
+        self._reader = TableReader(around.broker, around.config.source, settings, self._lake, self._mode, self._bound)
 
     @property
     def name(self) -> str:
@@ -192,182 +178,22 @@ class TableWorker:
     def _take(self, topic: Topic, part: Slice) -> None:
         self._lake.suit(part.records)
         raw = read(self._lake.session, self._around.options, part)
-        look = self._look_at(topic, part)
+        known = self._head.progress if self._head else None
+        look = self._reader.look(topic, part.start, known)
         key = look.key or self._settings.key
-        progress = (self._head and self._head.progress) or first_progress(
-            self.topic, topic.topic_id, look.order, self._settings.mode, key
-        )
+        progress = known or first_progress(self.topic, topic.topic_id, look.order, self._settings.mode, key)
         if not progress.key:
             progress = progress.model_copy(update={"key": key})
         check_key(progress.key, key)
         if progress.unwrapped != (look.unwrapped is not None):
             progress = progress.model_copy(update={"unwrapped": look.unwrapped is not None})
-        cut = self._sliced(raw)
-        records, found = self._decode(cut, progress)
-        self._check_facts(records, found, progress)
-        if found.bad:
-            self._around.quarantine.add(self.name, raw, records.where("bad IS NOT NULL"))
-        self._merge(records, found, progress, part)
-
-    def _look_at(self, topic: Topic, part: Slice) -> Look:
-        """The format of the table's records, learnt from the first ones of the slice."""
-        if self._look is None:
-            records: Sequence[Record] = self._around.broker.records(topic, part.start, _LOOKED_AT)
-            if not any(r.value for r in records):
-                records = self._around.broker.records(topic, part.start, _LOOKED_FURTHER)
-            source = self._around.config.source
-            progress = self._head.progress if self._head else None
-            known = Known(progress.connector, progress.unwrapped) if progress else None
-            look = look_at(records, self.topic, source.connector, added_by(source.connector_properties), known)
-            refuse_unbuilt(self._settings, look)
-            self._look = look if look.tells_all else None
-            self._unwrapped = look.unwrapped
-            self._key_from_row = bool(self._settings.key) and not look.key
-            if look.order == BY_OFFSET:
-                self._bound.warning(
-                    "rows without an envelope are ordered by their offsets: records that are sent again show older"
-                    " states until their end",
-                    fix="name the source's position under add.fields of ExtractNewRecordState",
-                )
-            session = self._lake.session
-            rows = {"key": [r.key for r in records], "value": [r.value for r in records]}
-            head = session.createDataFrame(pa.table(rows, schema=pa.schema({"key": pa.binary(), "value": pa.binary()})))
-            raw = head.selectExpr(
-                "key", "value", "0 AS partition", "0L AS offset", "current_timestamp() AS timestamp",
-                "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
-            )  # fmt: skip
-            self._columns = self._lake.columns() if self._head else {}
-            self._learn(self._sliced(raw))
-            return look
-        return self._look
-
-    def _sliced(self, raw: DataFrame) -> DataFrame:
-        return sliced(raw, self._unwrapped, before=self._details.before)
-
-    def _learn(self, cut: DataFrame) -> None:
-        """The shapes of sliced records; types of values without schema are looked up or taken from the values."""
-        found = [s.signature for s in signatures(cut)]
-        if not found:
-            return
-        shapes = [self._shape(s, {}) for s in found]
-        untyped = {name for shape in shapes for name in shape.untyped} | self._untyped_keys(found)
-        if untyped:
-            unwrapped = self._unwrapped is not None
-            shown = types_by_value(cut, untyped, unwrapped=unwrapped, before=self._details.before)
-            shapes = [self._shape(s, shown) for s in found]
-            if shown:
-                self._bound.warning(
-                    "columns typed by their values: records carry no schema",
-                    columns=dict(shown),
-                    fix="name their types under `columns` in the config",
-                )
-        self._shapes = shapes
-
-    def _shape(self, signature: Signature, shown: Mapping[str, str]) -> Shape:
-        return shape_of(signature, self._types(shown), frozenset(self._settings.exclude), self._unwrapped)
-
-    def _types(self, shown: Mapping[str, str]) -> TypeSources:
-        properties = self._around.config.source.connector_properties
-        return TypeSources(self._settings.columns, self._columns, shown, properties)
-
-    def _untyped_keys(self, found: Sequence[Signature]) -> set[str]:
-        types = self._types({})
-        names = {name for s in found for name in s.key_names_without_schema()}
-        return {name for name in names if types.codec(name) is None}
-
-    def _decode(self, cut: DataFrame, progress: Progress) -> tuple[DataFrame, Facts]:
-        """The decoded records, kept in memory and on disk, and what they hold; new shapes are learnt on the way."""
-        if len(self._shapes) != 1 or self._shapes[0].untyped:
-            cut = self._kept(cut)
-            self._learn(cut)
-        records, found = self._decoded(cut, progress)
-        if found.unknown:
-            cut = self._kept(cut)
-            self._learn(cut)
-            records, found = self._decoded(cut, progress)
-        if (wanted := self._mode.wants(found)) != self._details:
-            # What the mode asks for now it will most likely need for the next slices too.
-            self._details = wanted
-            records, found = self._decoded(cut, progress)
-        self._shapes = self._shapes[-1:]  # the newest; what comes next most likely looks like it
-        return records, found
-
-    def _decoded(self, cut: DataFrame, progress: Progress) -> tuple[DataFrame, Facts]:
-        self._evolve(progress)
-        reading = self._reading(progress)
-        if len(self._shapes) == 1:
-            records = decoded(cut, self._shapes[0], reading)
-        else:
-            number = shape_number(self._shapes)
-            parts = [decoded(cut.where(number == i), shape, reading) for i, shape in enumerate(self._shapes)]
-            records = parts[0]
-            for more in parts[1:]:
-                records = records.unionByName(more)
-        records = self._kept(records)
-        return records, facts(records, progress)
-
-    @staticmethod
-    def _kept(frame: DataFrame) -> DataFrame:
-        # Unlike persist() this cuts the plan: what follows is planned on rows, not on the whole decoding.
-        return frame.localCheckpoint(eager=False)
-
-    def _reading(self, progress: Progress) -> Reading:
-        properties = self._around.config.source.connector_properties
-        if lacking := [name for name in progress.key if name not in self._columns]:
-            raise TableHalt(
-                "key-column-missing",
-                f"no record so far has the key's columns {', '.join(lacking)}",
-                f"name columns of the source table under `key` ({self._settings.where})",
-            )
-        return Reading(
-            connector=progress.connector,
-            epoch=self._settings.epoch,
-            columns=self._columns,
-            key={name: self._columns[name] for name in progress.key},
-            placeholder=properties.get(PLACEHOLDER_PROPERTY, DEFAULT_PLACEHOLDER),
-            deleted={p: last.deleted_key for p, last in progress.last.items() if last.deleted_key is not None},
-            keyless=self._settings.mode == "append" and not progress.key,
-            before=self._details.before,
-            links=self._details.links,
-            missing=self._details.missing,
-            unwrapped=self._unwrapped,
-            key_from_row=self._key_from_row,
-        )
-
-    def _evolve(self, progress: Progress) -> None:
-        """Makes the table or adds columns, where the shapes have more than it has."""
-        for shape in self._shapes:
-            check_key(progress.key, shape.key)
-        wire = [
-            {name: codec.target for name, codec in {**shape.key, **shape.row}.items()}
-            for shape in self._shapes
-            if not shape.unreadable
-        ]
-        if self._settings.schema_changes == "ignore" and self._columns:
-            wire = [{n: t for n, t in columns.items() if n in self._columns} for columns in wire]
-        added = columns_to_add(self._columns, wire, self._mode.service_columns)
-        if not added:
-            return
-        if not self._columns and self._head is None:
-            self._lake.create(added)
-            self._bound.info("table created", path=self._lake.path, columns=dict(added))
-        elif self._settings.schema_changes == "halt" and self._columns:
-            names = ", ".join(f"{name} {kind}" for name, kind in added.items())
-            raise TableHalt(
-                "schema-changed",
-                f"the source has new columns ({names}) and schema_changes is halt",
-                "add the columns to the table, or set schema_changes: evolve or ignore",
-            )
-        else:
-            self._lake.add_columns(added)
-            self._bound.info("columns added", columns=dict(added))
-        self._head = self._lake.head(self._head)
-        self._columns = self._lake.columns()
-        self._shapes = [self._retyped(shape) for shape in self._shapes]
-
-    def _retyped(self, shape: Shape) -> Shape:
-        """Without schema a column's type is the table's from now on."""
-        return shape if not shape.untyped else self._shape(shape.signature, {})
+        came = self._reader.read(raw, progress)
+        if came.altered:
+            self._head = self._lake.head(self._head)
+        self._check_facts(came.records, came.found, progress)
+        if came.found.bad:
+            self._around.quarantine.add(self.name, raw, came.records.where("bad IS NOT NULL"))
+        self._merge(came.records, came.found, progress, part)
 
     def _check_facts(self, records: DataFrame, found: Facts, progress: Progress) -> None:
         if found.truncated is not None and self._settings.truncate == "halt":
@@ -397,8 +223,8 @@ class TableWorker:
             deletes=self._deletes,
             topic=self.topic,
             connector=progress.connector,
-            columns=self._columns,
-            key={name: self._columns[name] for name in progress.key},
+            columns=self._reader.columns,
+            key={name: self._reader.columns[name] for name in progress.key},
             settings=self._settings,
             tell=lambda event, count: self._bound.warning(event, count=count),
         )
@@ -424,6 +250,7 @@ class TableWorker:
         return progress.next_commit(
             next={**progress.next, **part.end},
             last=last,
+            filled=progress.filled or found.placeholders > 0,
             position=max(filter(None, (progress.position, found.position)), default=None),
             truncated=max(filter(None, (progress.truncated, truncated)), default=None),
             source_ts_ms=max(filter(None, (progress.source_ts_ms, found.newest_ts_ms)), default=None),

@@ -1,0 +1,238 @@
+"""From one table's raw records to decoded ones: learns their format, and brings the table's columns along."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from structlog.typing import FilteringBoundLogger
+
+from distributary.config.source import Source
+from distributary.config.table import TableSettings
+from distributary.consume.broker import Broker, Record, Topic
+from distributary.decode.discover import signatures, types_by_value
+from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
+from distributary.decode.position import BY_OFFSET
+from distributary.decode.records import Reading, decoded
+from distributary.decode.shapes import Shape, Signature, TypeSources, shape_of
+from distributary.decode.slices import shape_number, sliced
+from distributary.decode.unwrapped import Unwrapped, added_by
+from distributary.errors import TableHalt
+from distributary.evolve.diff import check_key, columns_to_add
+from distributary.merge.facts import Facts, facts
+from distributary.merge.mode import Mode
+from distributary.merge.progress import Progress
+from distributary.merge.table import LakeTable
+from distributary.operate.limits import refuse_unbuilt
+from distributary.operate.look import Known, Look, look_at
+
+_LOOKED_AT = 20  # records per partition from which a table's format is learnt
+_LOOKED_FURTHER = 2_000  # where none of those has a value
+
+
+@dataclass(frozen=True)
+class Read:
+    """A slice that was read: decoded records (see records.decoded), what facts() found in them, and whether the table
+    was made or got columns for them."""
+
+    records: DataFrame
+    found: Facts
+    altered: bool
+
+
+class TableReader:
+    """Reads one table's slices. It remembers the shapes it has met, so that a usual slice is decoded in one pass."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        source: Source,
+        settings: TableSettings,
+        lake: LakeTable,
+        mode: Mode,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._broker = broker
+        self._source = source
+        self._settings = settings
+        self._lake = lake
+        self._mode = mode
+        self._log = log
+        self._details = mode.wants(None)
+        self._columns: dict[str, str] = {}
+        self._shapes: list[Shape] = []
+        self._look: Look | None = None
+        self._unwrapped: Unwrapped | None = None
+        self._key_from_row = False
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The source's columns that the table has: name to Spark type."""
+        return self._columns
+
+    def look(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> Look:
+        """The format of the table's records, learnt from the first ones from `start` on. Raises TableHalt."""
+        if self._look is not None:
+            return self._look
+        records: Sequence[Record] = self._broker.records(topic, start, _LOOKED_AT)
+        if not any(r.value for r in records):
+            records = self._broker.records(topic, start, _LOOKED_FURTHER)
+        known = Known(progress.connector, progress.unwrapped) if progress else None
+        added = added_by(self._source.connector_properties)
+        look = look_at(records, topic.name, self._source.connector, added, known)
+        refuse_unbuilt(self._settings, look)
+        self._look = look if look.tells_all else None
+        self._unwrapped = look.unwrapped
+        self._key_from_row = bool(self._settings.key) and not look.key
+        if look.order == BY_OFFSET:
+            self._log.warning(
+                "rows without an envelope are ordered by their offsets: records that are sent again show older"
+                " states until their end",
+                fix="name the source's position under add.fields of ExtractNewRecordState",
+            )
+        self._columns = self._lake.columns() if self._lake.exists() else {}
+        self._learn(self._sliced(self._as_raw(records)))
+        return look
+
+    def read(self, raw: DataFrame, progress: Progress) -> Read:
+        """Decodes Kafka's records (see slices.sliced) and looks at them; new shapes are learnt on the way.
+
+        The decoded records are kept in memory and on disk. Raises TableHalt where the table can't take them.
+        """
+        cut = self._sliced(raw)
+        if len(self._shapes) != 1 or self._shapes[0].untyped:
+            cut = _kept(cut)
+            self._learn(cut)
+        read = self._decoded(cut, progress)
+        altered = read.altered
+        if read.found.unknown:
+            cut = _kept(cut)
+            self._learn(cut)
+            read = self._decoded(cut, progress)
+            altered = altered or read.altered
+        if (wanted := self._mode.wants(read.found)) != self._details:
+            # What the mode asks for now it will most likely need for the next slices too.
+            self._details = wanted
+            read = self._decoded(cut, progress)
+        self._shapes = self._shapes[-1:]  # the newest; what comes next most likely looks like it
+        return Read(read.records, read.found, altered)
+
+    def _as_raw(self, records: Sequence[Record]) -> DataFrame:
+        rows = {"key": [r.key for r in records], "value": [r.value for r in records]}
+        schema = pa.schema({"key": pa.binary(), "value": pa.binary()})
+        head = self._lake.session.createDataFrame(pa.table(rows, schema=schema))
+        return head.selectExpr(
+            "key", "value", "0 AS partition", "0L AS offset", "current_timestamp() AS timestamp",
+            "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
+        )  # fmt: skip
+
+    def _sliced(self, raw: DataFrame) -> DataFrame:
+        return sliced(raw, self._unwrapped, before=self._details.before)
+
+    def _learn(self, cut: DataFrame) -> None:
+        """The shapes of sliced records; types of values without schema are looked up or taken from the values."""
+        found = [s.signature for s in signatures(cut)]
+        if not found:
+            return
+        shapes = [self._shape(s, {}) for s in found]
+        untyped = {name for shape in shapes for name in shape.untyped} | self._untyped_keys(found)
+        if untyped:
+            unwrapped = self._unwrapped is not None
+            shown = types_by_value(cut, untyped, unwrapped=unwrapped, before=self._details.before)
+            shapes = [self._shape(s, shown) for s in found]
+            if shown:
+                self._log.warning(
+                    "columns typed by their values: records carry no schema",
+                    columns=dict(shown),
+                    fix="name their types under `columns` in the config",
+                )
+        self._shapes = shapes
+
+    def _shape(self, signature: Signature, shown: Mapping[str, str]) -> Shape:
+        return shape_of(signature, self._types(shown), frozenset(self._settings.exclude), self._unwrapped)
+
+    def _types(self, shown: Mapping[str, str]) -> TypeSources:
+        return TypeSources(self._settings.columns, self._columns, shown, self._source.connector_properties)
+
+    def _untyped_keys(self, found: Sequence[Signature]) -> set[str]:
+        types = self._types({})
+        names = {name for s in found for name in s.key_names_without_schema()}
+        return {name for name in names if types.codec(name) is None}
+
+    def _decoded(self, cut: DataFrame, progress: Progress) -> Read:
+        altered = self._evolve(progress)
+        reading = self._reading(progress)
+        if len(self._shapes) == 1:
+            records = decoded(cut, self._shapes[0], reading)
+        else:
+            number = shape_number(self._shapes)
+            parts = [decoded(cut.where(number == i), shape, reading) for i, shape in enumerate(self._shapes)]
+            records = parts[0]
+            for more in parts[1:]:
+                records = records.unionByName(more)
+        records = _kept(records)
+        return Read(records, facts(records, progress), altered)
+
+    def _reading(self, progress: Progress) -> Reading:
+        if lacking := [name for name in progress.key if name not in self._columns]:
+            raise TableHalt(
+                "key-column-missing",
+                f"no record so far has the key's columns {', '.join(lacking)}",
+                f"name columns of the source table under `key` ({self._settings.where})",
+            )
+        return Reading(
+            connector=progress.connector,
+            epoch=self._settings.epoch,
+            columns=self._columns,
+            key={name: self._columns[name] for name in progress.key},
+            placeholder=self._source.connector_properties.get(PLACEHOLDER_PROPERTY, DEFAULT_PLACEHOLDER),
+            deleted={p: last.deleted_key for p, last in progress.last.items() if last.deleted_key is not None},
+            keyless=self._settings.mode == "append" and not progress.key,
+            before=self._details.before,
+            links=self._details.links,
+            missing=self._details.missing,
+            unwrapped=self._unwrapped,
+            key_from_row=self._key_from_row,
+        )
+
+    def _evolve(self, progress: Progress) -> bool:
+        """Makes the table or adds columns, where the shapes have more than it has; whether it did."""
+        for shape in self._shapes:
+            check_key(progress.key, shape.key)
+        wire = [
+            {name: codec.target for name, codec in {**shape.key, **shape.row}.items()}
+            for shape in self._shapes
+            if not shape.unreadable
+        ]
+        if self._settings.schema_changes == "ignore" and self._columns:
+            wire = [{n: t for n, t in columns.items() if n in self._columns} for columns in wire]
+        added = columns_to_add(self._columns, wire, self._mode.service_columns)
+        if not added:
+            return False
+        if not self._columns and not self._lake.exists():
+            self._lake.create(added)
+            self._log.info("table created", path=self._lake.path, columns=dict(added))
+        elif self._settings.schema_changes == "halt" and self._columns:
+            names = ", ".join(f"{name} {kind}" for name, kind in added.items())
+            raise TableHalt(
+                "schema-changed",
+                f"the source has new columns ({names}) and schema_changes is halt",
+                "add the columns to the table, or set schema_changes: evolve or ignore",
+            )
+        else:
+            self._lake.add_columns(added)
+            self._log.info("columns added", columns=dict(added))
+        self._columns = self._lake.columns()
+        self._shapes = [self._retyped(shape) for shape in self._shapes]
+        return True
+
+    def _retyped(self, shape: Shape) -> Shape:
+        """Without schema a column's type is the table's from now on."""
+        return shape if not shape.untyped else self._shape(shape.signature, {})
+
+
+def _kept(frame: DataFrame) -> DataFrame:
+    # Unlike persist() this cuts the plan: what follows is planned on rows, not on the whole decoding.
+    return frame.localCheckpoint(eager=False)
