@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.kafka import running_kafka
 
-# Every process of the tests lives for a minute or two: compiling hot code well costs more than it gives.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+# Every process of the tests lives for some minutes: compiling hot code well costs more than it gives. The code cache
+# that this leaves by default (48 MB) is soon full with Spark, and then nothing is compiled at all.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m")
 
 
 @pytest.fixture(scope="session")

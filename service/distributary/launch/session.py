@@ -45,6 +45,11 @@ _DEFAULTS = {
     "spark.sql.constraintPropagation.enabled": "false",
     # Every execution describes its plan for the UI; a quarter of a small batch went into that.
     "spark.sql.ui.explainMode": "simple",
+    # What it keeps of the past is memory that grows with the number of tables, for a UI that is off.
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
     "spark.sql.maxPlanStringLength": "500",
     "spark.sql.debug.maxToStringFields": "5",
 }
