@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.changes import Row, Topic
+from tests.support.kafka import Record
 from tests.support.spark import Bench
 
 _numbers = itertools.count()
@@ -130,6 +131,35 @@ def test_3_4_a_new_key_takes_what_was_not_sent_from_the_old_one(bench: Bench, fi
     assert bench.rows("id", "v", "big") == expected
     bench.take([*new.records, *old.records], worker)
     assert bench.rows("id", "v", "big") == expected
+
+
+def test_3_4_a_chain_of_key_changes_hands_on_what_was_not_sent_however_it_is_cut_and_ordered(bench: Bench) -> None:
+    """A row moves twice; each of the three parts of its history comes in any of three slices."""
+    bench.create(partitions=3)
+    orders = list(itertools.product(range(3), repeat=3))
+    start = postgres(bench)
+    for number in range(len(orders)):
+        start.change("c", key(number), {**row(number, 0), "big": f"big {number}"}, at=1)
+    worker = bench.take(start.records)
+    slices: list[list[Record]] = [[], [], []]
+    for number, order in enumerate(orders):
+        moved = [{**row(100 * move + number, move), "big": NOT_SENT} for move in range(3)]
+        keys = [key(100 * move + number) for move in range(3)]
+        for place in range(3):
+            part = postgres(bench)
+            if place > 0:
+                headers = {"oldkey": keys[place - 1]}
+                part.change("c", keys[place], moved[place], at=10 * place, headers=headers, partition=place)
+            if place < 2:
+                headers = {"newkey": keys[place + 1]}
+                part.change("d", keys[place], at=10 * place + 10, headers=headers, partition=place)
+            slices[order[place]] += part.records
+    for records in slices:
+        bench.take(records, worker)
+    expected = [(200 + number, 2, f"big {number}") for number in range(len(orders))]
+    assert bench.rows("id", "v", "big") == sorted(expected, key=repr)
+    bench.take([record for records in slices for record in records], worker)
+    assert bench.rows("id", "v", "big") == sorted(expected, key=repr)
 
 
 def test_2_3_snapshot_rows_sent_again_are_known_also_of_deleted_keys(bench: Bench) -> None:

@@ -51,6 +51,24 @@ class Fill:
         )
         return found.where("id IS NOT NULL")
 
+    @staticmethod
+    def waited_for(departures: DataFrame) -> DataFrame:
+        """The ids of the departures that others wait for: id STRING."""
+        return departures.select(F.explode(F.map_values("waits")).alias("id"))
+
+    def recalled(self, asked: DataFrame, remembered: DataFrame | None) -> DataFrame | None:
+        """The remembered departures with the ids `asked`, those that they wait for themselves, and so on."""
+        if remembered is None:
+            return None
+        recalled = None
+        for _ in range(_DEEPEST):
+            found = remembered.join(asked.distinct(), "id", "left_semi").localCheckpoint(eager=True)
+            recalled = found if recalled is None else recalled.unionByName(found)
+            asked = self.waited_for(found).join(recalled.select("id"), "id", "left_anti").localCheckpoint(eager=True)
+            if asked.isEmpty():
+                break
+        return recalled
+
     def settled(self, departures: DataFrame, remembered: DataFrame | None) -> DataFrame:
         """Departures (id, vals, waits) of which none waits for another one among them any more."""
         known = departures.select("id", "vals", "waits")

@@ -142,11 +142,8 @@ def _filled(keys: DataFrame, to: Destination, fill: Fill, found: Facts, today: d
     known = pushed = None
     if found.moved:
         departures = fill.departures(keys).localCheckpoint(eager=True)
-        remembered = to.deletes.departures(to.key)
-        if remembered is not None:
-            asked = keys.select(F.expr("life.link").alias("id")).where("id IS NOT NULL").distinct()
-            remembered = remembered.join(asked, "id", "left_semi")
-        known = fill.settled(departures, remembered)
+        asked = keys.select(F.expr("life.link").alias("id")).unionByName(fill.waited_for(departures))
+        known = fill.settled(departures, fill.recalled(asked, to.deletes.departures(to.key)))
         to.deletes.remember_departures(departures, today)
         pushed = fill.pushed(to.lake.rows(), known)
     keys = fill.filled(keys, known, pushed).localCheckpoint(eager=True)
