@@ -21,8 +21,6 @@ STOP_SECONDS = 120
 TABLES = {
     "public/customers": 470,
     "public/order_items": 19,
-    "public/sensor": 15,
-    "public/text_keys": 5,
     "dbo/orders": 34,
     "DB2INST1/ACCOUNTS": 34,
 }

@@ -77,6 +77,6 @@ def test_a_wave_says_where_its_events_come_from() -> None:
         screen.wave(number, wave)
     assert "Wave 1: the first snapshot" in text.getvalue()
     assert "2 truncates" in text.getvalue()
-    assert "1 delete, 1 tombstone" in text.getvalue()
+    assert "5 inserts, 1 update, 51 deletes" in text.getvalue()
     for origin in Origin:
         assert text.getvalue().count(origin.value) == 3
