@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.kafka import running_kafka
 
-# Every process of the tests lives for some minutes: compiling hot code well costs more than it gives. The code cache
-# that this leaves by default (48 MB) is soon full with Spark, and then nothing is compiled at all.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m")
+from distributary.demo.play import SHORT_LIVED
+
+# Every process of the tests lives for some minutes, as the demo's does.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED)
 
 
 @pytest.fixture(scope="session")

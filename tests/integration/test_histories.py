@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.model.case import Case, Kept
+from tests.model.case import MODES, Case
 from tests.model.encoding import POSITIONED, Form
 from tests.model.packing import part
 from tests.model.packs import pack, unwrapped_pack
@@ -48,14 +48,6 @@ def service(session: SparkSession, kafka: str, tmp_path: Path) -> Service:
 
 SELECTED = ["sqlserver_direct", "db2", "postgresql", "mariadb"]
 """The sources of the selection: the others are like them."""
-
-MODES = {
-    "soft deletes": Kept(deletes="soft"),
-    "soft truncates": Kept(deletes="soft", truncate="soft"),
-    "ignored truncates": Kept(truncate="ignore"),
-    "history": Kept("history"),
-    "append": Kept("append"),
-}
 
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: str(path.stem))

@@ -33,6 +33,16 @@ class Kept:
     truncate: str = "apply"
 
 
+MODES = {
+    "soft deletes": Kept(deletes="soft"),
+    "soft truncates": Kept(deletes="soft", truncate="soft"),
+    "ignored truncates": Kept(truncate="ignore"),
+    "history": Kept("history"),
+    "append": Kept("append"),
+}
+"""All that a table may be kept as, beside the plain upsert."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A history in a source of a flavour, to a table of a layout, and how its records are delivered and written."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
-from tests.model.case import Case, Happened, Kept, expected
+from tests.model.case import MODES, Case, Happened, expected
 from tests.model.reference.event import read
 from tests.model.reference.table import Reference
 from tests.model.source.flavours import FLAVOURS
@@ -68,15 +68,6 @@ def test_records_lead_to_the_rows_of_the_source(flavour: str) -> None:
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_2_4_so_do_the_records_that_a_compacted_topic_still_has(flavour: str) -> None:
     look_at(cases(flavour, compacted=True), few)
-
-
-MODES = {
-    "soft deletes": Kept(deletes="soft"),
-    "soft truncates": Kept(deletes="soft", truncate="soft"),
-    "ignored truncates": Kept(truncate="ignore"),
-    "history": Kept("history"),
-    "append": Kept("append"),
-}
 
 
 @pytest.mark.parametrize("mode", MODES)

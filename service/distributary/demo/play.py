@@ -31,10 +31,8 @@ PREFIX = "demo"
 # A JVM that lives for two minutes spends half of its time on compiling what will not run often enough to pay it back:
 # the first tier of compilation only. With it the JVM's room for compiled code is 48 MB by default, which Spark fills
 # within a minute, and then nothing is compiled any more.
-SPARK = {
-    "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
-}
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+SPARK = {"spark.driver.memory": "2g", "spark.driver.extraJavaOptions": f"{SHORT_LIVED} -XX:+UseSerialGC"}
 # What shells expect of a command that Ctrl-C ended.
 INTERRUPTED = 130
 

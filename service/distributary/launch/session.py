@@ -45,7 +45,7 @@ _DEFAULTS = {
     "spark.sql.constraintPropagation.enabled": "false",
     # Every execution describes its plan for the UI; a quarter of a small batch went into that.
     "spark.sql.ui.explainMode": "simple",
-    # What it keeps of the past is memory that grows with the number of tables, for a UI that is off.
+    # By default a thousand past executions with their plans are kept, for a UI that is off.
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",

@@ -36,8 +36,8 @@ class Facts:
 
     `moved` counts halves of key changes that name the other key. `lone`: some tombstones follow no delete. `late`: some
     streamed change may not be newer than all that the table has taken in. `filled`: rows of the table may hold older
-    values for those that were not sent. `suspect`: the source may have gone back (see
-    went_back). `unknown` counts records of another shape than the one they were decoded by.
+    values for those that were not sent. `suspect`: the source may have gone back (see went_back). `unknown` counts
+    records of another shape than the one they were decoded by.
     """
 
     connector: str

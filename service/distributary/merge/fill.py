@@ -64,7 +64,7 @@ class Fill:
         for _ in range(_DEEPEST):
             found = remembered.join(asked.distinct(), "id", "left_semi").localCheckpoint(eager=True)
             recalled = found if recalled is None else recalled.unionByName(found)
-            asked = self.waited_for(found).join(recalled.select("id"), "id", "left_anti").localCheckpoint(eager=True)
+            asked = self.waited_for(found).join(recalled.select("id"), "id", "left_anti")
             if asked.isEmpty():
                 break
         return recalled
