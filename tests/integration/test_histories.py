@@ -30,7 +30,12 @@ A_PACK = 8
 """Histories in a table of the selection."""
 
 MANY = 504
-"""Histories of each flavour in `make test-long`."""
+"""Histories of each flavour in `make test-long`, so many in a table: slices cost the same, whatever is in them."""
+
+A_LARGE_PACK = 24
+
+FIRST_SEED = int(os.environ.get("HISTORIES_SEED", "100"))
+"""Where the many begin: another number gives others."""
 
 COMMAND_SLICE = 150
 
@@ -79,7 +84,7 @@ def test_1_3_histories_as_bare_rows(service: Service, flavour: str, mode: str, *
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_many_histories(service: Service, flavour: str) -> None:
-    check(service, packs(flavour, MANY // A_PACK))
+    check(service, packs(flavour, MANY // A_LARGE_PACK, A_LARGE_PACK, FIRST_SEED))
 
 
 def test_every_source_through_the_command(kafka: str, tmp_path: Path) -> None:
@@ -96,11 +101,11 @@ def test_every_source_through_the_command(kafka: str, tmp_path: Path) -> None:
         assert not different, "\n".join(different)
 
 
-def packs(flavour: str, count: int) -> Iterator[Case]:
-    """So many packs, each from a seed of its own."""
-    first = list(FLAVOURS).index(flavour)
+def packs(flavour: str, count: int, size: int = A_PACK, first: int = 0) -> Iterator[Case]:
+    """So many packs of so many histories, each from a seed of its own."""
+    first += list(FLAVOURS).index(flavour)
     for seed in range(first, first + count):
-        yield pack(flavour, A_PACK, seed)
+        yield pack(flavour, size, seed)
 
 
 def check(service: Service, cases: Iterable[Case]) -> None:

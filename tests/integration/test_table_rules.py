@@ -158,6 +158,27 @@ def test_3_6_a_truncate_goes_by_position_not_by_arrival(bench: Bench) -> None:
     assert bench.rows() == [(3, "later")]
 
 
+@pytest.mark.parametrize("rule", [{}, {"deletes": "soft"}], ids=["hard", "soft"])
+def test_3_6_and_3_3_a_tombstone_after_a_delete_that_is_older_than_a_truncate_takes_nothing(
+    bench: Bench, rule: dict[str, str]
+) -> None:
+    bench.rule = rule
+    topic = Topic(bench.create().topic)
+    for number in (1, 2):
+        topic.change("c", key(number), row(number, "first"), at=number)
+        topic.change("d", key(number), at=number + 2)
+        topic.tombstone(key(number))
+    topic.change("t", None, at=6)
+    topic.change("c", key(1), row(1, "second"), at=7)
+    worker = bench.take(topic.records)
+    assert bench.rows() == [(1, "second")]
+    again = Topic(bench.topic)
+    again.change("t", None, at=8)
+    again.change("c", key(2), row(2, "second"), at=9)
+    bench.take([*again.records, *topic.records[1:3], *topic.records[4:]], worker)
+    assert bench.rows() == [(2, "second")]
+
+
 def test_2_3_a_snapshot_row_stands_by_its_offset(bench: Bench) -> None:
     topic = Topic(bench.create().topic, connector="postgresql")
     topic.change("r", key(1), row(1, "read"), at=50)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import count, zip_longest
 
 from tests.model.source.history import (
     History,
@@ -29,6 +29,24 @@ def packed(histories: Sequence[History]) -> History:
     rows = tuple(row for history in moved for row in history.rows)
     turns = zip_longest(*(history.steps for history in moved))
     return History(rows, tuple(step for turn in turns for step in turn if step is not None))
+
+
+def with_truncates(history: History, wanted: Collection[int]) -> History:
+    """The history with those of its truncates alone: each befalls all, and after many nothing is left to be wrong."""
+    numbers = count()
+
+    def of(operations: Iterable[Operation]) -> tuple[Operation, ...]:
+        return tuple(one for one in operations if not isinstance(one, Truncate) or next(numbers) in wanted)
+
+    steps: list[Step] = []
+    for step in history.steps:
+        if isinstance(step, Transaction):
+            steps.append(Transaction(of(step.operations)))
+        elif isinstance(step, Together):
+            steps.append(replace(step, transactions=tuple(map(of, step.transactions))))
+        else:
+            steps.append(step)
+    return replace(history, steps=tuple(steps))
 
 
 def part(history: History, numbers: Iterable[int]) -> History:

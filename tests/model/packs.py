@@ -12,8 +12,8 @@ from hypothesis.strategies import SearchStrategy
 from tests.model.case import Case, Kept
 from tests.model.delivery import Delivery
 from tests.model.encoding import Form
-from tests.model.packing import packed
-from tests.model.source.history import Read
+from tests.model.packing import packed, with_truncates
+from tests.model.source.history import Read, Truncate
 from tests.model.source.layout import LAYOUTS
 from tests.model.strategies import ALL, COMPACTED, UPSERTED, Wanted, deliveries, histories
 
@@ -51,6 +51,8 @@ def pack(flavour: str, count: int, seed: int, kept: Kept = UPSERTED, wanted: Wan
     layout = sorted(LAYOUTS)[seed // 2 % len(LAYOUTS)]
     for attempt in count_from(0):
         history = packed(drawn(histories(wanted), count, seed + 1000 * attempt))
+        truncates = sum(isinstance(operation, Truncate) for operation in history.operations())
+        history = with_truncates(history, {truncates * (seed % 3 + 1) // 4, truncates - seed % 5 - 1})
         delivery = drawn(deliveries(compacted=compacted), 3, seed + 1000 * attempt)[-1]
         case = Case(flavour, history, layout, delivery, Form(schema=seed % 3 == 0), kept)
         case = replace(case, delivery=_scaled(case, delivery, slices))

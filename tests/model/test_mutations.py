@@ -10,20 +10,39 @@ from pathlib import Path
 import pytest
 from tests.model.mutations import MUTATIONS, Mutation, mutated
 
-SELECTION = (
-    *("tests/integration/test_table_rules.py", "tests/integration/test_histories.py", "-k"),
-    "test_selected or test_histories_that or test_table_rules",
-)
+ROOT = Path(__file__).parents[2]
+ALL_HISTORIES = "test_selected or test_histories_that"
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))
 def test_a_fault_is_noticed(mutation: Mutation, tmp_path: Path) -> None:
+    """By the tests whose names have the rule, else by random histories."""
     service = mutated(mutation, tmp_path)
-    root = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(service), str(root))), "HISTORIES_TRIES": "0"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-o", "pythonpath=", *SELECTION]
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, f"rule {mutation.rule} broken, and no test failed:\n{done.stdout[-2000:]}"
-    assert "test_table_rules" in done.stdout or "test_histories" in done.stdout
+    rule = f"_{mutation.rule.replace('.', '_')}_"
+    said = ""
+    for tests, chosen in (
+        ([*("tests/unit", "tests/spark"), *_holding(rule)], rule),
+        (["tests/integration/test_histories.py"], ALL_HISTORIES),
+    ):
+        done = _run(service, tests, chosen)
+        said += done.stdout[-2000:]
+        if done.returncode == 1:
+            assert " failed" in done.stdout, said
+            assert " error" not in done.stdout.splitlines()[-1], said
+            return
+    pytest.fail(f"rule {mutation.rule} broken, and no test failed:\n{said}")
+
+
+def _holding(rule: str) -> list[str]:
+    """The integration tests with the rule in their names."""
+    files = sorted((ROOT / "tests" / "integration").glob("test_*.py"))
+    return [str(file) for file in files if file.name != "test_histories.py" and rule in file.read_text("utf-8")]
+
+
+def _run(service: Path, tests: list[str], chosen: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(service), str(ROOT))), "HISTORIES_TRIES": "0"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-o", "pythonpath="]
+    command += [*tests, "-m", "slow or not slow", "-k", chosen]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

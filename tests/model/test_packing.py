@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.model.case import Case
 from tests.model.delivery import Again, Delivery
-from tests.model.packing import ROOM, packed, part
+from tests.model.packing import ROOM, packed, part, with_truncates
 from tests.model.shrinking import shrunk
 from tests.model.source.history import Delete, History, Put, Transaction, Truncate
 from tests.model.strategies import ALL, Wanted, histories
@@ -34,6 +34,12 @@ def test_a_packed_history_leaves_what_its_parts_leave(parts: list[History]) -> N
 def test_a_part_of_a_packed_history_is_that_history_and_the_truncates_of_all(parts: list[History]) -> None:
     whole = packed(parts)
     assert kept(part(whole, [0]))[0] == kept(whole)[0]
+
+
+def test_of_the_truncates_only_the_wanted_ones_stay() -> None:
+    history = History((), tuple(Transaction((Put(number), Truncate(), Put(number))) for number in range(4)))
+    left = with_truncates(history, {1, 3})
+    assert [len(step.operations) for step in left.steps if isinstance(step, Transaction)] == [2, 3, 2, 3]
 
 
 def test_a_failing_case_is_made_smaller() -> None:

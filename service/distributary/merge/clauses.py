@@ -79,7 +79,8 @@ class Clauses:
         merge = merge.whenMatchedUpdate(f"{newer} AND s.w.kind <> 'd'", _quoted(self._changed()))
         if self._keeps_deleted:
             merge = merge.whenMatchedUpdate(newer, _quoted(self._deleted_softly()))
-            merge = merge.whenMatchedUpdate("s.wiped", {"__deleted": F.lit(True), "__op": F.lit("d")})
+            stays = "s.wiped" if self._truncated is None else f"s.wiped AND NOT {self._older_than(self._truncated)}"
+            merge = merge.whenMatchedUpdate(stays, {"__deleted": F.lit(True), "__op": F.lit("d")})
         else:
             merge = merge.whenMatchedDelete(newer).whenMatchedDelete("s.wiped")
         if self._truncated is not None:

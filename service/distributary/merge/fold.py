@@ -19,13 +19,15 @@ from distributary.merge import values
 # What the walk needs of a record, and the record's row with what is stored beside it.
 _STEP_FIELDS = ("kind", "pos", "tx", "read_id", "moved_in", "moved_out", "carried", "partition", "offset", "timestamp")
 _STORED_FIELDS = ("kind", "pos", "read_id", "ts_ms", "partition", "offset", "missing", "row")
+_PAST = "d before a truncate"  # a kind
+_DELETES = f"('d', '{_PAST}')"
 
 
 @dataclass(frozen=True)
 class Folding:
     """What a fold must know.
 
-    Records older than `truncated` (the position of the newest truncate) are left out. `values` says which columns'
+    Records older than `truncated` (the position of the newest truncate) count for nothing. `values` says which columns'
     values are followed through the changes, because some of them were not sent (see values.py); none for most slices.
     `keeps_deleted`: a deleted row stays in the table with its last values.
     """
@@ -56,8 +58,10 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
     """
     usable = records.where("bad IS NULL AND kind NOT IN ('t', 'm')")
     if folding.truncated is not None:
-        older = is_later(folding.connector, sql.text(folding.truncated), "pos")
-        usable = usable.where(f"pos IS NULL OR NOT {older}")
+        older = f"coalesce({is_later(folding.connector, sql.text(folding.truncated), 'pos')}, false)"
+        # Of the deletes it must be seen that they were there: their tombstones are not lone ones.
+        usable = usable.where(f"NOT {older} OR kind = 'd'")
+        usable = usable.withColumn("kind", F.expr(f"CASE WHEN {older} THEN '{_PAST}' ELSE kind END"))
     element = F.struct(*_STEP_FIELDS, "ts_ms", "missing", "row", *values.element_fields(folding)).alias("e")
     collected = usable.groupBy("k").agg(F.collect_list(element).alias("es"))
     ordered = collected.select("k", F.expr(_IN_ORDER).alias("es"))
@@ -128,7 +132,9 @@ def _walk(folding: Folding) -> str:
     # What the record is to the key: 'lone' tombstone, snapshot 'read', change that is 'newer', delete that is 'kept'
     # from taking the new row, or nothing.
     role = (
-        "CASE WHEN e.kind = 'x' THEN CASE WHEN s.last <> 'd' AND NOT (s.i = 0 AND e.carried) THEN 'lone' ELSE '' END"
+        f"CASE WHEN e.kind = '{_PAST}' THEN ''"
+        f" WHEN e.kind = 'x' THEN CASE WHEN s.last NOT IN {_DELETES} AND NOT (s.i = 0 AND e.carried)"
+        " THEN 'lone' ELSE '' END"
         f" WHEN {beside} THEN CASE WHEN NOT array_contains(s.seen, e.read_id) THEN 'read' ELSE '' END"
         f" WHEN {newer} THEN CASE WHEN coalesce(e.moved_out AND s.moved = e.tx AND s.over <> 'no', false)"
         " THEN 'kept' ELSE 'newer' END ELSE '' END"

@@ -22,12 +22,6 @@ def refuse_unbuilt(settings: TableSettings, look: Look) -> None:
             f"events of the connector {look.order!r} are not applied in this version",
             f"this version knows {', '.join(CONNECTORS)}",
         )
-    if settings.mode == "history":
-        raise TableHalt(
-            "not-built",
-            f"`mode: history` ({settings.where}) is not released yet",
-            "this version has mode: upsert, append",
-        )
     if settings.key and look.key and set(settings.key) != set(look.key):
         raise TableHalt(
             "key-not-needed",

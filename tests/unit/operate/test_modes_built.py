@@ -17,11 +17,6 @@ def test_append_has_no_use_for_soft_deletes_and_truncates_and_takes_them() -> No
     refuse_unbuilt(TableSettings("*.*", mode="append", deletes="soft", truncate="soft"), KEYED)
 
 
-def test_history_is_refused_by_name() -> None:
-    with pytest.raises(TableHalt, match="mode: history"):
-        refuse_unbuilt(TableSettings("*.*", mode="history"), KEYED)
-
-
 def test_3_8_only_append_keeps_a_table_without_key() -> None:
     refuse_unbuilt(TableSettings("*.*", mode="append"), KEYLESS)
     with pytest.raises(TableHalt, match="no-key"):
