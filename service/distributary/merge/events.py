@@ -83,10 +83,11 @@ class Events:
         """The current versions alone, as they stand: nothing of the slice is older than they are."""
         return self._of_rows(versions, held_same="__trace.same", missing="CAST(NULL AS ARRAY<INT>)")
 
-    def of_all(self, versions: DataFrame) -> DataFrame:
-        """All that the versions of some keys tell: what opened them, what left them as they were, what ended them."""
+    def of_all(self, versions: DataFrame, truncates: Sequence[str]) -> DataFrame:
+        """All that the versions of some keys tell: what opened them, what left them as they were, what ended them.
+        What ended at a truncate tells no position of the key itself."""
         rows = self._of_rows(versions, held_same="__trace.same", missing=self._places("__trace.unsent"))
-        return rows.unionByName(self._of_same(versions)).unionByName(self._of_ends(versions))
+        return rows.unionByName(self._of_same(versions)).unionByName(self._of_ends(versions, truncates))
 
     def of_memory(self, remembered: DataFrame) -> DataFrame:
         """Remembered deletes (k, position, tx): they may have left no trace in the table."""
@@ -125,7 +126,7 @@ class Events:
             missing=self._places("same_.unsent"),
         )  # fmt: skip
 
-    def _of_ends(self, versions: DataFrame) -> DataFrame:
+    def _of_ends(self, versions: DataFrame, truncates: Sequence[str]) -> DataFrame:
         """What ended versions that no other one follows: a delete, or at the version's own end a tombstone."""
         order = Window.partitionBy("k").orderBy("pos", F.expr(rank("__op", self._to.connector)), "__offset")
         gone = versions.withColumn("next", F.lead("__start_at").over(order)).where(
@@ -133,10 +134,11 @@ class Events:
         )
         by_tombstone = f"__end_at = greatest({_LAST}, __start_at)"
         pos = f"CASE WHEN {by_tombstone} THEN {_LAST} ELSE __end_at END"
+        at_truncate = f"__end_at IN ({', '.join(map(sql.text, truncates))})" if truncates else "false"
         return self._events(
             gone,
             kind=f"CASE WHEN {by_tombstone} THEN 'x' ELSE 'd' END",
-            pos=pos, own=pos, start=pos, reach=pos, came="0", at=_ENDS,
+            pos=pos, own=pos, start=pos, reach=f"CASE WHEN NOT {at_truncate} THEN {pos} END", came="0", at=_ENDS,
         )  # fmt: skip
 
     def _events(self, frame: DataFrame, **given: str) -> DataFrame:

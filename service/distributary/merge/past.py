@@ -72,7 +72,7 @@ class Past:
                 current = self._only(current, keys)
             return events.unionByName(self._make.of_current(current))
         keys = self._all_keys(keys, versions)
-        found = events.unionByName(self._make.of_all(self._only(versions, keys)))
+        found = events.unionByName(self._make.of_all(self._only(versions, keys), self.truncates()))
         if self._remembered is not None:
             names = [f"k{i}" for i in range(len(self._to.key))]
             deletes = self._remembered.where("kind = 'd'").select(F.struct(*names).alias("k"), "position", "tx")
