@@ -23,9 +23,6 @@ from tests.model.strategies import ALL
 from tests.support.histories import CommandTable, Difference, Service
 from tests.support.playback import Playback
 
-# Hours of commits: each history is taken in small slices.
-pytestmark = pytest.mark.slow
-
 A_PACK = 8
 """Histories in a table of the selection."""
 
@@ -66,6 +63,7 @@ def test_selected_histories(service: Service, flavour: str) -> None:
     check(service, packs(flavour, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("flavour", SELECTED)
 def test_4_histories_in_every_mode(service: Service, flavour: str, mode: str) -> None:
@@ -74,6 +72,7 @@ def test_4_histories_in_every_mode(service: Service, flavour: str, mode: str) ->
     check(service, [pack(flavour, A_PACK, 2 * SELECTED.index(flavour), kept, wanted)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("added", [False, True], ids=["bare", "with places"])
 @pytest.mark.parametrize("mode", ["tombstone", "delete-to-tombstone", "rewrite", "rewrite-with-tombstone"])
 @pytest.mark.parametrize("flavour", SELECTED)
@@ -82,11 +81,14 @@ def test_1_3_histories_as_bare_rows(service: Service, flavour: str, mode: str, *
     check(service, [unwrapped_pack(flavour, A_PACK, SELECTED.index(flavour), form)])
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_many_histories(service: Service, flavour: str) -> None:
     check(service, packs(flavour, MANY // A_LARGE_PACK, A_LARGE_PACK, FIRST_SEED))
 
 
+@pytest.mark.slow
 def test_every_source_through_the_command(kafka: str, tmp_path: Path) -> None:
     """All sources in one config, in two runs: the second goes on where the first ended."""
     playback = Playback(kafka, tmp_path, trigger={"max_records": COMMAND_SLICE})

@@ -58,7 +58,7 @@ def history(bench: Bench, *more: str) -> list[Version]:
     return sorted(found, key=lambda version: (version[0], *(str(place).zfill(20) for place in version[2:4])))
 
 
-@pytest.mark.parametrize("at_most", [100, 3])
+@pytest.mark.parametrize("at_most", [100, pytest.param(3, marks=pytest.mark.slow)])
 def test_4_2_every_version_and_no_more_when_sent_again_at_any_cut(bench: Bench, at_most: int) -> None:
     bench.options = {"trigger": {"max_records": at_most}}
     topic = Topic(bench.create().topic)
@@ -105,7 +105,7 @@ def reference(records: Iterable[tuple[int, int, str, Any]]) -> list[Version]:
     return sorted((tuple(version) for version in versions), key=lambda version: (version[0], version[2]))
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_2_5_and_2_8_changes_in_any_order_come_to_the_same_versions(bench: Bench, seed: int) -> None:
     chance = random.Random(seed)
     bench.create(partitions=2)
@@ -178,7 +178,7 @@ def test_2_3_snapshot_rows_of_postgresql_stand_by_their_offset(bench: Bench) -> 
     ]
 
 
-@pytest.mark.parametrize("at_most", [100, 2])
+@pytest.mark.parametrize("at_most", [100, pytest.param(2, marks=pytest.mark.slow)])
 def test_3_4_and_2_7_a_key_change_closes_the_old_key_and_opens_the_new_one(bench: Bench, at_most: int) -> None:
     bench.options = {"trigger": {"max_records": at_most}}
     topic = Topic(bench.create().topic, connector="postgresql")

@@ -83,13 +83,14 @@ def some_or_all(*names: str) -> pytest.MarkDecorator:
     )
 
 
-@some_or_all("pg_extra")
-def test_small_batches_make_no_difference(kafka: str, tmp_path: Path, scenarios: tuple[Scenario, ...]) -> None:
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_small_batches_make_no_difference(kafka: str, tmp_path: Path) -> None:
     playback = Playback(kafka, tmp_path, trigger={"max_records": 50})
-    for scenario in scenarios:
+    for scenario in SCENARIOS:
         playback.send(scenario, scenario.records)
-    run(playback, scenarios)
-    check(playback, scenarios)
+    run(playback, SCENARIOS)
+    check(playback, SCENARIOS)
 
 
 @some_or_all("pg_json_schema")
