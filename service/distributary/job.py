@@ -34,8 +34,10 @@ from distributary.operate import health
 from distributary.operate.faults import classified
 from distributary.operate.logs import get_logger
 from distributary.operate.look import connector_of
+from distributary.operate.note import Note
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.status import ServiceStatus, TableState
+from distributary.operate.tracker import Tracker
 from distributary.operate.worker import Surroundings, TableWorker
 
 _SIDE_BY_SIDE = 4  # tables merged at once; more only queue for the same cores
@@ -101,11 +103,16 @@ class Service:
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
         self._retry_at: dict[str, float] = {}
         self._once = False
+        note = f"{str(config.target.path).rstrip('/')}/_distributary/transactions/{config.source.topic_prefix}.json"
+        self._tracker = Tracker(
+            config, broker, Note(session, note), status, lambda: dict(self._workers), self._around.transactions
+        )
 
     def run(self, *, once: bool) -> int:
         """Until stopped, or with `once` until everything there at the start is taken in."""
         self._once = once
         self._listen_for_signals()
+        self._tracker.start()
         self._plan(self._offsets.newest())
         query = self._start(once=once)
         self.status.mark_ready()
@@ -113,6 +120,7 @@ class Service:
             query = self._turn(query, once=once)
         finally:
             self._finish(query)
+            self._tracker.stop(to_the_end=once)
         left = [w for w in self._tables() if w.halted is not None]
         for worker in left:
             _log.error("table is halted", table=worker.name, code=worker.halted.code if worker.halted else "")

@@ -34,14 +34,19 @@ class Topic:
         ts_ms: int | None = None,
         before: Row | None = None,
         level: bool = True,
+        transaction: tuple[str, int] | None = None,
     ) -> Record:
-        """One event; it is added to the topic's records, too. `level`: PostgreSQL's commit level is known."""
+        """One event; it is added to the topic's records, too. `level`: PostgreSQL's commit level is known.
+        `transaction`: its id, and the event's number among those of this table."""
         value = {
             "before": before,
             "after": after,
             "source": self._source(op, at, step, tx, 1_700_000_000_000 + at * 1_000 if ts_ms is None else ts_ms, level),
             "op": op,
         }
+        if transaction is not None:
+            id_, order = transaction
+            value["transaction"] = {"id": id_, "total_order": order, "data_collection_order": order}
         return self.add(key, json.dumps(value).encode(), headers=headers, partition=partition)
 
     def tombstone(self, key: Row, partition: int = 0) -> Record:

@@ -94,6 +94,17 @@ def test_status_is_the_snapshot_as_json(server: health.Server, status: ServiceSt
     assert json.loads(answer.text)["tables"]["público.año"]["lag_records"] == 4
 
 
+def test_the_time_of_the_last_complete_transaction_is_a_metric_where_it_is_known(
+    server: health.Server, status: ServiceStatus
+) -> None:
+    name = "distributary_complete_transaction_timestamp_seconds"
+    for complete in (None, {"id": "t1", "ts_ms": None}):
+        status.show_transactions({"complete": complete, "pending": 0, "waiting_for": []})
+        assert name not in ask(server, "/metrics").text
+    status.show_transactions({"complete": {"id": "t1", "ts_ms": 1500}, "pending": 0, "waiting_for": []})
+    assert f"\n{name} 1.5\n" in ask(server, "/metrics").text
+
+
 def test_metrics_say_what_the_status_says(server: health.Server, status: ServiceStatus) -> None:
     status.update(
         'dbo.odd"name',

@@ -144,3 +144,13 @@ def test_threads_that_update_and_read_at_the_same_time_lose_nothing() -> None:
     shared = status.table("s.shared")
     assert shared is not None
     assert shared.quarantined == 200
+
+
+def test_transactions_are_shown_only_where_they_are_told() -> None:
+    status = ServiceStatus()
+    assert "transactions" not in status.snapshot()
+    shown = {"complete": {"id": "t1", "ts_ms": 1500}, "pending": 2, "waiting_for": ["s.t"]}
+    status.show_transactions(shown)
+    assert status.snapshot()["transactions"] == shown
+    status.show_transactions(None)
+    assert "transactions" not in status.snapshot()

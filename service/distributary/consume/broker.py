@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from distributary.consume.offsets import Offsets
 from distributary.consume.options import librdkafka_options
+from distributary.consume.tail import Tail
 from distributary.errors import TransientError
 
 _TIMEOUT = 30.0  # seconds an admin call may take before the work is tried again
@@ -72,10 +73,19 @@ class Broker:
 
     def names(self) -> list[str]:
         """All topics of the cluster."""
+        return sorted(self.partitions())
+
+    def partitions(self) -> dict[str, tuple[int, ...]]:
+        """All topics of the cluster with their partitions."""
         try:
-            return sorted(self._admin.list_topics(timeout=_TIMEOUT).topics)
+            listed = self._admin.list_topics(timeout=_TIMEOUT).topics
         except KafkaException as error:
             raise _transient("list topics", error) from error
+        return {name: tuple(sorted(topic.partitions)) for name, topic in listed.items()}
+
+    def tail(self, topic: str, offset: int) -> Tail:
+        """Reads the topic's only partition, from that offset on."""
+        return Tail(self._options, topic, offset)
 
     def earliest(self, topic: Topic) -> Offsets:
         """The first offset that each partition still has."""

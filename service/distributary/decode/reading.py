@@ -23,7 +23,7 @@ class Reading:
 
     `unwrapped`: the records are rows without an envelope. `key_from_row`: the records have no key, the row's columns
     stand for it; an update that changes them is then read as two changes, as for a record with a key: the delete of
-    the old one and the create of the new one.
+    the old one and the create of the new one. `transactions`: each change's place in its transaction is read.
     """
 
     connector: str
@@ -38,6 +38,7 @@ class Reading:
     missing: bool = False
     unwrapped: Unwrapped | None = None
     key_from_row: bool = False
+    transactions: bool = False
 
     @property
     def parses_before(self) -> bool:

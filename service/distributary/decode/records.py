@@ -25,6 +25,11 @@ from distributary.decode.verdict import verdict
 __all__ = ["Reading", "decoded"]
 
 _CORRUPT = "_corrupt"
+_TRANSACTION_FIELDS = "transaction STRUCT<id: STRING, data_collection_order: STRING>"
+_TRANSACTION = (
+    "CASE WHEN p.transaction.id IS NOT NULL THEN named_struct('id', p.transaction.id,"
+    " 'order', try_cast(p.transaction.data_collection_order AS BIGINT)) END"
+)
 
 
 def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
@@ -39,11 +44,14 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
     key that the row had before a key change, on its `c`; the one that it gets, on its `d`), missing ARRAY<INT> (places
     in row of values that the source did not send; they are NULL in row).
 
+    With `reading.transactions` also transaction STRUCT<id STRING, order BIGINT>, NULL where the record tells none.
+
     Two rows for an update that changes the columns that stand for a key (see Reading.key_from_row).
     """
     parsed = _parsed(records, shape, reading)
     op, source = "half_op" if reading.key_from_row else "p.op", "p.source"
     position = position_sql(reading.connector, source, "p.op", reading.epoch)
+    transaction = ("transaction",) if _tells_transactions(reading) else ()
     typed = parsed.select(
         "partition",
         "offset",
@@ -68,6 +76,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         F.expr(transaction_sql(reading.connector, source, position)).alias("tx"),
         F.expr(_placeholder(reading)).alias("placeholder"),
         F.expr(_missing(shape, reading)).alias("missing"),
+        *(F.expr(_TRANSACTION).alias(name) for name in transaction),
         *_values("kp", "k", reading.key_codecs(shape)),
         *_values("p.after", "c", shape.row),
         *(_values("p.before", "b", shape.row) if reading.before else ()),
@@ -90,6 +99,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         F.expr("CASE WHEN kind = 'd' THEN new_k END").alias("new_k"),
         "placeholder",
         "missing",
+        *transaction,
         F.expr(_row(shape, reading, "c", "has_row")).alias("row"),
         F.expr(_row(shape, reading, "b", "has_before")).alias("before"),
     )
@@ -138,7 +148,12 @@ def _envelope_ddl(shape: Shape, reading: Reading) -> str:
     source = ", ".join(f"`{name}`: STRING" for name in e.source_fields(reading.connector))
     row = f"STRUCT<{_fields(shape.row)}>"
     before = f" before {row}," if reading.parses_before else ""
-    return f"op STRING, source STRUCT<{source}>,{before} after {row}, {_CORRUPT} STRING"
+    transaction = f" {_TRANSACTION_FIELDS}," if _tells_transactions(reading) else ""
+    return f"op STRING, source STRUCT<{source}>,{before} after {row},{transaction} {_CORRUPT} STRING"
+
+
+def _tells_transactions(reading: Reading) -> bool:
+    return reading.transactions and reading.unwrapped is None
 
 
 def _row_ddl(shape: Shape) -> str:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from distributary.decode.position import is_later
-from distributary.merge.progress import Last, Progress
+from distributary.merge.progress import InTransaction, Last, Progress
 
 STREAMED = "kind IN ('c', 'u', 'd', 't') AND bad IS NULL"
 
@@ -21,13 +21,15 @@ STREAMED = "kind IN ('c', 'u', 'd', 't') AND bad IS NULL"
 class PartitionFacts:
     """One partition of the slice. `position` and `ts_ms` are the largest of its streamed changes (snapshots aside).
 
-    `deleted_key` is the hash of the key whose delete was the partition's last record, else None.
+    `deleted_key` is the hash of the key whose delete was the partition's last record, else None. `transaction` is that
+    of the change with the largest position, also if it went to the quarantine table; None where none is told.
     """
 
     records: int
     position: str | None
     ts_ms: int | None
     deleted_key: int | None
+    transaction: InTransaction | None = None
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,19 @@ def facts(records: DataFrame, progress: Progress) -> Facts:
             # A change with a later commit time than the one with the largest position: perhaps the source went back.
             F.expr(f"max_by(ts_ms, pos) FILTER (WHERE {plain})").alias("ts_ms_at_position"),
             F.expr("max_by(struct(kind, kh, bad IS NULL AS good), offset)").alias("last"),
+            F.expr(_in_transaction(records)).alias("transaction"),
         )
         .collect()
     )
     # The aggregation names nothing of the progress, so that its code is compiled once and not for every slice.
     return _combined({row["partition"]: row for row in rows}, progress)
+
+
+def _in_transaction(records: DataFrame) -> str:
+    if "transaction" not in records.columns:
+        return "NULL"
+    told = "kind IN ('c', 'u', 'd', 't') AND pos NOT LIKE '%?%' AND transaction.id IS NOT NULL"
+    return f"max(struct(pos AS position, transaction.order, transaction.id)) FILTER (WHERE {told})"
 
 
 def _went_lower(row: Row, last: Last | None) -> bool:
@@ -145,6 +155,7 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
                 row["position"],
                 row["ts_ms"],
                 row["last"]["kh"] if row["last"]["kind"] == "d" and row["last"]["good"] else None,
+                InTransaction(**row["transaction"].asDict()) if row["transaction"] is not None else None,
             )
             for p, row in rows.items()
         },

@@ -23,14 +23,28 @@ APP_ID = "distributary"
 _FORMAT = 1
 
 
+class InTransaction(BaseModel):
+    """A change's place in a transaction: `order` counts the transaction's changes of this table from 1."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    position: str
+    id: str
+    order: int | None = None
+
+
 class Last(BaseModel):
-    """The last streamed change of a partition, and the key hash of a delete that was its very last record."""
+    """The last streamed change of a partition, and the key hash of a delete that was its very last record.
+
+    `transaction` is that of the change with the largest position, where the connector tells transactions.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     position: str | None = None
     ts_ms: int | None = None
     deleted_key: int | None = None
+    transaction: InTransaction | None = None
 
 
 class Progress(BaseModel):
@@ -99,6 +113,11 @@ def first_progress(topic: str, topic_id: str, connector: str, mode: str, key: tu
     return Progress(
         commit="", sequence=0, topic=topic, topic_id=topic_id, connector=connector, mode=mode, key=key, next={}
     )
+
+
+def later(one: InTransaction | None, other: InTransaction | None) -> InTransaction | None:
+    """Of two places the one with the larger position."""
+    return max(filter(None, (one, other)), key=lambda at: (at.position, at.order or 0), default=None)
 
 
 @dataclass(frozen=True)

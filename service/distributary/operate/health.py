@@ -178,6 +178,13 @@ class _TableCollector(Collector):
             if table.last_commit_at is not None:
                 last_commit.add_metric([table.table], table.last_commit_at)
         yield from (lag, applied, quarantined, state, last_commit)
+        complete = (self._status.transactions or {}).get("complete") or {}
+        if complete.get("ts_ms") is not None:
+            yield GaugeMetricFamily(
+                "distributary_complete_transaction_timestamp_seconds",
+                "Commit time of the last transaction up to which all tables are complete, in seconds since 1970.",
+                value=complete["ts_ms"] / 1000,
+            )
 
 
 class _HTTPServer(ThreadingHTTPServer):

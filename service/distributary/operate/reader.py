@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import Event
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -53,6 +54,7 @@ class TableReader:
         lake: LakeTable,
         mode: Mode,
         log: FilteringBoundLogger,
+        transactions: Event,
     ) -> None:
         self._broker = broker
         self._source = source
@@ -60,6 +62,7 @@ class TableReader:
         self._lake = lake
         self._mode = mode
         self._log = log
+        self._transactions = transactions
         self._details = mode.wants(None)
         self._columns: dict[str, str] = {}
         self._shapes: list[Shape] = []
@@ -195,6 +198,7 @@ class TableReader:
             missing=self._details.missing,
             unwrapped=self._unwrapped,
             key_from_row=self._key_from_row,
+            transactions=self._transactions.is_set(),
         )
 
     def _evolve(self, progress: Progress) -> bool:

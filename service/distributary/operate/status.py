@@ -94,6 +94,7 @@ class ServiceStatus:
         self._clock = clock
         self._tables: dict[str, TableStatus] = {}
         self._ready = False
+        self._transactions: Mapping[str, Any] | None = None
         self._started_at = time.time()
         # The start counts as a beat: a service that never gets to its loop must be found dead as well.
         self._last_beat = clock()
@@ -108,6 +109,17 @@ class ServiceStatus:
             after = replace(before, **changes)
             self._tables[table] = after
             return after
+
+    def show_transactions(self, transactions: Mapping[str, Any] | None) -> None:
+        """Shows how far all tables are complete together, as JSON's types; None where nothing tells it."""
+        with self._lock:
+            self._transactions = transactions
+
+    @property
+    def transactions(self) -> Mapping[str, Any] | None:
+        """What was given last to show_transactions()."""
+        with self._lock:
+            return self._transactions
 
     def forget(self, table: str) -> None:
         """Stop showing `table`, for instance because its topic is gone."""
@@ -149,12 +161,15 @@ class ServiceStatus:
             return tuple(self._tables[name] for name in sorted(self._tables))
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything as JSON's types: `ready`, `started_at` (seconds since 1970), `seconds_since_beat`, `tables`."""
+        """Everything as JSON's types: `ready`, `started_at` (seconds since 1970), `seconds_since_beat`, `tables`, and
+        where it is known `transactions`."""
+        transactions = self.transactions
         return {
             "ready": self.ready,
             "started_at": self._started_at,
             "seconds_since_beat": round(self.seconds_since_beat(), 3),
             "tables": {status.table: status.as_json() for status in self.tables()},
+            **({} if transactions is None else {"transactions": transactions}),
         }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +22,7 @@ from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts, went_back
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
-from distributary.merge.progress import Head, Last, Progress, first_progress
+from distributary.merge.progress import Head, Last, Progress, first_progress, later
 from distributary.merge.table import LakeTable
 from distributary.operate.limits import too_many_bad
 from distributary.operate.logs import get_logger
@@ -36,7 +36,7 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all tables of the service share."""
+    """What all tables of the service share. `transactions` is set where there is a transaction topic."""
 
     config: Config
     session: SparkSession
@@ -45,6 +45,7 @@ class Surroundings:
     quarantine: Quarantine
     status: ServiceStatus
     stopping: threading.Event
+    transactions: threading.Event = field(default_factory=threading.Event)
 
 
 class TableWorker:
@@ -70,7 +71,9 @@ class TableWorker:
         self._first: Offsets = {}
         self._started = False
         self._bound = _log.bind(table=str(table), topic=topic)
-        self._reader = TableReader(around.broker, around.config.source, settings, self._lake, self._mode, self._bound)
+        self._reader = TableReader(
+            around.broker, around.config.source, settings, self._lake, self._mode, self._bound, around.transactions
+        )
 
     @property
     def name(self) -> str:
@@ -82,6 +85,16 @@ class TableWorker:
         """The next offset per partition."""
         progress = self._head.progress if self._head else None
         return dict(progress.next) if progress else {}
+
+    @property
+    def progress(self) -> Progress | None:
+        """The table's own record, as last seen."""
+        return self._head.progress if self._head else None
+
+    @property
+    def first(self) -> Mapping[int, int]:
+        """The first offset that Kafka had of each partition, as last seen."""
+        return self._first
 
     def behind(self) -> int:
         """How many offsets lie between the table and its goal."""
@@ -246,6 +259,7 @@ class TableWorker:
                 position=max(filter(None, (before.position, seen.position)), default=None),
                 ts_ms=max(filter(None, (before.ts_ms, seen.ts_ms)), default=None),
                 deleted_key=seen.deleted_key,
+                transaction=later(before.transaction, seen.transaction),
             )
         return progress.next_commit(
             next={**progress.next, **part.end},

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from distributary.errors import TableHalt
-from distributary.merge.progress import Last, Progress, first_progress, user_metadata
+from distributary.merge.progress import InTransaction, Last, Progress, first_progress, later, user_metadata
 
 
 def test_a_record_survives_the_commit_it_travels_in() -> None:
@@ -32,3 +32,12 @@ def test_what_others_write_into_a_commit_is_none_of_ours(text: str | None) -> No
 def test_a_record_of_a_newer_version_halts_instead_of_being_guessed() -> None:
     with pytest.raises(TableHalt, match="progress-unreadable"):
         Progress.from_json('{"distributary": {"format": 9}}')
+
+
+def test_of_two_places_the_one_with_the_larger_position_is_later_whichever_came_last() -> None:
+    low, high = InTransaction(position="1", id="a", order=9), InTransaction(position="2", id="b", order=1)
+    half = InTransaction(position="2", id="b", order=2)  # a delete and a create of one position
+    assert later(low, high) == later(high, low) == high
+    assert later(half, high) == later(high, half) == half
+    assert later(None, low) == later(low, None) == low
+    assert later(None, None) is None

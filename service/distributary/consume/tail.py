@@ -1,0 +1,67 @@
+"""Follows a topic of one partition, record by record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from distributary.errors import TransientError
+
+
+@dataclass(frozen=True)
+class Tailed:
+    """A record: its offset, its value, and its time in milliseconds since 1970."""
+
+    offset: int
+    value: bytes | None
+    timestamp_ms: int
+
+
+class Tail:
+    """Reads partition 0 of a topic from an offset on, what was committed of it."""
+
+    def __init__(self, options: Mapping[str, str | int | float | bool], topic: str, offset: int) -> None:
+        self._topic = topic
+        self._at_end = False
+        self._consumer = Consumer(
+            {
+                **options,
+                "group.id": "distributary-tail",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                # Records that are gone must be noticed, not passed over.
+                "auto.offset.reset": "error",
+            }
+        )
+        self._consumer.assign([TopicPartition(topic, 0, offset)])
+
+    def read(self, at_most: int, timeout: float) -> tuple[list[Tailed], bool]:
+        """The next records, those of at most so many seconds, and whether they are the last ones so far.
+
+        Raises TransientError.
+        """
+        records: list[Tailed] = []
+        until = time.monotonic() + timeout
+        while len(records) < at_most and (left := until - time.monotonic()) > 0:
+            message = self._consumer.poll(left)
+            if message is None:
+                break
+            error = message.error()
+            if error is not None:
+                if error.code() == KafkaError._PARTITION_EOF:
+                    self._at_end = True
+                    break
+                raise TransientError("kafka-read", f"{self._topic} can't be read: {error.str()}")
+            self._at_end = False
+            offset = message.offset()
+            assert offset is not None
+            records.append(Tailed(offset, message.value(), message.timestamp()[1]))
+        return records, self._at_end
+
+    def close(self) -> None:
+        """Ends it."""
+        self._consumer.close()

@@ -1,0 +1,88 @@
+"""The transaction topic, as Debezium writes it with `provide.transaction.metadata`: what its records say.
+
+For each transaction a BEGIN, and after its last change an END, which counts the changes of each table
+(`data_collections`): deletes and both halves of a key change, truncates where the connector sends them, no tombstones,
+nothing of a snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_TOPIC_PROPERTY = "topic.transaction"
+# PostgreSQL's connector puts the place of the single event behind the transaction's number: it differs from one event
+# of a transaction to the next, in BEGIN and END as well.
+_POSTGRESQL_ID = re.compile(r"(\d+):\d+")
+_NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
+
+
+@dataclass(frozen=True)
+class Begin:
+    """A transaction begins; all its changes are sent after this. `ts_ms` is its commit time, where it is told."""
+
+    id: str
+    ts_ms: int | None
+
+
+@dataclass(frozen=True)
+class End:
+    """A transaction is over. `ts_ms` is its commit time, where the connector tells it; `counts` maps the source's name
+    of each table to how many changes of it were sent."""
+
+    id: str
+    ts_ms: int | None
+    counts: Mapping[str, int]
+
+
+def transaction_topic(topic_prefix: str, properties: Mapping[str, str]) -> str:
+    """The topic's name; `properties` are the connector's settings."""
+    return f"{topic_prefix}.{properties.get(_TOPIC_PROPERTY, 'transaction')}"
+
+
+def transaction_id(text: str) -> str:
+    """What is the same in all records of a transaction, from an id as one of them has it."""
+    found = _POSTGRESQL_ID.fullmatch(text)
+    return found.group(1) if found else text
+
+
+def boundary(value: bytes | None) -> Begin | End | None:
+    """What a record's value says, with and without a schema beside it; None where it is neither a BEGIN nor an END."""
+    try:
+        record: Any = json.loads(value or b"null")
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(record, dict) and "payload" in record:
+        record = record["payload"]
+    if not isinstance(record, dict) or not isinstance(record.get("id"), str):
+        return None
+    id_ = transaction_id(record["id"])
+    try:
+        ts_ms = None if record.get("ts_ms") is None else int(record["ts_ms"])
+        if record.get("status") == "BEGIN":
+            return Begin(id_, ts_ms)
+        if record.get("status") != "END":
+            return None
+        counts = {str(c["data_collection"]): int(c["event_count"]) for c in record.get("data_collections") or ()}
+    except (KeyError, TypeError, ValueError):
+        return None
+    return End(id_, ts_ms, counts)
+
+
+def possible_topics(collection: str, topic_prefix: str, connector: str | None) -> tuple[str, ...]:
+    """The topics that a table's changes may be in, by the name that an END record has for it, the likeliest first.
+
+    SQL Server, Db2 and Oracle put the database before the schema; Db2's and Oracle's topics never have it, SQL
+    Server's only where the connector reads several. Of an unknown connector (None) both are possible.
+    """
+    whole = _NOT_IN_TOPICS.sub("_", collection)
+    _, dot, rest = whole.partition(".")
+    shorter = (f"{topic_prefix}.{rest}",) if dot and "." in rest else ()
+    if connector in ("postgresql", "mysql", "mariadb"):
+        return (f"{topic_prefix}.{whole}",)
+    if connector in ("db2", "oracle") and shorter:
+        return shorter
+    return (f"{topic_prefix}.{whole}", *shorter)
