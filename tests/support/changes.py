@@ -34,14 +34,18 @@ class Topic:
         ts_ms: int | None = None,
         before: Row | None = None,
         level: bool = True,
+        snapshot: str | None = None,
     ) -> Record:
-        """One event; it is added to the topic's records, too. `level`: PostgreSQL's commit level is known."""
-        value = {
+        """One event; it is added to the topic's records, too. `level`: PostgreSQL's commit level is known;
+        `snapshot`: what the source block says of it."""
+        value: Row = {
             "before": before,
             "after": after,
             "source": self._source(op, at, step, tx, 1_700_000_000_000 + at * 1_000 if ts_ms is None else ts_ms, level),
             "op": op,
         }
+        if snapshot is not None:
+            value["source"]["snapshot"] = snapshot
         return self.add(key, json.dumps(value).encode(), headers=headers, partition=partition)
 
     def tombstone(self, key: Row, partition: int = 0) -> Record:
