@@ -33,8 +33,8 @@ def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
     create_topic(kafka, f"{prefix}.dbo.log")
     topic = Topic(bench.topic)
     for number, mark in ((1, "first"), (2, "true"), (3, "true")):
-        topic.change("r", {"id": number}, {"id": number, "v": "old"}, at=10, snapshot=mark)
-    topic.change("r", {"id": 1}, {"id": 1, "v": "new"}, at=20, snapshot="last")
+        topic.change("r", {"id": number}, {"id": number, "a name": "old"}, at=10, snapshot=mark)
+    topic.change("r", {"id": 1}, {"id": 1, "a name": "new"}, at=20, snapshot="last")
     bench.take(topic.records)
     return bench
 

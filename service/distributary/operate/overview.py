@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -47,11 +48,22 @@ class TableOverview:
 
 
 def overview(config: Config) -> list[TableOverview]:
-    """All tables of the config that have a topic, by name. Raises what Kafka and the storage raise."""
+    """All tables of the config that have a topic or are halted for want of it, by name. Raises what Kafka and the
+    storage raise."""
     refuse_unbuilt(config)
     broker = Broker(config.kafka_properties())
     halts = read_halts(config)
-    return [_of(one, broker, halts.get(one.name)) for one in listed(config, broker)]
+    found = [_of(one, broker, halts.get(one.name)) for one in listed(config, broker)]
+    return sorted([*found, *without_topic(halts, {one.table for one in found})], key=lambda one: one.table)
+
+
+def without_topic(halts: Mapping[str, dict[str, str]], names: Collection[str]) -> list[TableOverview]:
+    """Halted tables that are not among the names: their topic is gone, so that the halt is all that tells of them."""
+    return [
+        TableOverview(name, topic="", path="", state=HALTED, lag_records=0, lag_seconds=None, error=halt)
+        for name, halt in halts.items()
+        if name not in names
+    ]
 
 
 def _of(one: Listed, broker: Broker, halt: dict[str, str] | None) -> TableOverview:

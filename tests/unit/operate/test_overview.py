@@ -13,7 +13,7 @@ from distributary.config.table import TableSettings
 from distributary.consume.topics import TableId
 from distributary.errors import TableHalt
 from distributary.merge.progress import Progress, Snapshot, first_progress
-from distributary.operate.overview import BEHIND, HALTED, NEW, UP_TO_DATE, TableOverview, told
+from distributary.operate.overview import BEHIND, HALTED, NEW, UP_TO_DATE, TableOverview, told, without_topic
 from distributary.operate.records import Newest, newest_record, plain
 from distributary.operate.tables import Listed
 
@@ -51,6 +51,11 @@ def test_a_halted_table_says_why() -> None:
     halt = {"code": "topic-gone", "message": "m", "fix": "f"}
     table = of(record(next={0: 20}), {0: 20, 1: 0}, halt)
     assert (table.state, table.error) == (HALTED, halt)
+
+
+def test_a_halted_table_whose_topic_is_gone_is_shown() -> None:
+    halts = {name: {"code": "topic-gone", "message": "m", "fix": "f"} for name in ("dbo.t", "dbo.gone")}
+    assert [(table.table, table.state) for table in without_topic(halts, ["dbo.t"])] == [("dbo.gone", HALTED)]
 
 
 @pytest.mark.parametrize(
