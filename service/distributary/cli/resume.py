@@ -47,6 +47,6 @@ def resume(config_file: Path, table: str, reconcile: bool, output_format: str) -
         output.show_json({"table": table, "removed": removed})
     elif removed:
         rows = f"{removed} row{'' if removed == 1 else 's'}"
-        output.show_text(f"{table}: {rows} that the last complete snapshot does not have removed", style="green")
+        output.show_text(f"{table}: removed {rows} that the last complete snapshot does not have", style="green")
     else:
         output.show_text(f"{table}: nothing to be done, the last complete snapshot has all rows", style="green")
