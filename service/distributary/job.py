@@ -23,20 +23,19 @@ from distributary.consume.source import stream
 from distributary.consume.topics import (
     TableId,
     has_database_part,
-    is_signal_table,
     subscription_pattern,
     table_of,
 )
-from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt, TransientError, UsageError
 from distributary.launch.session import open_session
 from distributary.operate import health
 from distributary.operate.faults import classified
+from distributary.operate.halts import write_halts
 from distributary.operate.logs import get_logger
-from distributary.operate.look import connector_of
 from distributary.operate.note import Note
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.status import ServiceStatus, TableState
+from distributary.operate.tables import connector_of_topic, lake_path, refuse_unbuilt, settings_of
 from distributary.operate.tracker import Tracker
 from distributary.operate.worker import Surroundings, TableWorker
 
@@ -58,7 +57,7 @@ def run(config: Config, *, once: bool) -> int:
 
     Returns the exit code: 0, or 1 where `once` leaves a halted table. Raises DistributaryError for what ends all.
     """
-    _refuse_unbuilt(config)
+    refuse_unbuilt(config)
     broker = Broker(config.kafka_properties())
     # A wrong address or a port that is taken is told before a JVM starts.
     broker.names()
@@ -69,13 +68,6 @@ def run(config: Config, *, once: bool) -> int:
         session = open_session(config.spark_properties())
         ending.callback(session.stop)
         return Service(config, session, broker, status).run(once=once)
-
-
-def _refuse_unbuilt(config: Config) -> None:
-    if config.source.format != "json":
-        raise UsageError("not-built", f"source.format {config.source.format} is not built yet", "use json")
-    if config.target.path is None:
-        raise UsageError("not-built", "target.catalog is not built yet", "use target.path")
 
 
 class Service:
@@ -107,11 +99,14 @@ class Service:
         self._tracker = Tracker(
             config, broker, Note(session, note), status, lambda: dict(self._workers), self._around.transactions
         )
+        self._halts: dict[str, dict[str, str]] = {}
+        self._writing_halts = threading.Lock()
 
     def run(self, *, once: bool) -> int:
         """Until stopped, or with `once` until everything there at the start is taken in."""
         self._once = once
         self._listen_for_signals()
+        self._write_halts()  # what halted an earlier run may be mended: each table is tried anew
         self._tracker.start()
         self._plan(self._offsets.newest())
         query = self._start(once=once)
@@ -253,11 +248,19 @@ class Service:
         worker.halted = halt
         self._tell(worker, TableState.HALTED, halt)
         _log.error("table halted", table=worker.name, code=halt.code, reason=halt.message, fix=halt.fix)
+        self._halts[worker.name] = _told(halt)
+        self._write_halts()
+
+    def _write_halts(self) -> None:
+        """For who looks while the service is down. Nothing depends on it, so that it may fail."""
+        with self._writing_halts:
+            try:
+                write_halts(self._session, self.config, dict(self._halts))
+            except Exception as error:
+                _log.warning("halted tables could not be written down", reason=classified(error).message)
 
     def _tell(self, worker: TableWorker, state: TableState, error: DistributaryError) -> None:
-        self.status.update(
-            worker.name, state=state, error={"code": error.code, "message": error.message, "fix": error.fix}
-        )
+        self.status.update(worker.name, state=state, error=_told(error))
 
     def _worker(self, topic: str) -> TableWorker | None:
         """The worker of a topic; None for one that is no table of the config. Asked once per topic."""
@@ -266,7 +269,7 @@ class Service:
         prefix = self.config.source.topic_prefix
         connector: str | None = self.config.source.connector
         if connector is None and has_database_part(topic, prefix):
-            connector = self._connector(topic)
+            connector = connector_of_topic(topic, self.config, self._broker)
             if connector is None:
                 self._tell_unclear(topic)
                 return None  # no record tells yet: asked again with the next batch
@@ -283,20 +286,11 @@ class Service:
                 fix="set source.connector in the config: only SQL Server's topics may have a database part",
             )
 
-    def _connector(self, topic: str) -> str | None:
-        found = self._broker.topics([topic]).get(topic)
-        if found is None:
-            return None
-        added = added_by(self.config.source.connector_properties)
-        return connector_of(self._broker.records(found, self._broker.earliest(found), 20), added)
-
     def _new_worker(self, topic: str, table: TableId | None) -> TableWorker | None:
-        if table is None or is_signal_table(table, self.config.source.signal_table):
+        settings = settings_of(table, self.config)
+        if table is None or settings is None:
             return None
-        settings = self.config.settings_for(table.schema, table.table)
-        if settings is None:
-            return None
-        path = self._path(table)
+        path = lake_path(self.config, table)
         worker = TableWorker(self._around, table, topic, settings, path)
         other = self._paths.setdefault(path, topic)
         if other != topic:
@@ -308,6 +302,6 @@ class Service:
             self._halt(worker, halt)
         return worker
 
-    def _path(self, table: TableId) -> str:
-        place = self.config.target.table.format(schema=table.schema, table=table.table, database=table.database or "")
-        return "/".join([str(self.config.target.path).rstrip("/"), *(part for part in place.split("/") if part)])
+
+def _told(error: DistributaryError) -> dict[str, str]:
+    return {"code": error.code, "message": error.message, "fix": error.fix}

@@ -135,7 +135,7 @@ MUTATIONS = (
         "a truncate takes the rows written after it",
         "3.6",
         "merge/clauses.py",
-        'older = is_later(self._connector, at, "t.__position")',
+        'older = is_later(connector, at, f"{row}__position")',
         'older = "true"',
     ),
     Mutation(

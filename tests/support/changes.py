@@ -35,10 +35,12 @@ class Topic:
         before: Row | None = None,
         level: bool = True,
         transaction: tuple[str, int] | None = None,
+        snapshot: str | None = None,
     ) -> Record:
         """One event; it is added to the topic's records, too. `level`: PostgreSQL's commit level is known.
-        `transaction`: its id, and the event's number among those of this table."""
-        value = {
+        `transaction`: its id, and the event's number among those of this table; `snapshot`: what the source block says
+        of it."""
+        value: Row = {
             "before": before,
             "after": after,
             "source": self._source(op, at, step, tx, 1_700_000_000_000 + at * 1_000 if ts_ms is None else ts_ms, level),
@@ -47,6 +49,8 @@ class Topic:
         if transaction is not None:
             id_, order = transaction
             value["transaction"] = {"id": id_, "total_order": order, "data_collection_order": order}
+        if snapshot is not None:
+            value["source"]["snapshot"] = snapshot
         return self.add(key, json.dumps(value).encode(), headers=headers, partition=partition)
 
     def tombstone(self, key: Row, partition: int = 0) -> Record:

@@ -113,6 +113,7 @@ def test_metrics_say_what_the_status_says(server: health.Server, status: Service
         records_applied=1234,
         quarantined=2,
         last_commit_at=1700000000.5,
+        ghosts=3,
     )
     status.update("dbo.new")
     answer = ask(server, "/metrics")
@@ -134,6 +135,7 @@ def test_metrics_say_what_the_status_says(server: health.Server, status: Service
         ("distributary_table_quarantined_total", (odd,)): 2,
         ("distributary_table_quarantined_total", (new,)): 0,
         ("distributary_table_last_commit_timestamp_seconds", (odd,)): 1700000000.5,
+        ("distributary_table_ghost_rows", (odd,)): 3,  # of the other table it is not known
         **{("distributary_table_state", (("state", name), odd)): value for name, value in states.items()},
         **{("distributary_table_state", (("state", name), new)): float(name == "starting") for name in states},
     }

@@ -67,6 +67,7 @@ def test_the_snapshot_is_the_same_after_json() -> None:
         last_commit_at=12.5,
         source_ts=1700000000123,
         error={"code": "topic-reset", "message": "offsets are gone", "fix": "resume"},
+        ghosts=2,
     )
     status.mark_ready()
     snapshot = status.snapshot()
@@ -84,6 +85,7 @@ def test_the_snapshot_is_the_same_after_json() -> None:
         "last_commit_at": 12.5,
         "source_ts": 1700000000123,
         "error": {"code": "topic-reset", "message": "offsets are gone", "fix": "resume"},
+        "ghosts": 2,
         "lag_records": 2,
     }
 

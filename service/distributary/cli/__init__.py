@@ -9,8 +9,10 @@ import click
 from distributary import __version__
 from distributary.cli import output
 from distributary.cli.demo import demo
+from distributary.cli.resume import resume
 from distributary.cli.run import run
 from distributary.cli.schema import schema
+from distributary.cli.status import status
 from distributary.cli.validate import validate
 from distributary.errors import DistributaryError
 
@@ -47,8 +49,9 @@ def main() -> None:
     New here?                distributary demo
     Check a config:          distributary validate -c config.yaml
     Run the service:         distributary run -c config.yaml
+    See how tables are:      distributary status -c config.yaml
     """
 
 
-for command in (demo, run, schema, validate):
+for command in (demo, resume, run, schema, status, validate):
     main.add_command(command)

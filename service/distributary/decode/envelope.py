@@ -51,6 +51,10 @@ class Reason(NamedTuple):
     message: str
 
 
+SNAPSHOT_ENDS = ("last", "last_in_data_collection")
+"""What `source.snapshot` says in the last row of a table's snapshot: of the whole snapshot, if no table comes after it.
+Before Debezium 2.0 there was only `last`. All rows of an incremental snapshot say `incremental`."""
+
 NOT_JSON = Reason("not-json", "the value is not one JSON object")
 BAD_UTF8 = Reason("not-utf8", "the key or the value is not valid UTF-8")
 BAD_SCHEMA = Reason("bad-schema", "the schema beside the value is not that of a change event")

@@ -115,6 +115,16 @@ def lsn_of(position: str) -> str:
     return f"substring({position}, -{_UNSIGNED_DIGITS + 1 + _TIME_DIGITS}, {_UNSIGNED_DIGITS})"
 
 
+def commit_time_of(position: str) -> str:
+    """STRING: the commit time that a PostgreSQL position ends with, in milliseconds; all have the same width."""
+    return f"right({position}, {_TIME_DIGITS})"
+
+
+def as_committed(position: str) -> str:
+    """The place of a row that PostgreSQL's snapshot read, as one among the changes: by the time, then the lsn."""
+    return position.replace("r", "?")
+
+
 def _binlog(s: str, _op: str) -> str:
     number = f"regexp_extract({s}.file, '([0-9]+)$', 1)"
     row = f"coalesce({_number(f'{s}.row', 10)}, '0000000000')"

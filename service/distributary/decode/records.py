@@ -30,6 +30,7 @@ _TRANSACTION = (
     "CASE WHEN p.transaction.id IS NOT NULL THEN named_struct('id', p.transaction.id,"
     " 'order', try_cast(p.transaction.data_collection_order AS BIGINT)) END"
 )
+_SNAPSHOT_ENDS = ", ".join(map(sql.text, e.SNAPSHOT_ENDS))
 
 
 def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
@@ -38,11 +39,12 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
     Out, one row per record: partition INT, offset BIGINT, timestamp TIMESTAMP, kind STRING (envelope.Kind),
     bad STRUCT<code, message> (NULL where the record can be applied), k STRUCT (the key), kh BIGINT (its hash),
     pos STRING, tx STRING, read_id STRING (a PostgreSQL snapshot row's source block), ts_ms BIGINT,
-    moved_in, moved_out, carried BOOLEAN, placeholder BOOLEAN (some value may not have been sent), row STRUCT (the
-    table's columns c0, c1 …; NULL without `after`), known BOOLEAN (the record has this shape; if not, nothing of it
-    counts); and as far as `reading` asks for them, else NULL: before STRUCT (as row), old_k and new_k STRUCT (as k: the
-    key that the row had before a key change, on its `c`; the one that it gets, on its `d`), missing ARRAY<INT> (places
-    in row of values that the source did not send; they are NULL in row).
+    ends BOOLEAN (the last row of the table's snapshot), moved_in, moved_out, carried BOOLEAN, placeholder BOOLEAN (some
+    value may not have been sent), row STRUCT (the table's columns c0, c1 …; NULL without `after`), known BOOLEAN (the
+    record has this shape; if not, nothing of it counts); and as far as `reading` asks for them, else NULL: before
+    STRUCT (as row), old_k and new_k STRUCT (as k: the key that the row had before a key change, on its `c`; the one
+    that it gets, on its `d`), missing ARRAY<INT> (places in row of values that the source did not send; they are NULL
+    in row).
 
     With `reading.transactions` also transaction STRUCT<id STRING, order BIGINT>, NULL where the record tells none.
 
@@ -74,6 +76,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         F.expr(f"try_cast({source}.ts_ms AS BIGINT)").alias("ts_ms"),
         F.expr(_read_id(reading)).alias("read_id"),
         F.expr(transaction_sql(reading.connector, source, position)).alias("tx"),
+        F.expr(f"coalesce(lower({source}.snapshot) IN ({_SNAPSHOT_ENDS}), false)").alias("ends"),
         F.expr(_placeholder(reading)).alias("placeholder"),
         F.expr(_missing(shape, reading)).alias("missing"),
         *(F.expr(_TRANSACTION).alias(name) for name in transaction),
@@ -93,6 +96,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         "tx",
         "read_id",
         "ts_ms",
+        F.expr("ends AND kind = 'r'").alias("ends"),
         F.expr("moved_in AND kind = 'c'").alias("moved_in"),
         F.expr("moved_out AND kind = 'd'").alias("moved_out"),
         F.expr("CASE WHEN kind = 'c' THEN old_k END").alias("old_k"),

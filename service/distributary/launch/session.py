@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -88,3 +90,17 @@ def open_session(properties: Mapping[str, str]) -> SparkSession:
     context: SparkContext = session.sparkContext
     context.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def stdout_kept_for_results() -> Iterator[None]:
+    """A JVM that is started in here writes to standard error what it would write to standard output: until Spark's
+    own logging is set up it warns there of this and that, and a command's result must stand there alone."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

@@ -68,6 +68,7 @@ class Clauses:
         on = " AND ".join(f"t.{sql.name(name)} <=> s.k.k{i}" for i, name in enumerate(self._to.key))
         merge = table.alias("t").merge(keys.alias("s"), on or "false")
         newer = self._newer()
+        gone = older_than(self._connector, self._truncated, "t.") if self._truncated is not None else ""
         # The delete half of a key change whose new row came first, in an earlier slice (fold.py on deferred keys).
         merge = merge.whenMatchedUpdate(
             f"s.out_tx IS NOT NULL AND t.__moved = s.out_tx AND {newer}",
@@ -79,12 +80,11 @@ class Clauses:
         merge = merge.whenMatchedUpdate(f"{newer} AND s.w.kind <> 'd'", _quoted(self._changed()))
         if self._keeps_deleted:
             merge = merge.whenMatchedUpdate(newer, _quoted(self._deleted_softly()))
-            stays = "s.wiped" if self._truncated is None else f"s.wiped AND NOT {self._older_than(self._truncated)}"
+            stays = f"s.wiped AND NOT {gone}" if gone else "s.wiped"
             merge = merge.whenMatchedUpdate(stays, {"__deleted": F.lit(True), "__op": F.lit("d")})
         else:
             merge = merge.whenMatchedDelete(newer).whenMatchedDelete("s.wiped")
-        if self._truncated is not None:
-            gone = self._older_than(self._truncated)
+        if gone:
             if self._truncates_softly is not None:
                 softly: dict[str, str | Column] = {"__deleted": F.lit(True), "__op": F.lit("t")}
                 merge = merge.whenMatchedUpdate(gone, softly).whenNotMatchedBySourceUpdate(gone, softly)
@@ -109,14 +109,6 @@ class Clauses:
         equal = f"{equal} AND t.__op <> 'r'"
         only_read = "contains(t.__position, 'r')"
         return f"(s.w IS NOT NULL AND ({only_read} OR {is_later(self._connector, pos, held)} OR ({equal})))"
-
-    def _older_than(self, truncated: str) -> str:
-        at = sql.text(truncated)
-        older = is_later(self._connector, at, "t.__position")
-        if self._connector != "postgresql":
-            return older
-        read = "substring_index(t.__snapshot, '#', 1)"
-        return f"({older} AND (t.__snapshot IS NULL OR {is_later(self._connector, at, read)}))"
 
     def _inserts(self, keys: DataFrame) -> str:
         """BOOLEAN: a key that the table does not have gets a row."""
@@ -198,7 +190,7 @@ class Clauses:
             "__position": F.expr("s.pos"),
             "__snapshot": F.expr("t.__snapshot"),
             "__moved": F.lit(None).cast("string"),
-            "__filled": F.expr(_origin_of_all(f"CASE WHEN {known} THEN s.alive.pos ELSE {origin} END")),
+            "__filled": F.expr(origin_of_all(f"CASE WHEN {known} THEN s.alive.pos ELSE {origin} END")),
             "__deleted": F.lit(True),
         }
 
@@ -208,7 +200,7 @@ class Clauses:
         return f"(t.__deleted AND s.alive IS NOT NULL AND {newer})"
 
     def _last_values(self, source: str) -> dict[str, Column]:
-        return {**self._values_of(source), "__filled": F.expr(_origin_of_all(f"{source}.pos"))}
+        return {**self._values_of(source), "__filled": F.expr(origin_of_all(f"{source}.pos"))}
 
     def _filled_late(self) -> dict[str, Column]:
         """A row of the table gets values that it lacked, or older ones than are known now."""
@@ -263,7 +255,7 @@ class Clauses:
             **tail,
             "__position": F.expr(position),
             "__moved": F.when(~gone, tail["__moved"]),
-            "__filled": F.when(gone, F.expr(_origin_of_all(origin))).otherwise(tail["__filled"]),
+            "__filled": F.when(gone, F.expr(origin_of_all(origin))).otherwise(tail["__filled"]),
             "__deleted": F.when(gone, F.lit(True)).otherwise(tail["__deleted"]),
         }
         return row, tail
@@ -276,7 +268,19 @@ _SNAPSHOT = (
 _SNAPSHOT_OVER = _SNAPSHOT
 
 
-def _origin_of_all(position: str) -> str:
+def older_than(connector: str, position: str, row: str) -> str:
+    """BOOLEAN: a row of the table is older than the position, a text, with all that is known of it: what a truncate
+    there takes. `row` stands before the names of its columns (`t.`)."""
+    at = sql.text(position)
+    older = is_later(connector, at, f"{row}__position")
+    if connector != "postgresql":
+        return older
+    read = f"substring_index({row}__snapshot, '#', 1)"
+    return f"({older} AND ({row}__snapshot IS NULL OR {is_later(connector, at, read)}))"
+
+
+def origin_of_all(position: str) -> str:
+    """STRING: `__filled` of a row that stays after its delete: all its values come from the change at that position."""
     return f"to_json(map('{_ALL}', {position}))"
 
 

@@ -81,6 +81,10 @@ class RememberedDeletes:
             today,
         )
 
+    def remember_ghosts(self, ghosts: DataFrame, today: date) -> None:
+        """Adds keys that the source no longer has (see ghosts.py): k0, k1 …, position STRING, reads STRING."""
+        self._add(ghosts, today)
+
     def remember_changes(self, changes: DataFrame, today: date) -> None:
         """Adds deletes and truncates of a table that keeps every version: k0, k1 …, position, kind, tx STRING."""
         self._add(changes, today)

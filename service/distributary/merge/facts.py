@@ -37,9 +37,11 @@ class Facts:
     """One slice: counts of records by kind, what is special about it, and its partitions.
 
     `moved` counts halves of key changes that name the other key. `lone`: some tombstones follow no delete. `late`: some
-    streamed change may not be newer than all that the table has taken in. `filled`: rows of the table may hold older
+    record may not be newer than all that the table has taken in. `filled`: rows of the table may hold older
     values for those that were not sent. `suspect`: the source may have gone back (see went_back). `unknown` counts
-    records of another shape than the one they were decoded by.
+    records of another shape than the one they were decoded by. `snapshot` is the position of a snapshot of the table
+    that ends in the slice, `lowest` the lowest one of its records, `read` the largest one of its snapshot rows, bad
+    ones among them.
     """
 
     connector: str
@@ -60,6 +62,9 @@ class Facts:
     newest_ts_ms: int | None
     read_ts_ms: int | None
     partitions: Mapping[int, PartitionFacts]
+    snapshot: str | None = None
+    lowest: str | None = None
+    read: str | None = None
 
     @property
     def position(self) -> str | None:
@@ -96,6 +101,9 @@ def facts(records: DataFrame, progress: Progress) -> Facts:
             F.expr(f"max_by(ts_ms, pos) FILTER (WHERE {plain})").alias("ts_ms_at_position"),
             F.expr("max_by(struct(kind, kh, bad IS NULL AS good), offset)").alias("last"),
             F.expr(_in_transaction(records)).alias("transaction"),
+            F.expr("min(pos) FILTER (WHERE kind = 'r' AND bad IS NULL)").alias("lowest_read"),
+            F.expr("max(pos) FILTER (WHERE kind = 'r')").alias("read"),
+            F.expr("max(pos) FILTER (WHERE ends)").alias("snapshot"),
         )
         .collect()
     )
@@ -123,7 +131,9 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
     def total(name: str) -> int:
         return sum(row[name] for row in rows.values())
 
-    lowest = min((row["lowest"] for row in rows.values() if row["lowest"] is not None), default=None)
+    lowest = _lowest(row["lowest"] for row in rows.values())
+    lowest_read = _lowest(row["lowest_read"] for row in rows.values())
+    known = _largest((progress.position, progress.snapshot.position if progress.snapshot else None))
     return Facts(
         connector=progress.connector,
         records=total("records"),
@@ -135,8 +145,7 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
         moved=total("moved"),
         lone=any(row["tombstones"] > row["deletes_told"] for row in rows.values()),
         truncated=_largest(row["truncated"] for row in rows.values()),
-        late=total("unclear") > 0
-        or (lowest is not None and progress.position is not None and lowest <= progress.position),
+        late=total("unclear") > 0 or _is_late(lowest, known) or _is_late_read(lowest_read, progress),
         placeholders=total("placeholders"),
         filled=progress.filled,
         unknown=total("unknown"),
@@ -159,7 +168,27 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
             )
             for p, row in rows.items()
         },
+        snapshot=_largest(row["snapshot"] for row in rows.values()),
+        lowest=_lowest((lowest, lowest_read)),
+        read=_largest(row["read"] for row in rows.values()),
     )
+
+
+def _is_late(lowest: str | None, known: str | None) -> bool:
+    return lowest is not None and known is not None and lowest <= known
+
+
+def _is_late_read(lowest: str | None, progress: Progress) -> bool:
+    """A snapshot row that is sent again may be of a key that was deleted since. PostgreSQL's are looked at anyway; the
+    rows of the newest complete snapshot itself are not late."""
+    if progress.connector == "postgresql" or lowest is None:
+        return False
+    of_older = progress.snapshot is not None and lowest < progress.snapshot.position
+    return of_older or _is_late(lowest, progress.position)
+
+
+def _lowest(values: Iterable[str | None]) -> str | None:
+    return min((value for value in values if value is not None), default=None)
 
 
 def _largest(values: Iterable[str | None]) -> str | None:

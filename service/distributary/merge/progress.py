@@ -47,6 +47,17 @@ class Last(BaseModel):
     transaction: InTransaction | None = None
 
 
+class Snapshot(BaseModel):
+    """The newest complete snapshot of a table: the position that all its rows have; per partition the end up to which
+    rows of it may still be unread; and how many rows it leaves over, None while they are not counted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    position: str
+    open: Mapping[int, int] = {}
+    ghosts: int | None = None
+
+
 class Progress(BaseModel):
     """One table's record: the next offset per partition of its topic, its last position, and what its rules recall.
 
@@ -55,7 +66,8 @@ class Progress(BaseModel):
     Kafka's id of the topic, which changes when it is deleted and created again. `position` is the largest position of a
     streamed change, `truncated` that of the newest truncate. `source_ts_ms` is the time of the newest record,
     `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent` counts (records, bad ones) of the
-    last batches, for the limit on bad records.
+    last batches, for the limit on bad records. `lowest` is the lowest position of all records taken in (None where that
+    is not known), `unread` that of the newest snapshot some of whose rows may be in quarantine.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -76,6 +88,9 @@ class Progress(BaseModel):
     truncated: str | None = None
     source_ts_ms: int | None = None
     read_ts_ms: int | None = None
+    snapshot: Snapshot | None = None
+    lowest: str | None = None
+    unread: str | None = None
     records: int = 0
     quarantined: int = 0
     recent: tuple[tuple[int, int], ...] = ()

@@ -169,6 +169,11 @@ class _TableCollector(Collector):
             "When the service last committed to the table, in seconds since 1970.",
             labels=["table"],
         )
+        ghosts = GaugeMetricFamily(
+            "distributary_table_ghost_rows",
+            "Rows of the table that its last complete snapshot does not have.",
+            labels=["table"],
+        )
         for table in self._status.tables():
             lag.add_metric([table.table], table.lag_records)
             applied.add_metric([table.table], table.records_applied)
@@ -177,7 +182,9 @@ class _TableCollector(Collector):
                 state.add_metric([table.table, one.value], float(table.state is one))
             if table.last_commit_at is not None:
                 last_commit.add_metric([table.table], table.last_commit_at)
-        yield from (lag, applied, quarantined, state, last_commit)
+            if table.ghosts is not None:
+                ghosts.add_metric([table.table], table.ghosts)
+        yield from (lag, applied, quarantined, state, last_commit, ghosts)
         complete = (self._status.transactions or {}).get("complete") or {}
         if complete.get("ts_ms") is not None:
             yield GaugeMetricFamily(

@@ -37,6 +37,7 @@ class TableStatus:
     `records_applied` and `quarantined` count over all runs: they are in the table's progress record.
     `last_commit_at` is in seconds, `source_ts` (commit time at the source of the newest change taken in) in
     milliseconds, both since 1970.
+    `ghosts` counts the rows that the last complete snapshot leaves over, None where that is not known.
     `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted.
     """
 
@@ -51,6 +52,7 @@ class TableStatus:
     last_commit_at: float | None = None
     source_ts: int | None = None
     error: Mapping[str, str] | None = None
+    ghosts: int | None = None
 
     def __post_init__(self) -> None:
         # Copies: the service goes on changing its own dicts while another thread reads these.

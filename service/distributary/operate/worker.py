@@ -23,12 +23,15 @@ from distributary.merge.facts import Facts, went_back
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Head, Last, Progress, first_progress, later
+from distributary.merge.snapshots import after_slice
 from distributary.merge.table import LakeTable
+from distributary.operate import ghosts
 from distributary.operate.limits import too_many_bad
 from distributary.operate.logs import get_logger
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.reader import TableReader
 from distributary.operate.status import ServiceStatus, TableState
+from distributary.operate.tables import deletes_path
 
 _READS_SENT_AGAIN = 7 * 24 * 3600 * 1000  # milliseconds of source time in which a snapshot row may be sent again
 _log = get_logger(__name__)
@@ -66,7 +69,7 @@ class TableWorker:
         self._settings = settings
         self._mode = mode_of(settings)
         self._lake = LakeTable(around.session, path, self._mode.service_columns, fixed=around.config.spark)
-        self._deletes = RememberedDeletes(self._lake.session, _deletes_path(around.config, table))
+        self._deletes = RememberedDeletes(self._lake.session, deletes_path(around.config, table))
         self._head: Head | None = None
         self._first: Offsets = {}
         self._started = False
@@ -107,6 +110,7 @@ class TableWorker:
         self._deletes.forget_old(datetime.now(timezone.utc).date())
         self._started = True
         self._report(TableState.STARTING)
+        ghosts.warn(self._head, self._bound)
 
     def aim(self, end: Offsets) -> None:
         """Sets the goal further, to the end of a batch of the stream."""
@@ -127,6 +131,9 @@ class TableWorker:
             far = self.behind() > 2 * at_most
             self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
             self._take(topic, part)
+        self._head = ghosts.counted(
+            self._lake, self._head, marks_deleted="__deleted" in self._mode.service_columns, log=self._bound
+        )
         self._report(TableState.RUNNING)
 
     def _topic(self) -> Topic:
@@ -206,7 +213,7 @@ class TableWorker:
         self._check_facts(came.records, came.found, progress)
         if came.found.bad:
             self._around.quarantine.add(self.name, raw, came.records.where("bad IS NOT NULL"))
-        self._merge(came.records, came.found, progress, part)
+        self._merge(came.records, came.found, progress, part, topic)
 
     def _check_facts(self, records: DataFrame, found: Facts, progress: Progress) -> None:
         if found.truncated is not None and self._settings.truncate == "halt":
@@ -226,9 +233,9 @@ class TableWorker:
                 f"set `epoch: {self._settings.epoch + 1}` for this table if what follows is to replace what was before",
             )
 
-    def _merge(self, records: DataFrame, found: Facts, progress: Progress, part: Slice) -> None:
+    def _merge(self, records: DataFrame, found: Facts, progress: Progress, part: Slice, topic: Topic) -> None:
         truncated = found.truncated if self._settings.truncate in ("apply", "soft") else None
-        after = self._after(progress, found, part, truncated)
+        after = self._after(progress, found, part, truncated, topic)
         head = self._head
         assert head is not None
         to = Destination(
@@ -251,7 +258,7 @@ class TableWorker:
         )
         self._commit(head, after, self._mode.write(to, slice_), found)
 
-    def _after(self, progress: Progress, found: Facts, part: Slice, truncated: str | None) -> Progress:
+    def _after(self, progress: Progress, found: Facts, part: Slice, truncated: str | None, topic: Topic) -> Progress:
         last = dict(progress.last)
         for p, seen in found.partitions.items():
             before = last.get(p, Last())
@@ -261,7 +268,9 @@ class TableWorker:
                 deleted_key=seen.deleted_key,
                 transaction=later(before.transaction, seen.transaction),
             )
+        taken = {**self._first, **progress.next, **part.end}
         return progress.next_commit(
+            **after_slice(progress, found, taken, lambda: self._around.broker.latest(topic)),
             next={**progress.next, **part.end},
             last=last,
             filled=progress.filled or found.placeholders > 0,
@@ -306,13 +315,9 @@ class TableWorker:
             records_applied=progress.records if progress else 0,
             quarantined=progress.quarantined if progress else 0,
             source_ts=progress.source_ts_ms if progress else None,
+            ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
             error=None,
         )
-
-
-def _deletes_path(config: Config, table: TableId) -> str:
-    parts = [p for p in ("_distributary", "deleted", table.database, table.schema, table.table) if p]
-    return "/".join([str(config.target.path).rstrip("/"), *parts])
 
 
 def _ranges(next_offsets: Mapping[int, int]) -> str:

@@ -134,7 +134,7 @@ def test_help_names_the_commands_and_each_command_explains_itself() -> None:
     for name, command in main.commands.items():
         assert f"  {name} " in result.stdout
         assert command.help
-        assert all(isinstance(param, click.Option) and param.help for param in command.params)
+        assert all(param.help for param in command.params if isinstance(param, click.Option))
         assert CliRunner().invoke(main, [name, "--help"]).exit_code == 0
 
 
@@ -185,3 +185,10 @@ class TestErrors:
         assert result.exit_code == 2
         assert "Traceback" in result.stderr
         assert "ValueError: why" in result.stderr
+
+
+def test_resume_without_a_flag_says_which_there_are() -> None:
+    result = CliRunner().invoke(main, ["resume", "-c", RIGHT, "dbo.t"])
+    assert result.exit_code == 2
+    assert "[nothing-to-resume]" in result.stderr
+    assert "--reconcile" in result.stderr

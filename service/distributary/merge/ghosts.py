@@ -1,0 +1,64 @@
+"""Rows that a complete snapshot leaves over: they are older than it is, and it does not have them.
+
+A row is such a ghost exactly where a truncate at the snapshot's position would take it. PostgreSQL's needs more: a
+truncate locks the table, but while a snapshot is read a transaction may be open that wrote at a lower LSN and commits
+later. Its rows are alive; the commit time, which the position ends with, tells them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from distributary.decode import sql
+from distributary.decode.position import as_committed, commit_time_of
+from distributary.merge.clauses import older_than, origin_of_all
+from distributary.merge.table import LakeTable
+
+_READS = "substring(__snapshot, instr(__snapshot, '#') + 1)"
+
+
+def is_ghost(connector: str, snapshot: str, *, marks_deleted: bool) -> str:
+    """BOOLEAN: the complete snapshot at that position shows that the source does not have the row. `marks_deleted`: the
+    table has `__deleted`; a row that is deleted already is none."""
+    conditions = [older_than(connector, snapshot, "")]
+    if connector == "postgresql":
+        conditions.append(f"{commit_time_of('__position')} < {commit_time_of(sql.text(snapshot))}")
+    if marks_deleted:
+        conditions.append("NOT coalesce(__deleted, false)")
+    return f"coalesce({' AND '.join(conditions)}, false)"
+
+
+def ghosts(rows: DataFrame, condition: str, key: Mapping[str, str], at: str) -> DataFrame:
+    """The keys of the ghosts, to be remembered as deleted: k0, k1 …; position STRING, reads STRING (see deletes.py)."""
+    reads = f"nullif({_READS}, '')" if "__snapshot" in rows.columns else "CAST(NULL AS STRING)"
+    keys = [F.col(sql.name(name)).alias(f"k{i}") for i, name in enumerate(key)]
+    return rows.where(condition).select(*keys, F.lit(at).alias("position"), F.expr(reads).alias("reads"))
+
+
+def count(rows: DataFrame, condition: str) -> int:
+    """How many ghosts there are (one Spark job)."""
+    return rows.where(condition).count()
+
+
+def gone_at(connector: str, snapshot: str) -> str:
+    """The position at which ghosts count as deleted. Any change that arrives after a row that PostgreSQL's snapshot
+    read is newer than it is; a delete must not be undone by an old change, so it stands as a change there."""
+    return as_committed(snapshot) if connector == "postgresql" else snapshot
+
+
+def removal(lake: LakeTable, condition: str, at: str, *, softly: bool) -> Callable[[], None]:
+    """A write that removes the ghosts, or with `softly` marks them as deleted, to be run by LakeTable.commit."""
+    if not softly:
+        return lambda: lake.delta().delete(condition)
+    marked: dict[str, str | Column] = {
+        "__deleted": F.lit(True),
+        "__op": F.lit("d"),
+        "__position": F.lit(at),
+        "__moved": F.lit(None).cast("string"),
+        # The values stay those of the change that brought them.
+        "__filled": F.expr(origin_of_all("__position")),
+    }
+    return lambda: lake.delta().update(condition, marked)

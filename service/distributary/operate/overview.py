@@ -1,0 +1,114 @@
+"""How the tables are, told from the lake and Kafka alone: also while the service is down, and without Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from distributary.config import Config
+from distributary.consume.broker import Broker
+from distributary.consume.offsets import Offsets
+from distributary.errors import TableHalt
+from distributary.merge.progress import Progress
+from distributary.operate.halts import read_halts
+from distributary.operate.records import Newest, newest_record
+from distributary.operate.tables import Listed, listed, refuse_unbuilt
+
+NEW, UP_TO_DATE, BEHIND, HALTED = "new", "up_to_date", "behind", "halted"
+
+
+@dataclass(frozen=True)
+class TableOverview:
+    """One table at one moment.
+
+    `state` is new (nothing is taken in yet), up_to_date, behind, or halted. `lag_seconds` is the age at the source of
+    the newest change taken in while the table is behind, 0 while it is not; `last_commit_at` is in seconds since 1970.
+    `ghosts` counts the rows that the last complete snapshot does not have; None where that is not known. `error` has
+    the keys `code`, `message` and `fix`, for a halted table.
+    """
+
+    table: str
+    topic: str
+    path: str
+    state: str
+    lag_records: int
+    lag_seconds: float | None
+    position: str | None = None
+    last_commit_at: float | None = None
+    records_applied: int = 0
+    quarantined: int = 0
+    ghosts: int | None = None
+    error: dict[str, str] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The same with JSON's types only."""
+        return asdict(self)
+
+
+def overview(config: Config) -> list[TableOverview]:
+    """All tables of the config that have a topic or are halted for want of it, by name. Raises what Kafka and the
+    storage raise."""
+    refuse_unbuilt(config)
+    broker = Broker(config.kafka_properties())
+    halts = read_halts(config)
+    found = [_of(one, broker, halts.get(one.name)) for one in listed(config, broker)]
+    return sorted([*found, *without_topic(halts, {one.table for one in found})], key=lambda one: one.table)
+
+
+def without_topic(halts: Mapping[str, dict[str, str]], names: Collection[str]) -> list[TableOverview]:
+    """Halted tables that are not among the names: their topic is gone, so that the halt is all that tells of them."""
+    return [
+        TableOverview(name, topic="", path="", state=HALTED, lag_records=0, lag_seconds=None, error=halt)
+        for name, halt in halts.items()
+        if name not in names
+    ]
+
+
+def _of(one: Listed, broker: Broker, halt: dict[str, str] | None) -> TableOverview:
+    topic = broker.topics([one.topic]).get(one.topic)
+    first = broker.earliest(topic) if topic else {}
+    end = broker.latest(topic) if topic else {}
+    try:
+        newest = newest_record(one.path)
+    except TableHalt as fault:  # what the service would halt at as well
+        newest, halt = None, {"code": fault.code, "message": fault.message, "fix": fault.fix}
+    return told(one, newest, first, end, halt, time.time())
+
+
+def told(
+    one: Listed, newest: Newest | None, first: Offsets, end: Offsets, halt: dict[str, str] | None, now: float
+) -> TableOverview:
+    """The overview of a table from its newest record, the offsets that Kafka has, and the halt that was written."""
+    progress = newest.progress if newest else None
+    taken = {**first, **(progress.next if progress else {})}
+    lag = sum(max(0, offset - taken.get(p, 0)) for p, offset in end.items())
+    if halt is not None:
+        state = HALTED
+    elif progress is None:
+        state = NEW
+    else:
+        state = BEHIND if lag else UP_TO_DATE
+    return TableOverview(
+        table=one.name,
+        topic=one.topic,
+        path=one.path,
+        state=state,
+        lag_records=lag,
+        lag_seconds=_lag_seconds(progress, lag, now),
+        position=progress.position if progress else None,
+        last_commit_at=newest.committed_at if newest else None,
+        records_applied=progress.records if progress else 0,
+        quarantined=progress.quarantined if progress else 0,
+        ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
+        error=halt,
+    )
+
+
+def _lag_seconds(progress: Progress | None, lag: int, now: float) -> float | None:
+    if lag == 0:
+        return 0.0
+    if progress is None or progress.source_ts_ms is None:
+        return None
+    return max(0.0, round(now - progress.source_ts_ms / 1000, 3))

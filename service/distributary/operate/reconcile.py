@@ -1,0 +1,104 @@
+"""Removes the rows that a table's last complete snapshot leaves over (rule 3.10), at an operator's request."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from distributary.config import Config
+from distributary.consume.broker import Broker
+from distributary.errors import TransientError, UsageError
+from distributary.launch.session import open_session, stdout_kept_for_results
+from distributary.merge.deletes import RememberedDeletes
+from distributary.merge.ghosts import count, ghosts, gone_at, is_ghost, removal
+from distributary.merge.modes import mode_of
+from distributary.merge.snapshots import complete_snapshot, not_for_mode
+from distributary.merge.table import LakeTable
+from distributary.operate.faults import classified
+from distributary.operate.tables import Listed, deletes_path, listed, named, refuse_unbuilt
+
+# The service may commit in between, each time it does the other one starts over.
+_RETRYING = Retrying(
+    retry=retry_if_exception_type(TransientError),
+    stop=stop_after_attempt(8),
+    wait=wait_random_exponential(multiplier=0.5, max=10),
+    reraise=True,
+)
+
+
+def reconcile(config: Config, name: str) -> int:
+    """Removes the ghosts of the table `name`, in one commit; gives how many rows went.
+
+    The service may run meanwhile. Raises UsageError where nothing may be removed, and what Kafka and Spark raise.
+    """
+    refuse_unbuilt(config)
+    broker = Broker(config.kafka_properties())
+    one = named(name, listed(config, broker))
+    if one.settings.mode != "upsert":
+        raise not_for_mode(one.name, one.settings.mode)
+    with stdout_kept_for_results():
+        session = open_session(config.spark_properties())
+    try:
+        return remove_ghosts(config, one, session)
+    finally:
+        session.stop()
+
+
+def remove_ghosts(config: Config, one: Listed, session: SparkSession) -> int:
+    """The same in a session that is there."""
+    mode = mode_of(one.settings)
+    lake = LakeTable(session, one.path, mode.service_columns, fixed=config.spark)
+    deletes = RememberedDeletes(lake.session, deletes_path(config, one.table))
+    removed: int = _RETRYING(_Removal(one, lake, deletes, "__deleted" in mode.service_columns))
+    return removed
+
+
+class _Removal:
+    """The removal from one table, which may have to be tried again.
+
+    A commit that the service's next one follows at once looks like one that was lost: then the next try finds nothing
+    left, and what the first one found is what went.
+    """
+
+    def __init__(self, one: Listed, lake: LakeTable, deletes: RememberedDeletes, marks_deleted: bool) -> None:
+        self._one = one
+        self._lake = lake
+        self._deletes = deletes
+        self._marks_deleted = marks_deleted
+        self._tried = 0
+
+    def __call__(self) -> int:
+        try:
+            return self._remove()
+        except Exception as error:
+            raise classified(error) from error
+
+    def _remove(self) -> int:
+        lake, one = self._lake, self._one
+        head = lake.head()
+        progress = head.progress if head else None
+        if head is None or progress is None:
+            raise UsageError(
+                "no-table",
+                f"{one.name} has taken in nothing yet: there is no table at {one.path}",
+                "run the service first",
+            )
+        snapshot = complete_snapshot(one.name, progress)
+        condition = is_ghost(progress.connector, snapshot.position, marks_deleted=self._marks_deleted)
+        found = count(lake.rows(), condition)
+        if found == 0 and snapshot.ghosts == 0:
+            return self._tried
+        after = progress.next_commit(snapshot=snapshot.model_copy(update={"ghosts": 0}))
+        if found == 0:
+            lake.commit(head, after, lake.nothing())
+            return self._tried
+        at = gone_at(progress.connector, snapshot.position)
+        types = lake.columns()
+        gone = ghosts(lake.rows(), condition, {key: types[key] for key in progress.key}, at)
+        # True whether or not the commit comes about: at the snapshot the source did not have these keys.
+        self._deletes.remember_ghosts(gone, datetime.now(timezone.utc).date())
+        self._tried = found
+        lake.commit(head, after, removal(lake, condition, at, softly=one.settings.deletes == "soft"))
+        return found

@@ -1,0 +1,57 @@
+"""The newest progress record of a table, read from its Delta log without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from distributary.errors import SetupError
+from distributary.merge.progress import Progress
+
+_STEPS = (10, 200, 2000)  # commits of other writers (OPTIMIZE, ALTER …) may lie over the last one of ours
+
+
+@dataclass(frozen=True)
+class Newest:
+    """A table's newest progress record, and when it was committed, in seconds since 1970."""
+
+    progress: Progress
+    committed_at: float | None
+
+
+def newest_record(path: str) -> Newest | None:
+    """The newest record of the table at `path`; None where there is no table or the service never wrote to it.
+
+    Raises TableHalt for a record of another version, SetupError where the storage can't be read.
+    """
+    try:
+        table = DeltaTable(plain(path))
+        for limit in _STEPS:
+            commits = table.history(limit)
+            for commit in commits:
+                text = commit.get("userMetadata")
+                progress = Progress.from_json(text if isinstance(text, str) else None)
+                if progress is not None:
+                    at = commit.get("timestamp")
+                    return Newest(progress, at / 1000 if isinstance(at, int | float) else None)
+            if len(commits) < limit:
+                return None
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        raise SetupError(
+            "lake-unreadable",
+            f"the table at {path} can't be read ({type(error).__name__})",
+            "check that this machine may read target.path; keys of an object store are taken from the environment",
+        ) from error
+    return None
+
+
+def plain(path: str) -> str:
+    """The path as readers without Hadoop spell it."""
+    for ours, theirs in (("s3a://", "s3://"), ("s3n://", "s3://"), ("file://", "/")):
+        if path.startswith(ours):
+            return theirs + path[len(ours) :].lstrip("/")
+    return path

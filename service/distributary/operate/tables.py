@@ -1,0 +1,103 @@
+"""Which tables a config has: by the topics that Kafka has now, with what counts for each and where it lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from distributary.config import Config
+from distributary.config.table import TableSettings
+from distributary.consume.broker import Broker
+from distributary.consume.topics import TableId, has_database_part, is_signal_table, table_of
+from distributary.decode.unwrapped import added_by
+from distributary.errors import UsageError
+from distributary.operate.look import connector_of
+
+_LOOKED_AT = 20  # records per partition
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A table of the config: its topic, what counts for it, and where it lies or will lie."""
+
+    table: TableId
+    topic: str
+    settings: TableSettings
+    path: str
+
+    @property
+    def name(self) -> str:
+        """`schema.table`, as logs and status have it."""
+        return str(self.table)
+
+
+def refuse_unbuilt(config: Config) -> None:
+    """Raises UsageError where the config asks for what this version can't do for any table."""
+    if config.source.format != "json":
+        raise UsageError("not-built", f"source.format {config.source.format} is not built yet", "use json")
+    if config.target.path is None:
+        raise UsageError("not-built", "target.catalog is not built yet", "use target.path")
+
+
+def listed(config: Config, broker: Broker) -> list[Listed]:
+    """The config's tables that have a topic, by name. A topic that tells no connector yet is left out where only that
+    would tell which table it is."""
+    found = []
+    for topic in broker.names():
+        prefix = config.source.topic_prefix
+        connector: str | None = config.source.connector
+        if connector is None and has_database_part(topic, prefix):
+            connector = connector_of_topic(topic, config, broker)
+            if connector is None:
+                continue
+        table = table_of(topic, prefix, connector)
+        settings = settings_of(table, config)
+        if table is not None and settings is not None:
+            found.append(Listed(table, topic, settings, lake_path(config, table)))
+    return sorted(found, key=lambda one: (one.name, one.topic))
+
+
+def named(name: str, tables: list[Listed]) -> Listed:
+    """The table of that name. Raises UsageError where there is none, or where several databases have one."""
+    same = [one for one in tables if name in (one.name, f"{one.table.database}.{one.name}")]
+    if not same:
+        raise UsageError(
+            "unknown-table",
+            f"{name} is no table of this config, or has no topic",
+            "write it as <schema>.<table>, as its topic spells it; `distributary status` lists the tables",
+        )
+    if len(same) > 1:
+        full = ", ".join(f"{one.table.database}.{one.name}" for one in same)
+        raise UsageError("ambiguous-table", f"{name} is a table of several databases", f"write one of {full}")
+    return same[0]
+
+
+def settings_of(table: TableId | None, config: Config) -> TableSettings | None:
+    """What counts for the table; None for what is no table of the config."""
+    if table is None or is_signal_table(table, config.source.signal_table):
+        return None
+    return config.settings_for(table.schema, table.table)
+
+
+def connector_of_topic(topic: str, config: Config, broker: Broker) -> str | None:
+    """The connector that a topic's first records tell, None where none does."""
+    found = broker.topics([topic]).get(topic)
+    if found is None:
+        return None
+    added = added_by(config.source.connector_properties)
+    return connector_of(broker.records(found, broker.earliest(found), _LOOKED_AT), added)
+
+
+def lake_path(config: Config, table: TableId) -> str:
+    """Where the table lies."""
+    place = config.target.table.format(schema=table.schema, table=table.table, database=table.database or "")
+    return "/".join([_root(config), *(part for part in place.split("/") if part)])
+
+
+def deletes_path(config: Config, table: TableId) -> str:
+    """Where the table's deletes are remembered (see merge/deletes.py)."""
+    parts = [p for p in ("_distributary", "deleted", table.database, table.schema, table.table) if p]
+    return "/".join([_root(config), *parts])
+
+
+def _root(config: Config) -> str:
+    return str(config.target.path).rstrip("/")

@@ -1,0 +1,87 @@
+"""`distributary status` and `distributary resume`, as an operator runs them."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+from tests.support.changes import Topic
+from tests.support.kafka import create_topic
+from tests.support.spark import Bench
+
+from distributary.cli import main
+from distributary.operate.halts import read_halts, write_halts
+
+
+@pytest.fixture
+def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
+    """A table that an interrupted snapshot left two rows in, and a topic beside it whose table does not exist yet."""
+    prefix = f"commands{random.randrange(10**9)}"
+    options = {
+        "tables": [{"match": "dbo.t"}, {"match": "dbo.later"}, {"match": "dbo.log", "mode": "append"}],
+        "spark": {"spark.driver.memory": "1g", "spark.master": "local[2]"},
+    }
+    bench = Bench(session, kafka, tmp_path, f"{prefix}.dbo.t", options=options).create()
+    create_topic(kafka, f"{prefix}.dbo.later")
+    create_topic(kafka, f"{prefix}.dbo.log")
+    topic = Topic(bench.topic)
+    for number, mark in ((1, "first"), (2, "true"), (3, "true")):
+        topic.change("r", {"id": number}, {"id": number, "a name": "old"}, at=10, snapshot=mark)
+    topic.change("r", {"id": 1}, {"id": 1, "a name": "new"}, at=20, snapshot="last")
+    bench.take(topic.records)
+    return bench
+
+
+def status(config: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    """Exit code, and the tables by name."""
+    result = CliRunner().invoke(main, ["status", "-c", config, "--output", "json"])
+    return result.exit_code, {table["table"]: table for table in json.loads(result.stdout)["tables"]}
+
+
+def test_3_10_status_shows_what_resume_reconcile_removes(bench: Bench) -> None:
+    config = str(bench.folder / "config.yaml")
+    code, tables = status(config)
+    assert code == 0
+    assert {name: table["state"] for name, table in tables.items()} == {
+        "dbo.later": "new",
+        "dbo.log": "new",
+        "dbo.t": "up_to_date",
+    }
+    table = tables["dbo.t"]
+    assert (table["ghosts"], table["lag_records"], table["records_applied"]) == (2, 0, 4)
+    assert table["last_commit_at"] > 1_700_000_000
+    shown = CliRunner().invoke(main, ["status", "-c", config])
+    assert "distributary resume -c FILE dbo.t --reconcile" in shown.stdout
+    # Somebody else's commit lies over the service's last one: the record is found below it.
+    bench.session.sql(f"OPTIMIZE delta.`{bench.table}`")
+    assert status(config)[1]["dbo.t"]["ghosts"] == 2
+
+    command = [sys.executable, "-m", "distributary", "resume", "-c", config, "dbo.t", "--reconcile", "--output", "json"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == {"table": "dbo.t", "removed": 2}
+    assert bench.rows() == [(1, "new")]
+    assert status(config)[1]["dbo.t"]["ghosts"] == 0
+
+    # What is halted is told as well, and by the exit code.
+    halt = {"dbo.t": {"code": "topic-gone", "message": "…", "fix": "create it"}}
+    write_halts(bench.session, bench.config(), halt)
+    code, tables = status(config)
+    assert (code, tables["dbo.t"]["state"], tables["dbo.t"]["error"]) == (1, "halted", halt["dbo.t"])
+    write_halts(bench.session, bench.config(), {})
+    assert read_halts(bench.config()) == {}
+
+    for arguments, reason in (
+        (["dbo.none", "--reconcile"], "unknown-table"),
+        (["dbo.log", "--reconcile"], "not-for-this-mode"),
+    ):
+        refused = CliRunner().invoke(main, ["resume", "-c", config, *arguments])
+        assert refused.exit_code == 2
+        assert f"[{reason}]" in refused.stderr
