@@ -26,6 +26,7 @@ from distributary.merge.progress import Head, Last, Progress, first_progress, la
 from distributary.merge.snapshots import after_slice
 from distributary.merge.table import LakeTable
 from distributary.operate import ghosts
+from distributary.operate.continuity import check_continuity, not_ours
 from distributary.operate.limits import too_many_bad
 from distributary.operate.logs import get_logger
 from distributary.operate.quarantine import Quarantine
@@ -86,7 +87,7 @@ class TableWorker:
     @property
     def taken(self) -> Offsets:
         """The next offset per partition."""
-        progress = self._head.progress if self._head else None
+        progress = self.progress
         return dict(progress.next) if progress else {}
 
     @property
@@ -122,9 +123,9 @@ class TableWorker:
             self.start()
         self._head = self._lake.head(self._head)
         topic = self._topic()
-        self._check(topic)
         # A partition that was never read starts at the first record that Kafka has.
         self._first = self._around.broker.earliest(topic)
+        self._check(topic)
         at_most = self._around.config.trigger.max_records
         part = next_slice(self.topic, {**self._first, **self.taken}, self.goal, at_most)
         if part:
@@ -147,58 +148,21 @@ class TableWorker:
         return topic
 
     def _check(self, topic: Topic) -> None:
-        """Kafka must still have what comes next (rule 6.4)."""
-        progress = self._head.progress if self._head else None
-        if progress is None:
-            if self._head is not None and self._head.version > 0 and self._lake.columns() and not self._is_new():
-                raise self._foreign()
-            return
-        if progress.topic != self.topic:
-            raise TableHalt(
-                "other-topic",
-                f"the table at {self._lake.path} is kept equal to the topic {progress.topic}, not to {self.topic}",
-                "give each of the two a place of its own with {database} in target.table",
-            )
-        if progress.mode != self._settings.mode:
-            raise TableHalt(
-                "mode-changed",
-                f"the table is kept as mode: {progress.mode}, the config ({self._settings.where}) says mode:"
-                f" {self._settings.mode}",
-                "set the mode back, or delete the table's directory to have it filled again in the new mode",
-            )
-        if topic.topic_id != progress.topic_id:
-            raise TableHalt(
-                "topic-recreated",
-                f"the topic {self.topic} was deleted and created again: offsets {_ranges(progress.next)} of the old one"
-                " are taken in, and nothing tells what was in between",
-                "delete the table's directory to have it filled again from the new topic",
-            )
-        for partition, first in self._around.broker.earliest(topic).items():
-            taken = progress.next.get(partition)
-            if taken is not None and first > taken:
-                raise TableHalt(
-                    "records-lost",
-                    f"Kafka's retention removed offsets {taken} to {first - 1} of {self.topic} partition {partition}"
-                    " before they were taken in",
-                    "have the connector send a snapshot into a new topic, or delete the table's directory to have it"
-                    " filled again from what the topic still has",
-                )
+        """The table must be ours, and Kafka must still have what comes next."""
+        progress = self.progress
+        if progress is not None:
+            check_continuity(progress, topic, self._first, self._settings, self._lake.path)
+        elif self._head is not None and self._head.version > 0 and self._lake.columns() and not self._is_new():
+            raise not_ours(self._lake.path)
 
     def _is_new(self) -> bool:
         """A table without progress record and without rows: its first batch did not come about."""
         return bool(self._lake.delta().toDF().isEmpty())
 
-    def _foreign(self) -> TableHalt:
-        return TableHalt(
-            "not-our-table",
-            f"there is a Delta table with rows at {self._lake.path} that this service did not write",
-            "choose another target.path or move that table away",
-        )
-
     def _take(self, topic: Topic, part: Slice) -> None:
         self._lake.suit(part.records)
         raw = read(self._lake.session, self._around.options, part)
-        known = self._head.progress if self._head else None
+        known = self.progress
         look = self._reader.look(topic, part.start, known)
         key = look.key or self._settings.key
         progress = known or first_progress(self.topic, topic.topic_id, look.order, self._settings.mode, key)
@@ -304,7 +268,7 @@ class TableWorker:
             )
 
     def _report(self, state: TableState) -> None:
-        progress = self._head.progress if self._head else None
+        progress = self.progress
         self._around.status.update(
             self.name,
             topics=(self.topic,),
@@ -318,10 +282,6 @@ class TableWorker:
             ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
             error=None,
         )
-
-
-def _ranges(next_offsets: Mapping[int, int]) -> str:
-    return ", ".join(f"up to {offset - 1} (partition {p})" for p, offset in sorted(next_offsets.items()))
 
 
 def _time(ts_ms: int) -> str:
