@@ -59,7 +59,7 @@ def test_histories_that_once_failed(service: Service, path: Path) -> None:
 
 
 @pytest.mark.parametrize("flavour", SELECTED)
-def test_selected_histories(service: Service, flavour: str) -> None:
+def test_4_1_selected_histories(service: Service, flavour: str) -> None:
     check(service, packs(flavour, 1))
 
 

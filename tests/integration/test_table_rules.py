@@ -34,6 +34,31 @@ def key(number: int) -> Row:
     return {"id": number}
 
 
+def test_1_1_and_1_2_records_are_told_apart_by_their_form_and_operation(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    for number in range(1, 5):
+        topic.change("c", key(number), row(number, "bare"), at=number)
+    envelope = Topic(bench.topic).change("c", key(5), row(5, "under payload"), at=5).value or b""
+    topic.add(key(5), b'{"schema": null, "payload": ' + envelope + b"}")
+    topic.add(key(1), b"null")
+    topic.add(key(2), b'{"schema": null, "payload": null}')
+    topic.tombstone(key(3))
+    topic.change("m", key(4), at=6)  # a logical message: passed over
+    topic.change("z", key(4), row(4, "what is that?"), at=7)
+    worker = bench.take(topic.records)
+    assert bench.rows() == [(4, "bare"), (5, "under payload")]
+    assert rows_of(bench.quarantine, "offset", "reason") == [(9, "unknown-operation")]
+    assert worker.behind() == 0
+
+
+def test_3_5_a_key_change_that_db2_for_zos_sends_as_an_update_leaves_the_old_row(bench: Bench) -> None:
+    topic = Topic(bench.create().topic, connector="db2")
+    topic.change("c", key(1), row(1, "old key"), at=1)
+    topic.change("u", key(2), row(2, "new key"), at=2)
+    bench.take(topic.records)
+    assert bench.rows() == [(1, "old key"), (2, "new key")]
+
+
 def test_3_1_to_3_3_changes_tombstones_and_2_2_equal_positions(bench: Bench) -> None:
     topic = Topic(bench.create().topic)
     for number in range(5):

@@ -11,7 +11,7 @@ import pytest
 from tests.model.mutations import MUTATIONS, Mutation, mutated
 
 ROOT = Path(__file__).parents[2]
-ALL_HISTORIES = "test_selected or test_histories_that"
+ALL_HISTORIES = "selected_histories or test_histories_that"
 
 
 @pytest.mark.slow
