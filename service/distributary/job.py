@@ -114,8 +114,9 @@ class Service:
         try:
             query = self._turn(query, once=once)
         finally:
+            cut_short = self._stopping.is_set()
             self._finish(query)
-            self._tracker.stop(to_the_end=once)
+            self._tracker.stop(to_the_end=once and not cut_short)
         left = [w for w in self._tables() if w.halted is not None]
         for worker in left:
             _log.error("table is halted", table=worker.name, code=worker.halted.code if worker.halted else "")
@@ -248,7 +249,7 @@ class Service:
         worker.halted = halt
         self._tell(worker, TableState.HALTED, halt)
         _log.error("table halted", table=worker.name, code=halt.code, reason=halt.message, fix=halt.fix)
-        self._halts[worker.name] = _told(halt)
+        self._halts[worker.topic] = {"table": worker.name, **_told(halt)}
         self._write_halts()
 
     def _write_halts(self) -> None:

@@ -71,10 +71,10 @@ def test_3_10_status_shows_what_resume_reconcile_removes(bench: Bench) -> None:
     assert status(config)[1]["dbo.t"]["ghosts"] == 0
 
     # What is halted is told as well, and by the exit code.
-    halt = {"dbo.t": {"code": "topic-gone", "message": "…", "fix": "create it"}}
-    write_halts(bench.session, bench.config(), halt)
+    halt = {"code": "topic-gone", "message": "…", "fix": "create it"}
+    write_halts(bench.session, bench.config(), {bench.topic: {"table": "dbo.t", **halt}})
     code, tables = status(config)
-    assert (code, tables["dbo.t"]["state"], tables["dbo.t"]["error"]) == (1, "halted", halt["dbo.t"])
+    assert (code, tables["dbo.t"]["state"], tables["dbo.t"]["error"]) == (1, "halted", halt)
     write_halts(bench.session, bench.config(), {})
     assert read_halts(bench.config()) == {}
 

@@ -67,7 +67,8 @@ def test_3_10_what_an_interrupted_snapshot_left_over_is_shown_and_removed_on_req
     bench.rule = {"deletes": deletes}
     topic = Topic(bench.create(partitions=2).topic, connector)
     interrupted = snapshot(topic, 10, (1, 0), (2, 1), (3, 0), (4, 1), ends=False)
-    interrupted.append(topic.change("u", key(3), row(3, "changed"), at=12))
+    long_before = 1_699_990_000_000
+    interrupted.append(topic.change("u", key(3), row(3, "changed"), at=12, ts_ms=long_before))
     complete = snapshot(topic, 20, (1, 0), (2, 1), (5, 1), (6, 0), ends=True)
     changed = topic.change("c", key(7), row(7, "new"), at=25)
     worker = bench.take(interrupted)
@@ -110,14 +111,15 @@ def test_3_10_a_row_of_a_transaction_that_was_open_at_the_snapshot_is_alive(benc
     topic = Topic(bench.create().topic, "postgresql")
     snapshot(topic, 10, (1, 0), (2, 0), ends=False)
     snapshot(topic, 20, (2, 0), (3, 0), ends=True)
-    # Written below the snapshot's lsn, committed after it.
+    # Written below the snapshot's lsn, committed after it; the snapshot may have been taken before its rows' time.
     topic.change("c", key(4), row(4, "written before"), at=15, ts_ms=1_700_000_021_000)
+    topic.change("c", key(5), row(5, "written before"), at=16, ts_ms=1_700_000_019_000)
     worker = bench.take(topic.records)
     assert shown(worker) == 1
     assert reconcile(bench, worker) == 1
-    assert [n for n, _ in bench.rows()] == [2, 3, 4]
+    assert [n for n, _ in bench.rows()] == [2, 3, 4, 5]
     bench.take(topic.records[:2], worker)  # sent again
-    assert [n for n, _ in bench.rows()] == [2, 3, 4]
+    assert [n for n, _ in bench.rows()] == [2, 3, 4, 5]
 
 
 def test_3_10_a_row_without_an_envelope_ends_a_snapshot_where_a_field_says_so(bench: Bench) -> None:

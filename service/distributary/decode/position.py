@@ -115,9 +115,11 @@ def lsn_of(position: str) -> str:
     return f"substring({position}, -{_UNSIGNED_DIGITS + 1 + _TIME_DIGITS}, {_UNSIGNED_DIGITS})"
 
 
-def commit_time_of(position: str) -> str:
-    """STRING: the commit time that a PostgreSQL position ends with, in milliseconds; all have the same width."""
-    return f"right({position}, {_TIME_DIGITS})"
+def committed_before(position: str, other: str, by_ms: int) -> str:
+    """BOOLEAN: the commit time that a PostgreSQL position ends with is earlier than that of the position `other` (a
+    value, no expression), by more than so many milliseconds."""
+    until = str(max(0, int(other[-_TIME_DIGITS:]) - by_ms)).zfill(_TIME_DIGITS)
+    return f"right({position}, {_TIME_DIGITS}) < '{until}'"
 
 
 def as_committed(position: str) -> str:

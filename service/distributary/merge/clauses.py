@@ -79,7 +79,11 @@ class Clauses:
             merge = merge.whenMatchedUpdate(wins, _quoted(self._read_over(newer)))
         merge = merge.whenMatchedUpdate(f"{newer} AND s.w.kind <> 'd'", _quoted(self._changed()))
         if self._keeps_deleted:
-            merge = merge.whenMatchedUpdate(newer, _quoted(self._deleted_softly()))
+            # What a truncate took leaves no row behind that a later delete could mark.
+            marked = newer
+            if gone and self._truncates_softly is None:
+                marked = f"{newer} AND (s.alive IS NOT NULL OR NOT {gone})"
+            merge = merge.whenMatchedUpdate(marked, _quoted(self._deleted_softly()))
             stays = f"s.wiped AND NOT {gone}" if gone else "s.wiped"
             merge = merge.whenMatchedUpdate(stays, {"__deleted": F.lit(True), "__op": F.lit("d")})
         else:

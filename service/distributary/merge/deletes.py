@@ -82,8 +82,12 @@ class RememberedDeletes:
         )
 
     def remember_ghosts(self, ghosts: DataFrame, today: date) -> None:
-        """Adds keys that the source no longer has (see ghosts.py): k0, k1 …, position STRING, reads STRING."""
-        self._add(ghosts, today)
+        """Adds keys that the source no longer has (see ghosts.py): k0, k1 …, position STRING, reads STRING.
+
+        The service may write here meanwhile, from another process. What a write has not committed yet lies in the
+        directory that it writes to, and is removed with the first commit there: this one writes to the day's.
+        """
+        ghosts.coalesce(1).write.mode("append").parquet(f"{self._path}/{_DAY}={today}")
 
     def remember_changes(self, changes: DataFrame, today: date) -> None:
         """Adds deletes and truncates of a table that keeps every version: k0, k1 …, position, kind, tx STRING."""

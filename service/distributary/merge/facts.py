@@ -41,7 +41,7 @@ class Facts:
     values for those that were not sent. `suspect`: the source may have gone back (see went_back). `unknown` counts
     records of another shape than the one they were decoded by. `snapshot` is the position of a snapshot of the table
     that ends in the slice, `lowest` the lowest one of its records, `read` the largest one of its snapshot rows, bad
-    ones among them.
+    ones among them; `unread` counts bad records that may be snapshot rows.
     """
 
     connector: str
@@ -65,6 +65,7 @@ class Facts:
     snapshot: str | None = None
     lowest: str | None = None
     read: str | None = None
+    unread: int = 0
 
     @property
     def position(self) -> str | None:
@@ -103,6 +104,7 @@ def facts(records: DataFrame, progress: Progress) -> Facts:
             F.expr(_in_transaction(records)).alias("transaction"),
             F.expr("min(pos) FILTER (WHERE kind = 'r' AND bad IS NULL)").alias("lowest_read"),
             F.expr("max(pos) FILTER (WHERE kind = 'r')").alias("read"),
+            F.expr("count_if(bad IS NOT NULL AND kind NOT IN ('c', 'u', 'd', 't', 'x'))").alias("unread"),
             F.expr("max(pos) FILTER (WHERE ends)").alias("snapshot"),
         )
         .collect()
@@ -171,6 +173,7 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
         snapshot=_largest(row["snapshot"] for row in rows.values()),
         lowest=_lowest((lowest, lowest_read)),
         read=_largest(row["read"] for row in rows.values()),
+        unread=total("unread"),
     )
 
 

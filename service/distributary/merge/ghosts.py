@@ -2,7 +2,8 @@
 
 A row is such a ghost exactly where a truncate at the snapshot's position would take it. PostgreSQL's needs more: a
 truncate locks the table, but while a snapshot is read a transaction may be open that wrote at a lower LSN and commits
-later. Its rows are alive; the commit time, which the position ends with, tells them.
+later. Its rows are alive; the commit time, which the position ends with, tells them. Oracle's may be alike where a
+change does not name the SCN of its commit: its own stands for it then.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from distributary.decode import sql
-from distributary.decode.position import as_committed, commit_time_of
+from distributary.decode.position import as_committed, committed_before
 from distributary.merge.clauses import older_than, origin_of_all
 from distributary.merge.table import LakeTable
 
+# The time in a snapshot's rows is not when it was taken, only near it: the connector starts up in between.
+_NEAR_MS = 3_600_000
 _READS = "substring(__snapshot, instr(__snapshot, '#') + 1)"
 
 
@@ -25,7 +28,9 @@ def is_ghost(connector: str, snapshot: str, *, marks_deleted: bool) -> str:
     table has `__deleted`; a row that is deleted already is none."""
     conditions = [older_than(connector, snapshot, "")]
     if connector == "postgresql":
-        conditions.append(f"{commit_time_of('__position')} < {commit_time_of(sql.text(snapshot))}")
+        conditions.append(f"(contains(__position, 'r') OR {committed_before('__position', snapshot, _NEAR_MS)})")
+    if connector == "oracle":
+        conditions.append("(__op = 'r' OR split_part(__position, '/', 2) <> substr(split_part(__position, '/', 1), 5))")
     if marks_deleted:
         conditions.append("NOT coalesce(__deleted, false)")
     return f"coalesce({' AND '.join(conditions)}, false)"

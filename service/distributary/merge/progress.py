@@ -67,7 +67,8 @@ class Progress(BaseModel):
     streamed change, `truncated` that of the newest truncate. `source_ts_ms` is the time of the newest record,
     `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent` counts (records, bad ones) of the
     last batches, for the limit on bad records. `lowest` is the lowest position of all records taken in (None where that
-    is not known), `unread` that of the newest snapshot some of whose rows may be in quarantine.
+    is not known), `read` the largest one of a snapshot row, `unread` that of the newest snapshot some of whose rows may
+    be in quarantine.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -90,6 +91,7 @@ class Progress(BaseModel):
     read_ts_ms: int | None = None
     snapshot: Snapshot | None = None
     lowest: str | None = None
+    read: str | None = None
     unread: str | None = None
     records: int = 0
     quarantined: int = 0

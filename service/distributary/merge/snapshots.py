@@ -18,7 +18,7 @@ from distributary.merge.progress import Progress, Snapshot
 def after_slice(
     progress: Progress, found: Facts, taken: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
 ) -> dict[str, Any]:
-    """What a slice changes in the progress record: its fields `snapshot`, `lowest` and `unread`.
+    """What a slice changes in the progress record: its fields `snapshot`, `lowest`, `read` and `unread`.
 
     `taken` is the next offset per partition after the slice. `latest` asks Kafka for the ends of all partitions; it is
     asked for a slice that ends a snapshot alone, as rows of the snapshot may lie before them.
@@ -26,8 +26,11 @@ def after_slice(
     lowest = min(filter(None, (progress.lowest, found.lowest)), default=None)
     if progress.records and progress.lowest is None:
         lowest = None  # a record of a version that did not keep it: some row may be older
-    unread = max(filter(None, (progress.unread, found.read if found.bad else None)), default=None)
+    read = max(filter(None, (progress.read, found.read)), default=None)
     snapshot = progress.snapshot
+    # A record that can't be read may be a snapshot's row, also in a slice that has no other one.
+    may_be_read = found.read is not None or snapshot is None or snapshot.open or str(read) > snapshot.position
+    unread = max(filter(None, (progress.unread, read if found.unread and may_be_read else None)), default=None)
     if _ends_one(progress, found):
         snapshot = Snapshot(position=str(found.snapshot), open=latest())
     if snapshot is not None and snapshot.open:
@@ -35,7 +38,7 @@ def after_slice(
         snapshot = snapshot.model_copy(update={"open": left})
     if _to_count(snapshot, unread) and snapshot is not None and lowest is not None and lowest >= snapshot.position:
         snapshot = snapshot.model_copy(update={"ghosts": 0})  # no row can be older: the table need not be looked at
-    return {"snapshot": snapshot, "lowest": lowest, "unread": unread}
+    return {"snapshot": snapshot, "lowest": lowest, "read": read, "unread": unread}
 
 
 def _ends_one(progress: Progress, found: Facts) -> bool:

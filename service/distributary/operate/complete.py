@@ -95,10 +95,15 @@ class Ledger:
         self._old: dict[tuple[str, int], str] = {}
         self._last: dict[tuple[str, int], int] = {}
 
-    @property
-    def full(self) -> bool:
-        """So much is pending that the tables must be looked at anew, see start()."""
-        return len(self._pending) > self._at_most
+    def overflows(self) -> bool:
+        """Whether so much is pending that the tables must be looked at anew, see start(). Where they are already what
+        is pending becomes one: a goal that moved on would never be reached."""
+        if len(self._pending) <= self._at_most:
+            return False
+        if self._goal is None:
+            return True
+        self._melt()
+        return False
 
     def knows(self, partitions: Mapping[str, tuple[int, ...]]) -> bool:
         """Whether start() has seen all these partitions of topics."""

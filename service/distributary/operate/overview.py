@@ -10,7 +10,7 @@ from typing import Any
 from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.consume.offsets import Offsets
-from distributary.errors import TableHalt
+from distributary.errors import DistributaryError
 from distributary.merge.progress import Progress
 from distributary.operate.halts import read_halts
 from distributary.operate.records import Newest, newest_record
@@ -53,17 +53,21 @@ def overview(config: Config) -> list[TableOverview]:
     refuse_unbuilt(config)
     broker = Broker(config.kafka_properties())
     halts = read_halts(config)
-    found = [_of(one, broker, halts.get(one.name)) for one in listed(config, broker)]
-    return sorted([*found, *without_topic(halts, {one.table for one in found})], key=lambda one: one.table)
+    found = [_of(one, broker, _error(halts.get(one.topic))) for one in listed(config, broker)]
+    return sorted([*found, *without_topic(halts, {one.topic for one in found})], key=lambda one: one.table)
 
 
-def without_topic(halts: Mapping[str, dict[str, str]], names: Collection[str]) -> list[TableOverview]:
-    """Halted tables that are not among the names: their topic is gone, so that the halt is all that tells of them."""
+def without_topic(halts: Mapping[str, dict[str, str]], topics: Collection[str]) -> list[TableOverview]:
+    """Halted tables whose topic is not among those: it is gone, so that the halt is all that tells of them."""
     return [
-        TableOverview(name, topic="", path="", state=HALTED, lag_records=0, lag_seconds=None, error=halt)
-        for name, halt in halts.items()
-        if name not in names
+        TableOverview(halt["table"], topic, path="", state=HALTED, lag_records=0, lag_seconds=None, error=_error(halt))
+        for topic, halt in halts.items()
+        if topic not in topics
     ]
+
+
+def _error(halt: Mapping[str, str] | None) -> dict[str, str] | None:
+    return None if halt is None else {name: halt[name] for name in ("code", "message", "fix")}
 
 
 def _of(one: Listed, broker: Broker, halt: dict[str, str] | None) -> TableOverview:
@@ -72,7 +76,7 @@ def _of(one: Listed, broker: Broker, halt: dict[str, str] | None) -> TableOvervi
     end = broker.latest(topic) if topic else {}
     try:
         newest = newest_record(one.path)
-    except TableHalt as fault:  # what the service would halt at as well
+    except DistributaryError as fault:  # one table's trouble hides no other one
         newest, halt = None, {"code": fault.code, "message": fault.message, "fix": fault.fix}
     return told(one, newest, first, end, halt, time.time())
 

@@ -29,6 +29,7 @@ from distributary.operate.worker import TableWorker
 _TURN = 1.0  # seconds that reading may take, and between two looks
 _REST = 30.0  # seconds until the next look after a fault, or where there is no such topic
 _LOOK_AGAIN = 10.0  # seconds after which it is looked at Kafka again though neither the topic nor a table went on
+_LOOK_AT_MOST = 3.0  # seconds between two looks otherwise: each asks Kafka for all topics
 _CHUNK = 10_000
 _SAVE_AFTER = 5.0
 _ENDING = 5.0  # seconds that the end of the service waits for a look that takes long
@@ -64,6 +65,8 @@ class Tracker:
         self._answer: Answer | None = None
         self._standings: Mapping[str, Standing] = {}
         self._looked_at = 0.0
+        self._news = False
+        self._told: set[str] = set()
         self._saved: Transaction | None = None
         self._saved_at = 0.0
         self._stopping = threading.Event()
@@ -119,7 +122,9 @@ class Tracker:
 
     def _tell(self, error: Exception) -> None:
         fault = classified(error)
-        _log.warning("transactions can't be followed now", code=fault.code, reason=fault.message, fix=fault.fix)
+        tell = _log.debug if fault.code in self._told else _log.warning
+        tell("transactions can't be followed now", code=fault.code, reason=fault.message, fix=fault.fix)
+        self._told.add(fault.code)
         _log.debug("following transactions failed", exc_info=error)
 
     def _close(self) -> None:
@@ -137,9 +142,11 @@ class Tracker:
             if (said := boundary(record.value)) is not None:
                 self._ledger.add(said, record.offset, record.timestamp_ms)
         standings = {topic: _standing(worker) for topic, worker in self._tables().items() if worker is not None}
-        rested = time.monotonic() - self._looked_at > _LOOK_AGAIN
-        if records or last or rested or standings != self._standings:
+        self._news = self._news or bool(records) or standings != self._standings
+        since = time.monotonic() - self._looked_at
+        if last or since > _LOOK_AGAIN or (self._news and since > _LOOK_AT_MOST):
             self._look(standings)
+            self._news = False
         return at_end
 
     def _open(self) -> bool:
@@ -187,7 +194,7 @@ class Tracker:
             )
             self._close()
             return
-        if self._ledger.full or not self._ledger.knows(partitions):
+        if self._ledger.overflows() or not self._ledger.knows(partitions):
             self._ledger.start({t: self._ends(t, p) for t, p in partitions.items()})
         ends = {t: self._ends(t, partitions[t]) for t in self._ledger.asks if t in partitions}
         answer = self._ledger.answer(standings, Kafka(partitions, ends))

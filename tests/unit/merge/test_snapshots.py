@@ -100,7 +100,7 @@ def test_3_10_tables_whose_rows_can_not_be_compared_with_a_snapshot_remember_non
 
 @pytest.mark.parametrize("bad_first", [True, False])
 def test_3_10_bad_records_among_a_snapshots_rows_make_its_end_worth_nothing(bad_first: bool) -> None:
-    bad = facts(bad=1, read="000:20", lowest="000:20")
+    bad = facts(bad=1, unread=1, read="000:20", lowest="000:20")
     record = after(progress(), bad, {0: 1}) if bad_first else progress()
     record = after(record, ENDED, {0: 5}, {0: 6})
     record = after(record, facts(lowest="000:25") if bad_first else bad, {0: 6})
@@ -111,6 +111,15 @@ def test_3_10_bad_records_among_a_snapshots_rows_make_its_end_worth_nothing(bad_
     record = after(record, facts(snapshot="000:30", read="000:30", lowest="000:30"), {0: 9}, {0: 9})
     assert to_count(record)
     assert complete_snapshot("dbo.t", record).position == "000:30"
+
+
+def test_3_10_a_record_that_can_not_be_read_spoils_the_snapshot_that_it_may_be_of_and_no_other() -> None:
+    begun = after(progress(), facts(read="000:20", lowest="000:20", reads=1), {0: 1})
+    garbage = facts(bad=1, unread=1)
+    within = after(after(begun, garbage, {0: 2}), ENDED, {0: 5}, {0: 5})
+    assert not to_count(within)
+    later = after(after(begun, ENDED, {0: 5}, {0: 5}), garbage, {0: 6})
+    assert complete_snapshot("dbo.t", later).position == "000:20"
 
 
 def test_3_10_bad_changes_spoil_no_snapshot() -> None:

@@ -174,7 +174,7 @@ class World:
         for _ in range(self.chance.randint(0, 4)):
             self.chance.choice((self.send, self.deliver, self.take))()
         ends = {topic: {p: len(self.topics[topic, p]) for p in numbers} for topic, numbers in self.partitions.items()}
-        if self.ledger.full or not self.ledger.knows(self.partitions):
+        if self.ledger.overflows() or not self.ledger.knows(self.partitions):
             self.ledger.start(ends)
         self.answer = self.ledger.answer(standings, Kafka(self.partitions, {t: ends[t] for t in self.ledger.asks}))
         self._check(standings)

@@ -54,8 +54,10 @@ def test_a_halted_table_says_why() -> None:
 
 
 def test_a_halted_table_whose_topic_is_gone_is_shown() -> None:
-    halts = {name: {"code": "topic-gone", "message": "m", "fix": "f"} for name in ("dbo.t", "dbo.gone")}
-    assert [(table.table, table.state) for table in without_topic(halts, ["dbo.t"])] == [("dbo.gone", HALTED)]
+    halt = {"code": "topic-gone", "message": "m", "fix": "f"}
+    halts = {f"p.{name}": {"table": name, **halt} for name in ("dbo.t", "dbo.gone")}
+    shown = without_topic(halts, ["p.dbo.t"])
+    assert [(table.table, table.state, table.error) for table in shown] == [("dbo.gone", HALTED, halt)]
 
 
 @pytest.mark.parametrize(
