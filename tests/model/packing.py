@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import count, zip_longest
 
@@ -38,15 +38,7 @@ def with_truncates(history: History, wanted: Collection[int]) -> History:
     def of(operations: Iterable[Operation]) -> tuple[Operation, ...]:
         return tuple(one for one in operations if not isinstance(one, Truncate) or next(numbers) in wanted)
 
-    steps: list[Step] = []
-    for step in history.steps:
-        if isinstance(step, Transaction):
-            steps.append(Transaction(of(step.operations)))
-        elif isinstance(step, Together):
-            steps.append(replace(step, transactions=tuple(map(of, step.transactions))))
-        else:
-            steps.append(step)
-    return replace(history, steps=tuple(steps))
+    return replace(history, steps=tuple(_with_operations(step, of) for step in history.steps))
 
 
 def part(history: History, numbers: Iterable[int]) -> History:
@@ -68,21 +60,24 @@ def part(history: History, numbers: Iterable[int]) -> History:
     return History(tuple(row for row in history.rows if row in wanted), tuple(steps))
 
 
+def _with_operations(step: Step, of: Callable[[Iterable[Operation]], tuple[Operation, ...]]) -> Step:
+    """The step with what `of` makes of the operations of each of its transactions."""
+    if isinstance(step, Transaction):
+        return Transaction(of(step.operations))
+    if isinstance(step, Together):
+        return replace(step, transactions=tuple(map(of, step.transactions)))
+    return step
+
+
 def _moved(history: History, by: int) -> History:
     def of(operations: Iterable[Operation]) -> tuple[Operation, ...]:
         return tuple(_operation_moved(operation, by) for operation in operations)
 
-    steps: list[Step] = []
-    for step in history.steps:
-        if isinstance(step, Transaction):
-            steps.append(Transaction(of(step.operations)))
-        elif isinstance(step, Together):
-            steps.append(replace(step, transactions=tuple(map(of, step.transactions))))
-        elif isinstance(step, Read):
+    steps = [_with_operations(step, of) for step in history.steps]
+    for place, step in enumerate(steps):
+        if isinstance(step, Read):
             keys = range(ROOM) if step.keys is None else step.keys
-            steps.append(replace(step, keys=tuple(key + by for key in keys)))
-        else:
-            steps.append(step)
+            steps[place] = replace(step, keys=tuple(key + by for key in keys))
     return History(tuple(row + by for row in history.rows), tuple(steps))
 
 
