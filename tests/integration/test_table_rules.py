@@ -81,6 +81,18 @@ def test_3_1_to_3_3_changes_tombstones_and_2_2_equal_positions(bench: Bench) -> 
         assert bench.rows() == expected
 
 
+@pytest.mark.parametrize("connector", ["sqlserver", "postgresql"])
+def test_2_4_an_older_change_of_a_living_row_changes_nothing(bench: Bench, connector: str) -> None:
+    topic = Topic(bench.create().topic, connector)
+    topic.change("c", key(1), row(1, "first"), at=1)
+    topic.change("u", key(1), row(1, "second"), at=2)
+    topic.change("u", key(1), row(1, "third"), at=3)
+    worker = bench.take(topic.records)
+    for again in (topic.records[:1], topic.records[1:2]):
+        bench.take(again, worker)
+        assert bench.rows() == [(1, "third")]
+
+
 def test_2_8_the_table_does_not_depend_on_how_records_were_cut(
     session: SparkSession, kafka: str, tmp_path: Path
 ) -> None:
