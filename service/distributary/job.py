@@ -12,7 +12,7 @@ from types import FrameType
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from distributary.config import Config
 from distributary.consume.broker import Broker
@@ -46,7 +46,7 @@ _ROUNDS_OF_ONCE = 3  # after so many rounds of retries `--once` gives a table up
 _RETRYING = Retrying(
     retry=retry_if_exception_type(TransientError),
     stop=stop_after_attempt(4),
-    wait=wait_exponential_jitter(initial=0.5, max=10),
+    wait=wait_random_exponential(multiplier=0.5, max=10),
     reraise=True,
 )
 _log = get_logger(__name__)
