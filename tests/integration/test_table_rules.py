@@ -79,6 +79,10 @@ def test_3_1_to_3_3_changes_tombstones_and_2_2_equal_positions(bench: Bench) -> 
     for again in (topic.records[5:], topic.records[6:8], topic.records[10:12], topic.records[11:12]):
         bench.take(again)
         assert bench.rows() == expected
+    # 3.3: a tombstone that comes in the slice after its delete, which is older than the row, is no lone one.
+    for again in (topic.records[6:7], topic.records[7:8]):
+        bench.take(again)
+        assert bench.rows() == expected
 
 
 @pytest.mark.parametrize("connector", ["sqlserver", "postgresql"])
