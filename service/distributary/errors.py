@@ -36,6 +36,10 @@ class DistributaryError(Exception):
         way_out = f"\n  what to do: {self.fix}" if self.fix else ""
         return f"[{self.code}] {self.message}{way_out}"
 
+    def told(self) -> dict[str, str]:
+        """The error as the status shows it: `code`, `message` and `fix`."""
+        return {"code": self.code, "message": self.message, "fix": self.fix}
+
 
 class UsageError(DistributaryError):
     """The command line or the config can't be used as it is."""

@@ -30,12 +30,12 @@ from distributary.errors import DistributaryError, TableHalt, TransientError, Us
 from distributary.launch.session import open_session
 from distributary.operate import health
 from distributary.operate.faults import classified
-from distributary.operate.halts import write_halts
+from distributary.operate.halts import Halts
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.status import ServiceStatus, TableState
-from distributary.operate.tables import connector_of_topic, lake_path, refuse_unbuilt, settings_of
+from distributary.operate.tables import connector_of_topic, lake_path, own_path, refuse_unbuilt, settings_of
 from distributary.operate.tracker import Tracker
 from distributary.operate.worker import Surroundings, TableWorker
 
@@ -95,18 +95,17 @@ class Service:
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
         self._retry_at: dict[str, float] = {}
         self._once = False
-        note = f"{str(config.target.path).rstrip('/')}/_distributary/transactions/{config.source.topic_prefix}.json"
+        note = own_path(config, "transactions", f"{config.source.topic_prefix}.json")
         self._tracker = Tracker(
             config, broker, Note(session, note), status, lambda: dict(self._workers), self._around.transactions
         )
-        self._halts: dict[str, dict[str, str]] = {}
-        self._writing_halts = threading.Lock()
+        self._halts = Halts(session, config)
 
     def run(self, *, once: bool) -> int:
         """Until stopped, or with `once` until everything there at the start is taken in."""
         self._once = once
         self._listen_for_signals()
-        self._write_halts()  # what halted an earlier run may be mended: each table is tried anew
+        self._halts.clear()  # what halted an earlier run may be mended: each table is tried anew
         self._tracker.start()
         self._plan(self._offsets.newest())
         query = self._start(once=once)
@@ -249,19 +248,10 @@ class Service:
         worker.halted = halt
         self._tell(worker, TableState.HALTED, halt)
         _log.error("table halted", table=worker.name, code=halt.code, reason=halt.message, fix=halt.fix)
-        self._halts[worker.topic] = {"table": worker.name, **_told(halt)}
-        self._write_halts()
-
-    def _write_halts(self) -> None:
-        """For who looks while the service is down. Nothing depends on it, so that it may fail."""
-        with self._writing_halts:
-            try:
-                write_halts(self._session, self.config, dict(self._halts))
-            except Exception as error:
-                _log.warning("halted tables could not be written down", reason=classified(error).message)
+        self._halts.add(worker.topic, worker.name, halt)
 
     def _tell(self, worker: TableWorker, state: TableState, error: DistributaryError) -> None:
-        self.status.update(worker.name, state=state, error=_told(error))
+        self.status.update(worker.name, state=state, error=error.told())
 
     def _worker(self, topic: str) -> TableWorker | None:
         """The worker of a topic; None for one that is no table of the config. Asked once per topic."""
@@ -302,7 +292,3 @@ class Service:
             )
             self._halt(worker, halt)
         return worker
-
-
-def _told(error: DistributaryError) -> dict[str, str]:
-    return {"code": error.code, "message": error.message, "fix": error.fix}

@@ -17,7 +17,8 @@ from tests.support.kafka import create_topic
 from tests.support.spark import Bench
 
 from distributary.cli import main
-from distributary.operate.halts import read_halts, write_halts
+from distributary.errors import TableHalt
+from distributary.operate.halts import Halts, read_halts
 
 
 @pytest.fixture
@@ -72,10 +73,11 @@ def test_3_10_status_shows_what_resume_reconcile_removes(bench: Bench) -> None:
 
     # What is halted is told as well, and by the exit code.
     halt = {"code": "topic-gone", "message": "…", "fix": "create it"}
-    write_halts(bench.session, bench.config(), {bench.topic: {"table": "dbo.t", **halt}})
+    halts = Halts(bench.session, bench.config())
+    halts.add(bench.topic, "dbo.t", TableHalt(**halt))
     code, tables = status(config)
     assert (code, tables["dbo.t"]["state"], tables["dbo.t"]["error"]) == (1, "halted", halt)
-    write_halts(bench.session, bench.config(), {})
+    halts.clear()
     assert read_halts(bench.config()) == {}
 
     for arguments, reason in (

@@ -220,6 +220,22 @@ def test_3_6_and_3_3_a_tombstone_after_a_delete_that_is_older_than_a_truncate_ta
     assert bench.rows() == [(2, "second")]
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_3_6_and_2_8_a_delete_after_a_truncate_keeps_no_row_that_the_truncate_took(
+    bench: Bench, *, together: bool
+) -> None:
+    bench.rule = {"deletes": "soft"}
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "before"), at=1)
+    worker = bench.take(topic.records)
+    later = Topic(bench.topic)
+    later.change("t", None, at=2)
+    later.change("d", key(1), at=3)
+    for part in [later.records] if together else [later.records[:1], later.records[1:]]:
+        bench.take(part, worker)
+    assert bench.rows() == []
+
+
 def test_2_3_a_snapshot_row_stands_by_its_offset(bench: Bench) -> None:
     topic = Topic(bench.create().topic, connector="postgresql")
     topic.change("r", key(1), row(1, "read"), at=50)

@@ -156,7 +156,7 @@ class Clauses:
 
     def _changed(self) -> dict[str, Column]:
         """A row of the table becomes the change `w`."""
-        snapshot = F.expr(f"coalesce({_SNAPSHOT_OVER}, t.__snapshot)" if self._reads else "t.__snapshot")
+        snapshot = F.expr(f"coalesce({_SNAPSHOT}, t.__snapshot)" if self._reads else "t.__snapshot")
         return {
             **self._row("s.w"),
             "__position": F.expr("s.pos"),
@@ -175,7 +175,7 @@ class Clauses:
         return {
             **self._row("s.r"),
             "__position": F.expr(position),
-            "__snapshot": F.expr(_SNAPSHOT_OVER),
+            "__snapshot": F.expr(_SNAPSHOT),
             "__moved": F.lit(None).cast("string"),
             "__filled": F.lit(None).cast("string"),
             **self._deleted("s.r.pos"),
@@ -269,7 +269,6 @@ _SNAPSHOT = (
     "CASE WHEN s.r IS NOT NULL THEN concat(s.r.pos, '#', array_join(array_distinct(array_compact(array("
     "s.r.read_id, s.reads_known))), '#')) ELSE CAST(NULL AS STRING) END"
 )
-_SNAPSHOT_OVER = _SNAPSHOT
 
 
 def older_than(connector: str, position: str, row: str) -> str:

@@ -3,46 +3,64 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import fs
 
 from distributary.config import Config
-from distributary.errors import SetupError
+from distributary.errors import SetupError, TableHalt
+from distributary.operate.faults import classified
+from distributary.operate.logs import get_logger
+from distributary.operate.note import Note
 from distributary.operate.records import plain
+from distributary.operate.tables import own_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Halts = Mapping[str, Mapping[str, str]]
-"""By topic the name of the `table`, and `code`, `message` and `fix`."""
+_log = get_logger(__name__)
 
 
 def halts_path(config: Config) -> str:
     """Where the file lies: several pipelines may fill one lake."""
-    return f"{str(config.target.path).rstrip('/')}/_distributary/halted/{config.source.topic_prefix}.json"
+    return own_path(config, "halted", f"{config.source.topic_prefix}.json")
 
 
-def write_halts(session: SparkSession, config: Config, halts: Halts) -> None:
-    """Replaces the file; without halts there is none."""
-    jvm: Any = session._jvm
-    place = jvm.org.apache.hadoop.fs.Path(halts_path(config))
-    files = place.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
-    if not halts:
-        files.delete(place, False)
-        return
-    stream = files.create(place, True)
-    try:
-        stream.write(bytearray(json.dumps(halts, ensure_ascii=False).encode()))
-    finally:
-        stream.close()
+class Halts:
+    """What the running service notes for who looks while it is down. Nothing depends on it, so that it may fail."""
+
+    def __init__(self, session: SparkSession, config: Config) -> None:
+        self._note = Note(session, halts_path(config))
+        self._lock = threading.Lock()
+        self._found: dict[str, dict[str, str]] = {}
+
+    def clear(self) -> None:
+        """No table is halted: then there is no file."""
+        with self._lock:
+            self._found.clear()
+            self._write()
+
+    def add(self, topic: str, table: str, halt: TableHalt) -> None:
+        """The table of the topic is halted."""
+        with self._lock:
+            self._found[topic] = {"table": table, **halt.told()}
+            self._write()
+
+    def _write(self) -> None:
+        try:
+            if self._found:
+                self._note.write(self._found)
+            else:
+                self._note.remove()
+        except Exception as error:
+            _log.warning("halted tables could not be written down", reason=classified(error).message)
 
 
 def read_halts(config: Config) -> dict[str, dict[str, str]]:
-    """What the service wrote last; nothing where there is no such file. Raises SetupError where it can't be read: then
-    nothing tells whether tables are halted."""
+    """What the service wrote last: by topic the name of the `table`, and `code`, `message` and `fix`; nothing where
+    there is no such file. Raises SetupError where it can't be read: then nothing tells whether tables are halted."""
     try:
         files, place = fs.FileSystem.from_uri(plain(halts_path(config)))
         with files.open_input_stream(place) as stream:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Note:
@@ -43,6 +44,11 @@ class Note:
             stream.close()
         files.delete(place, False)
         files.rename(beside, place)
+
+    def remove(self) -> None:
+        """Nothing is written any more."""
+        place, files = self._at(self._path)
+        files.delete(place, False)
 
     def _at(self, path: str) -> tuple[Any, Any]:
         place = self._jvm.org.apache.hadoop.fs.Path(path)

@@ -77,7 +77,7 @@ def _of(one: Listed, broker: Broker, halt: dict[str, str] | None) -> TableOvervi
     try:
         newest = newest_record(one.path)
     except DistributaryError as fault:  # one table's trouble hides no other one
-        newest, halt = None, {"code": fault.code, "message": fault.message, "fix": fault.fix}
+        newest, halt = None, fault.told()
     return told(one, newest, first, end, halt, time.time())
 
 

@@ -95,8 +95,12 @@ def lake_path(config: Config, table: TableId) -> str:
 
 def deletes_path(config: Config, table: TableId) -> str:
     """Where the table's deletes are remembered (see merge/deletes.py)."""
-    parts = [p for p in ("_distributary", "deleted", table.database, table.schema, table.table) if p]
-    return "/".join([_root(config), *parts])
+    return own_path(config, *(p for p in ("deleted", table.database, table.schema, table.table) if p))
+
+
+def own_path(config: Config, *parts: str) -> str:
+    """A place of the service's own beside the tables."""
+    return "/".join([_root(config), "_distributary", *parts])
 
 
 def _root(config: Config) -> str:
