@@ -29,7 +29,7 @@ A_PACK = 8
 MANY = 504
 """Histories of each flavour in `make test-long`, so many in a table: slices cost the same, whatever is in them."""
 
-A_LARGE_PACK = 24
+A_LARGE_PACK = 72
 
 FIRST_SEED = int(os.environ.get("HISTORIES_SEED", "100"))
 """Where the many begin: another number gives others."""

@@ -16,6 +16,7 @@ from tests.support.kafka import produce
 from tests.support.spark import Bench, rows_of
 
 from distributary.errors import TableHalt, TransientError
+from distributary.operate.overview import overview
 
 _numbers = itertools.count()
 
@@ -166,6 +167,12 @@ def test_3_4_a_key_change_with_and_without_headers_in_either_order(bench: Bench)
     assert bench.rows() == [(11, "moved"), (12, "moved"), (3, "old"), (4, "old")]
 
 
+def undecided(bench: Bench) -> int:
+    """What `status` tells."""
+    [table] = overview(bench.config())
+    return table.undecided
+
+
 @pytest.mark.parametrize("at_most", [100, 2])
 def test_2_7_keys_shifted_under_a_deferred_constraint(bench: Bench, at_most: int) -> None:
     bench.options = {"trigger": {"max_records": at_most}}
@@ -179,6 +186,37 @@ def test_2_7_keys_shifted_under_a_deferred_constraint(bench: Bench, at_most: int
         topic.change("c", key(number + 1), moved, at=20, step=number, tx=77, headers={"oldkey": key(number)})
     bench.take(topic.records)
     assert bench.rows() == [(2, "row 1"), (3, "row 2"), (4, "row 3")]
+
+
+def test_2_7_without_headers_deletes_that_nothing_decides_are_counted(bench: Bench) -> None:
+    topic = Topic(bench.create().topic, connector="postgresql")
+    for number in (1, 2, 3):
+        topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
+    worker = bench.take(topic.records)
+    moves = Topic(bench.topic, connector="postgresql")
+    for number in (1, 2, 3):  # one transaction: UPDATE t SET id = id + 1
+        moves.change("d", key(number), at=20, step=2 * number, tx=77)
+        moves.change("c", key(number + 1), row(number + 1, f"row {number}"), at=20, step=2 * number + 1, tx=77)
+    bench.take(moves.records, worker)
+    assert bench.rows() == [(4, "row 3")]  # by their positions the deletes of 2 and 3 are the later ones
+    assert undecided(bench) == 2
+    other = Topic(bench.topic, connector="postgresql")
+    for number in (7, 8):  # created and deleted in one transaction, there was no row before
+        other.change("c", key(number), row(number, "short"), at=30, step=2 * number, tx=78)
+        other.change("u", key(number), row(number, "life"), at=30, step=2 * number + 1, tx=78)
+        other.change("d", key(number), at=30, step=2 * number + 2, tx=78)
+    other.change("c", key(5), row(5, "old"), at=31)
+    other.change("c", key(5), row(5, "new"), at=32, tx=80)
+    other.change("u", key(5), row(5, "newer"), at=32, step=2, tx=80)
+    other.change("d", key(5), at=32, step=3, tx=80)  # was a row before, in the same slice
+    other.change("c", key(6), row(6, "one"), at=33)
+    other.change("d", key(6), at=34)  # in another transaction
+    bench.take(other.records, worker)
+    assert undecided(bench) == 3
+    bench.take([*topic.records, *moves.records, *other.records], worker)  # sent again
+    bench.take([*moves.records, *other.records])
+    assert undecided(bench) == 3
+    assert bench.rows() == [(4, "row 3")]
 
 
 def test_3_6_a_truncate_goes_by_position_not_by_arrival(bench: Bench) -> None:

@@ -132,6 +132,13 @@ MUTATIONS = (
         'false AND {newer}"',
     ),
     Mutation(
+        "what is sent again is counted as undecided again",
+        "2.7",
+        "merge/doubts.py",
+        'new = F.when(F.col("partition") == partition, later).otherwise(new)',
+        "pass",
+    ),
+    Mutation(
         "a truncate takes the rows written after it",
         "3.6",
         "merge/clauses.py",

@@ -60,7 +60,7 @@ class HistoryTable:
         found = self._facts(changes)
         self.truncated = max(filter(None, (self.truncated, found.truncated)), default=None)
         first = self.rows is None
-        part = DecodedSlice(records, found, found.truncated, self.truncated, first=first, reads_lately=True)
+        part = DecodedSlice(records, found, found.truncated, self.truncated, first, reads_lately=True, reached={})
         lake: Any = SimpleNamespace(session=self.session, path="", rows=lambda: self.rows)
         deletes: Any = SimpleNamespace(changes=lambda _key: self.remembered)
         settings = TableSettings("*.*", mode="history")

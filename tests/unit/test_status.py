@@ -82,6 +82,7 @@ def test_the_snapshot_is_the_same_after_json() -> None:
         "goal_offsets": {"p.s.t": {"0": 3, "1": 6}},
         "records_applied": 0,
         "quarantined": 0,
+        "undecided": 0,
         "last_commit_at": 12.5,
         "source_ts": 1700000000123,
         "error": {"code": "topic-reset", "message": "offsets are gone", "fix": "resume"},

@@ -67,6 +67,11 @@ def _show(tables: list[TableOverview]) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
     console.print(grid)
     for table in tables:
+        if table.undecided:
+            output.show_text(f"{table.table}: {_undecided(table.undecided)}", style="yellow")
+            output.show_text(
+                "    docs/rules.md, 2.7: have the connector send __debezium.oldkey and newkey", style="dim"
+            )
         if table.error is not None:
             output.show_text(f"{table.table}: [{table.error['code']}] {table.error['message']}", style="red")
             output.show_text(f"    {table.error['fix']}", style="dim")
@@ -74,6 +79,11 @@ def _show(tables: list[TableOverview]) -> None:
             rows = f"{table.ghosts} row{'' if table.ghosts == 1 else 's'}"
             output.show_text(f"{table.table}: {rows} that the last complete snapshot does not have", style="yellow")
             output.show_text(f"    distributary resume -c FILE {table.table} --reconcile", style="dim")
+
+
+def _undecided(count: int) -> str:
+    deletes = "1 delete" if count == 1 else f"{count} deletes"
+    return f"{deletes} of a key that its transaction had created over a row: nothing told which of both it took"
 
 
 def _time(seconds: float) -> str:

@@ -54,6 +54,9 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
     * moved STRING: the transaction in which a key change put `w` over a living row, so that a delete of the same
       transaction is the old row's; NULL for none; `moved_if_there` BOOLEAN: only if the table has a row of that key
     * out_tx STRING: `w` is the delete half of a key change of that transaction
+    * doubts ARRAY<STRUCT<partition: INT, pos: STRING, create_pos: STRING>>: deletes of which nothing tells whether they
+      took the row that their transaction had created or the one before it (see _walk); create_pos is empty where it is
+      sure that there was one before, else the table must know
     * with `values` also: life STRUCT and departures ARRAY<STRUCT>, see values.py
     """
     usable = records.where("bad IS NULL AND kind NOT IN ('t', 'm')")
@@ -81,6 +84,7 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
         F.expr("CASE WHEN s.over <> 'no' THEN s.moved END").alias("moved"),
         F.expr("s.over = 'ask'").alias("moved_if_there"),
         F.expr("CASE WHEN es[s.w - 1].moved_out THEN es[s.w - 1].tx END").alias("out_tx"),
+        F.expr("s.doubts").alias("doubts"),
         *((F.expr("s.life").alias("life"), F.expr("s.departures").alias("departures")) if folding.values else ()),
     ).where("w IS NOT NULL OR r IS NOT NULL OR wiped")
 
@@ -116,6 +120,10 @@ def _walk(folding: Folding) -> str:
     the create of its new one. Within one transaction a delete that is half of a key change therefore leaves a row that
     a key change of the same transaction put over a living one. `over` tells whether it was: 'yes', 'no', or 'ask' the
     table.
+
+    Without headers nothing tells such a delete from one of the new row. It counts where its position puts it, and
+    stands in `doubts`: `brought` is the transaction of a create over a living row, `asks` its position where only the
+    table knows of one.
     """
     connector = folding.connector
     # A record whose place among the changes is not its position: PostgreSQL's snapshot rows.
@@ -143,6 +151,10 @@ def _walk(folding: Folding) -> str:
     over = f"CASE WHEN {moves_in} THEN {lived} WHEN role_ IN ('newer', 'kept') THEN 'no' ELSE s.over END"
     reads = "CASE role_ WHEN 'lone' THEN slice(s.reads, 1, 0) WHEN 'read' THEN concat(s.reads, array(s.i + 1))"
     moved = f"CASE WHEN {moves_in} THEN e.tx WHEN role_ IN ('lone', 'kept', 'newer') THEN NULL ELSE s.moved END"
+    brings = "role_ = 'newer' AND e.kind = 'c' AND NOT e.moved_in"
+    ends = "role_ IN ('lone', 'kept', 'newer') AND e.kind <> 'u'"
+    doubt = "named_struct('partition', e.partition, 'pos', e.pos, 'create_pos', s.asks)"
+    doubtful = "role_ = 'newer' AND e.kind = 'd' AND s.brought = e.tx"
     if_there = "CASE WHEN role_ = 'kept' THEN s.over = 'ask' WHEN role_ IN ('lone', 'newer') THEN false"
     # Field: its type, what it starts as, what it becomes.
     state = {
@@ -171,6 +183,21 @@ def _walk(folding: Folding) -> str:
         "moved": ("STRING", "NULL", moved),
         "over": ("STRING", "'no'", over),
         "if_there": ("BOOLEAN", "false", f"{if_there} ELSE s.if_there END"),
+        "brought": (
+            "STRING",
+            "NULL",
+            f"CASE WHEN {brings} AND ({lived}) <> 'no' THEN e.tx WHEN {ends} THEN NULL ELSE s.brought END",
+        ),
+        "asks": (
+            "STRING",
+            "''",
+            f"CASE WHEN {brings} THEN CASE WHEN ({lived}) = 'ask' THEN e.pos ELSE '' END ELSE s.asks END",
+        ),
+        "doubts": (
+            "ARRAY<STRUCT<partition: INT, pos: STRING, create_pos: STRING>>",
+            "array()",
+            f"CASE WHEN {doubtful} THEN concat(s.doubts, array({doubt})) ELSE s.doubts END",
+        ),
         **(values.state(connector, lived, keeps_deleted=folding.keeps_deleted) if folding.values else {}),
     }
     kind = f"STRUCT<{', '.join(f'{name}: {type_}' for name, (type_, _, _) in state.items())}>"

@@ -56,6 +56,7 @@ class DecodedSlice:
     `truncated` is the position of the newest truncate in the slice, `truncated_ever` that of the newest one that the
     table has seen, the slice's included; both None where `truncate` in the config leaves rows alone. `first`: the table
     holds nothing yet. `reads_lately`: snapshot rows were taken in not long ago, so that they may be sent again.
+    `reached`: per partition the largest position of a change before the slice.
     """
 
     records: DataFrame
@@ -64,6 +65,17 @@ class DecodedSlice:
     truncated_ever: str | None
     first: bool
     reads_lately: bool
+    reached: Mapping[int, str]
+
+
+@dataclass(frozen=True)
+class Write:
+    """What commits a slice: `run`, once, by LakeTable.commit. `undecided` counts the slice's deletes of which nothing
+    tells whether they took the new row or the one before it (keys moved under a deferred constraint, without headers).
+    """
+
+    run: Callable[[], None]
+    undecided: int = 0
 
 
 class Mode(Protocol):
@@ -78,6 +90,6 @@ class Mode(Protocol):
         """What records must be decoded with: before anything is known of the slice (None), or after a first look."""
         ...
 
-    def write(self, to: Destination, part: DecodedSlice) -> Callable[[], None]:
-        """What commits the slice, to be run once by LakeTable.commit; what must be on disk before is written here."""
+    def write(self, to: Destination, part: DecodedSlice) -> Write:
+        """What commits the slice; what must be on disk before is written here."""
         ...

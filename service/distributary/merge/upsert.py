@@ -8,7 +8,7 @@ table has taken in).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime, timezone
 
 from pyspark.sql import DataFrame
@@ -19,11 +19,12 @@ from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER
 from distributary.decode.position import is_later
 from distributary.merge.clauses import SERVICE_COLUMNS, SOFT_COLUMNS, Clauses
 from distributary.merge.deletes import deleted_after
+from distributary.merge.doubts import Doubts
 from distributary.merge.facts import Facts
 from distributary.merge.fill import Fill
 from distributary.merge.fold import Folding, folded
 from distributary.merge.held import with_held, without_held
-from distributary.merge.mode import DecodedSlice, Destination, Details
+from distributary.merge.mode import DecodedSlice, Destination, Details, Write
 from distributary.merge.values import Fillable
 
 # The identities of the snapshot rows that a key has seen, with `#` between them.
@@ -52,11 +53,11 @@ class UpsertMode:
             self._details = Details(links=True, missing=True)
         return self._details
 
-    def write(self, to: Destination, part: DecodedSlice) -> Callable[[], None]:
+    def write(self, to: Destination, part: DecodedSlice) -> Write:
         """Folds the slice to one row per key and merges it; deletes are remembered before."""
         found = part.found
         if not (found.reads or found.changes or found.deletes or part.truncated):
-            return to.lake.nothing()
+            return Write(to.lake.nothing())
         today = datetime.now(timezone.utc).date()
         values = Fillable.of(to.columns, to.key) if _may_lack_values(found) else None
         if values is not None and not values.types:
@@ -67,7 +68,11 @@ class UpsertMode:
             to.deletes.forget_all()
         keys = self._with_known(keys, to, part, values)
         # Several jobs read the folded keys; MERGE refuses a source that is merely cached.
-        keys = keys.localCheckpoint(eager=True)
+        doubts = Doubts()
+        keys = doubts.watched(keys).localCheckpoint(eager=True)
+        undecided = doubts.count(keys, to, part)
+        if undecided:
+            to.tell("deletes of keys that were created before in their transaction may be of older rows", undecided)
         if values is not None:
             fill = Fill(to.connector, to.key, values, keeps_deleted=self._keeps_deleted)
             keys = _filled(keys, to, fill, found, today)
@@ -83,8 +88,8 @@ class UpsertMode:
             truncated_ever=part.truncated_ever,
         )
         if part.first:
-            return to.lake.append(clauses.rows_to_insert(keys))
-        return to.lake.merge(clauses.merge(to.lake.delta(), keys))
+            return Write(to.lake.append(clauses.rows_to_insert(keys)), undecided)
+        return Write(to.lake.merge(clauses.merge(to.lake.delta(), keys)), undecided)
 
     def _with_known(self, keys: DataFrame, to: Destination, part: DecodedSlice, values: Fillable | None) -> DataFrame:
         """The keys with what the table and the remembered deletes know of them, as far as the slice's rules ask."""

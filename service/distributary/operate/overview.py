@@ -25,8 +25,9 @@ class TableOverview:
 
     `state` is new (nothing is taken in yet), up_to_date, behind, or halted. `lag_seconds` is the age at the source of
     the newest change taken in while the table is behind, 0 while it is not; `last_commit_at` is in seconds since 1970.
-    `ghosts` counts the rows that the last complete snapshot does not have; None where that is not known. `error` has
-    the keys `code`, `message` and `fix`, for a halted table.
+    `undecided` counts deletes that may have been of another row (see merge/doubts.py). `ghosts` counts the rows that
+    the last complete snapshot does not have; None where that is not known. `error` has the keys `code`, `message` and
+    `fix`, for a halted table.
     """
 
     table: str
@@ -39,6 +40,7 @@ class TableOverview:
     last_commit_at: float | None = None
     records_applied: int = 0
     quarantined: int = 0
+    undecided: int = 0
     ghosts: int | None = None
     error: dict[str, str] | None = None
 
@@ -105,6 +107,7 @@ def told(
         last_commit_at=newest.committed_at if newest else None,
         records_applied=progress.records if progress else 0,
         quarantined=progress.quarantined if progress else 0,
+        undecided=progress.undecided if progress else 0,
         ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
         error=halt,
     )

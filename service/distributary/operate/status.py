@@ -35,6 +35,7 @@ class TableStatus:
     `table` is `<schema>.<table>`. `next_offsets` is what the table has taken in: per partition the first offset that
     it has not; `goal_offsets` is what Kafka holds: per partition the offset that the next record there will get.
     `records_applied` and `quarantined` count over all runs: they are in the table's progress record.
+    `undecided` counts deletes of which nothing tells whether they took the new row of a key or the one before it.
     `last_commit_at` is in seconds, `source_ts` (commit time at the source of the newest change taken in) in
     milliseconds, both since 1970.
     `ghosts` counts the rows that the last complete snapshot leaves over, None where that is not known.
@@ -49,6 +50,7 @@ class TableStatus:
     goal_offsets: Offsets = field(default_factory=dict)
     records_applied: int = 0
     quarantined: int = 0
+    undecided: int = 0
     last_commit_at: float | None = None
     source_ts: int | None = None
     error: Mapping[str, str] | None = None

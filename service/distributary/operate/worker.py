@@ -218,9 +218,12 @@ class TableWorker:
             truncated,
             after.truncated,
             first=head.progress is None,
+            reached={p: last.position for p, last in progress.last.items() if last.position is not None},
             reads_lately=(after.source_ts_ms or 0) - (after.read_ts_ms or 0) < _READS_SENT_AGAIN,
         )
-        self._commit(head, after, self._mode.write(to, slice_), found)
+        write = self._mode.write(to, slice_)
+        after = after.model_copy(update={"undecided": after.undecided + write.undecided})
+        self._commit(head, after, write.run, found)
 
     def _after(self, progress: Progress, found: Facts, part: Slice, truncated: str | None, topic: Topic) -> Progress:
         last = dict(progress.last)
@@ -278,6 +281,7 @@ class TableWorker:
             goal_offsets={self.topic: dict(self.goal)},
             records_applied=progress.records if progress else 0,
             quarantined=progress.quarantined if progress else 0,
+            undecided=progress.undecided if progress else 0,
             source_ts=progress.source_ts_ms if progress else None,
             ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
             error=None,
