@@ -34,6 +34,7 @@ from distributary.operate.halts import Halts
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.quarantine import Quarantine
+from distributary.operate.resuming import TWO_TOPICS, Resuming
 from distributary.operate.status import ServiceStatus, TableState
 from distributary.operate.tables import connector_of_topic, lake_path, own_path, refuse_unbuilt, settings_of
 from distributary.operate.tracker import Tracker
@@ -100,6 +101,7 @@ class Service:
             config, broker, Note(session, note), status, lambda: dict(self._workers), self._around.transactions
         )
         self._halts = Halts(session, config)
+        self._resuming = Resuming(session, config, self._halts, lambda worker: self._retry_at.pop(worker.topic, None))
 
     def run(self, *, once: bool) -> int:
         """Until stopped, or with `once` until everything there at the start is taken in."""
@@ -148,12 +150,14 @@ class Service:
             if not query.isActive:
                 error = query.exception()
                 if error is None:
-                    if not any(self._to_do(worker) for worker in self._tables()):
+                    self._resuming.look(self._tables(), now=True)
+                    if not any(worker.has_to_step() for worker in self._tables()):
                         return query
                 else:
                     failures += 1
                     query = self._again(error, failures, once=once)
             self.status.beat()
+            self._resuming.look(self._tables())
             self._nudge()
             self._stopping.wait(_TURN)
         return query
@@ -195,15 +199,11 @@ class Service:
     def _tables(self) -> list[TableWorker]:
         return [worker for worker in list(self._workers.values()) if worker is not None]
 
-    @staticmethod
-    def _to_do(worker: TableWorker) -> bool:
-        return worker.halted is None and worker.behind() > 0
-
     def _nudge(self) -> None:
         """Puts every table that is behind its goal in the queue, unless it is there or waits after a fault."""
         now = time.monotonic()
         for worker in self._tables():
-            if self._to_do(worker) and now >= self._retry_at.get(worker.topic, 0.0):
+            if worker.has_to_step() and now >= self._retry_at.get(worker.topic, 0.0):
                 self._submit(worker)
 
     def _submit(self, worker: TableWorker) -> None:
@@ -234,7 +234,7 @@ class Service:
                 self._halt(worker, TableHalt(fault.code, fault.message, fault.fix))
         finally:
             worker.running.release()
-        if self._to_do(worker) and worker.faults == 0:
+        if worker.has_to_step() and worker.faults == 0:
             self._submit(worker)
 
     def _attempt(self, worker: TableWorker) -> None:
@@ -286,7 +286,7 @@ class Service:
         other = self._paths.setdefault(path, topic)
         if other != topic:
             halt = TableHalt(
-                "two-topics-one-table",
+                TWO_TOPICS,
                 f"{topic} and {other} would both be written to {path}",
                 'tell them apart in target.table, for example "{database}/{schema}/{table}"',
             )

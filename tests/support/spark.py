@@ -93,7 +93,7 @@ class Bench:
         produce(self.kafka, records)
         worker = worker or self.worker()
         worker.aim(end_offsets(self.kafka, self.topic))
-        while worker.behind():
+        while worker.has_to_step():
             worker.step()
         return worker
 

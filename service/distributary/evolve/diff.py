@@ -81,7 +81,7 @@ def _type_changed(name: str, table_type: str, wire_type: str) -> TableHalt:
         "column-type-changed",
         f"the column {name!r} is {table_type} in the table, and the source now sends {wire_type}, which it can't hold",
         f"set `columns: {{{name}: {table_type}}}` if the values still fit it (others go to the quarantine table),"
-        " or delete the table's directory to have it filled again with the new type",
+        " or `distributary resume -c FILE TABLE --rebuild` to fill the table again with the new type",
     )
 
 
@@ -92,5 +92,5 @@ def check_key(known: tuple[str, ...], key: Iterable[str]) -> None:
         raise TableHalt(
             "key-changed",
             f"the table's key is ({', '.join(known)}), and the records now have the key ({', '.join(now)})",
-            "delete the table's directory to have it filled again under the new key",
+            "`distributary resume -c FILE TABLE --rebuild` fills the table again under the new key",
         )

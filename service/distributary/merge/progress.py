@@ -98,6 +98,11 @@ class Progress(BaseModel):
     undecided: int = 0
     recent: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the table has taken in nothing yet: it is to be filled again."""
+        return not self.next and self.records == 0
+
     def to_json(self) -> str:
         """The text that a commit carries as its userMetadata."""
         return json.dumps({APP_ID: self.model_dump(mode="json", exclude_none=True)}, separators=(",", ":"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from delta.tables import DeltaMergeBuilder, DeltaTable
+from delta.tables import DeltaMergeBuilder, DeltaTable, DeltaTableBuilder
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
@@ -68,8 +68,12 @@ class LakeTable:
         return {f.name: f.dataType.simpleString() for f in fields}
 
     def create(self, columns: Mapping[str, str]) -> None:
-        """Makes an empty table with the source's columns and the service's own."""
-        builder = DeltaTable.create(self.session).location(self.path)
+        """Makes an empty table with the source's columns and the service's own, in the place of a cleared one where
+        there is one (see clear())."""
+        self._make(DeltaTable.replace if self.exists() else DeltaTable.create, columns)
+
+    def _make(self, make: Callable[[SparkSession], DeltaTableBuilder], columns: Mapping[str, str]) -> None:
+        builder = make(self.session).location(self.path)
         builder = builder.addColumns(_struct({**columns, **self._service_columns}))
         builder = builder.property("delta.feature.timestampNtz", "supported")
         if _needs_mapping(columns):
@@ -108,6 +112,10 @@ class LakeTable:
             merge.execute()
 
         return run
+
+    def clear(self) -> Callable[[], None]:
+        """A write that takes all rows and the source's columns away, to be run by commit()."""
+        return lambda: self._make(DeltaTable.replace, {})
 
     def nothing(self) -> Callable[[], None]:
         """A write that changes no row: only the progress moves."""

@@ -8,7 +8,8 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets
 from distributary.errors import TableHalt
-from distributary.merge.progress import Progress
+from distributary.merge.progress import Progress, first_progress
+from distributary.operate.requests import Accept
 
 
 def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings: TableSettings, path: str) -> None:
@@ -26,14 +27,15 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
         raise TableHalt(
             "mode-changed",
             f"the table is kept as mode: {progress.mode}, the config ({settings.where}) says mode: {settings.mode}",
-            "set the mode back, or delete the table's directory to have it filled again in the new mode",
+            "set the mode back; or `distributary resume -c FILE TABLE --rebuild` fills it again in the new mode",
         )
     if topic.topic_id != progress.topic_id:
         raise TableHalt(
             "topic-recreated",
             f"the topic {topic.name} was deleted and created again: offsets {_ranges(progress.next)} of the old one are"
             " taken in, and nothing tells what was in between",
-            "delete the table's directory to have it filled again from the new topic",
+            "`distributary resume -c FILE TABLE --accept-reset` reads the new topic on top of the rows that are there,"
+            " --rebuild fills the table again from it",
         )
     for partition, offset in first.items():
         taken = progress.next.get(partition)
@@ -42,9 +44,30 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
                 "records-lost",
                 f"Kafka's retention removed offsets {taken} to {offset - 1} of {topic.name} partition {partition}"
                 " before they were taken in",
-                "have the connector send a snapshot into a new topic, or delete the table's directory to have it"
-                " filled again from what the topic still has",
+                "`distributary resume -c FILE TABLE --accept-loss` goes on with what the topic still has, --rebuild"
+                " fills the table again from that; a new snapshot by the connector makes the rows right again",
             )
+
+
+def accepted(accept: Accept, progress: Progress, topic: Topic, first: Offsets, mode: str) -> Progress | None:
+    """The table's record once an operator has accepted what keeps it from going on (see requests.py); None where
+    nothing of it changes. `topic` and `first` as in check_continuity, `mode` is the config's."""
+    if accept is Accept.REBUILD:
+        fresh = first_progress(topic.name, topic.topic_id, progress.connector, mode, ())
+        return fresh.model_copy(update={"sequence": progress.sequence}).next_commit()
+    # Bad records that were looked at do not halt the table again.
+    changed: dict[str, object] = {"recent": ()} if any(bad for _, bad in progress.recent) else {}
+    if accept is Accept.LOSS:
+        after = {p: max(offset, first.get(p, 0)) for p, offset in progress.next.items()}
+        passed = {p for p in after if after[p] != progress.next[p]}
+        last = {
+            p: one.model_copy(update={"deleted_key": None}) if p in passed else one for p, one in progress.last.items()
+        }
+        changed |= {"next": after, "last": last} if passed else {}
+    elif accept is Accept.RESET and topic.topic_id != progress.topic_id:
+        # Places in the source's log count on; those in the topic begin anew.
+        changed |= {"topic_id": topic.topic_id, "next": {}, "last": {}, "snapshot": None}
+    return progress.next_commit(**changed) if changed else None
 
 
 def not_ours(path: str) -> TableHalt:

@@ -51,5 +51,19 @@ class Note:
         files.delete(place, False)
 
     def _at(self, path: str) -> tuple[Any, Any]:
-        place = self._jvm.org.apache.hadoop.fs.Path(path)
-        return place, place.getFileSystem(self._session._jsparkSession.sessionState().newHadoopConf())
+        return _place(self._session, path)
+
+
+def names_in(session: SparkSession, folder: str) -> list[str]:
+    """The names of the files in a folder, sorted; none where there is no such folder."""
+    place, files = _place(session, folder)
+    if not files.exists(place):
+        return []
+    return sorted(status.getPath().getName() for status in files.listStatus(place))
+
+
+def _place(session: SparkSession, path: str) -> tuple[Any, Any]:
+    """Hadoop's path, and the file system that has it."""
+    jvm: Any = session._jvm
+    place = jvm.org.apache.hadoop.fs.Path(path)
+    return place, place.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())

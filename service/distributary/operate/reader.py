@@ -215,7 +215,7 @@ class TableReader:
         added = columns_to_add(self._columns, wire, self._mode.service_columns)
         if not added:
             return False
-        if not self._columns and not self._lake.exists():
+        if not self._columns:
             self._lake.create(added)
             self._log.info("table created", path=self._lake.path, columns=dict(added))
         elif self._settings.schema_changes == "halt" and self._columns:

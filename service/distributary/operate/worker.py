@@ -26,11 +26,12 @@ from distributary.merge.progress import Head, Last, Progress, first_progress, la
 from distributary.merge.snapshots import after_slice
 from distributary.merge.table import LakeTable
 from distributary.operate import ghosts
-from distributary.operate.continuity import check_continuity, not_ours
+from distributary.operate.continuity import accepted, check_continuity, not_ours
 from distributary.operate.limits import too_many_bad
 from distributary.operate.logs import get_logger
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.reader import TableReader
+from distributary.operate.requests import Accept
 from distributary.operate.status import ServiceStatus, TableState
 from distributary.operate.tables import deletes_path
 
@@ -75,9 +76,10 @@ class TableWorker:
         self._first: Offsets = {}
         self._started = False
         self._bound = _log.bind(table=str(table), topic=topic)
-        self._reader = TableReader(
-            around.broker, around.config.source, settings, self._lake, self._mode, self._bound, around.transactions
-        )
+        self._reader = self._new_reader()
+        self.asked: Accept | None = None
+        """What an operator accepts (see requests.py), until the next step has done it."""
+        self._shrunk = False
 
     @property
     def name(self) -> str:
@@ -105,6 +107,14 @@ class TableWorker:
         taken = self.taken
         return sum(max(0, end - taken.get(p, self._first.get(p, 0))) for p, end in self.goal.items())
 
+    def resume(self, accept: Accept) -> None:
+        """The table goes on, as an operator wants it to."""
+        self.halted, self.faults, self.asked = None, 0, accept
+
+    def has_to_step(self) -> bool:
+        """Whether there is anything to be done."""
+        return self.halted is None and (self.behind() > 0 or self.asked is not None or self._shrunk)
+
     def start(self) -> None:
         """Reads where the table is."""
         self._head = self._lake.head()
@@ -114,7 +124,9 @@ class TableWorker:
         ghosts.warn(self._head, self._bound)
 
     def aim(self, end: Offsets) -> None:
-        """Sets the goal further, to the end of a batch of the stream."""
+        """Sets the goal further, to the end of a batch of the stream. A topic that ends before its earlier end is
+        perhaps another one: the next step looks."""
+        self._shrunk = self._shrunk or any(offset < self.goal.get(p, 0) for p, offset in end.items())
         self.goal = largest([self.goal, end])
 
     def step(self) -> None:
@@ -122,9 +134,11 @@ class TableWorker:
         if not self._started:
             self.start()
         self._head = self._lake.head(self._head)
+        self._shrunk = False
         topic = self._topic()
         # A partition that was never read starts at the first record that Kafka has.
         self._first = self._around.broker.earliest(topic)
+        self._accept(topic)
         self._check(topic)
         at_most = self._around.config.trigger.max_records
         part = next_slice(self.topic, {**self._first, **self.taken}, self.goal, at_most)
@@ -147,6 +161,37 @@ class TableWorker:
             )
         return topic
 
+    def _accept(self, topic: Topic) -> None:
+        """Does what an operator asked for, in a commit of its own."""
+        accept, head = self.asked, self._head
+        if accept is None or head is None or head.progress is None:
+            self.asked = None
+            return
+        after = accepted(accept, head.progress, topic, self._first, self._settings.mode)
+        if after is not None:
+            self._bound.warning("an operator's word was followed", accepted=accept.value, next=dict(after.next))
+            self._head = self._lake.commit(
+                head, after, self._lake.clear() if accept is Accept.REBUILD else self._lake.nothing()
+            )
+        if accept is Accept.REBUILD:
+            self._deletes.forget_all()
+        if accept is not Accept.NOTHING:
+            self.goal = self._around.broker.latest(topic)
+        self._reader = self._new_reader()
+        self.asked = None
+
+    def _new_reader(self) -> TableReader:
+        around = self._around
+        return TableReader(
+            around.broker,
+            around.config.source,
+            self._settings,
+            self._lake,
+            self._mode,
+            self._bound,
+            around.transactions,
+        )
+
     def _check(self, topic: Topic) -> None:
         """The table must be ours, and Kafka must still have what comes next."""
         progress = self.progress
@@ -162,10 +207,12 @@ class TableWorker:
     def _take(self, topic: Topic, part: Slice) -> None:
         self._lake.suit(part.records)
         raw = read(self._lake.session, self._around.options, part)
-        known = self.progress
+        known = None if self.progress is None or self.progress.is_new else self.progress
         look = self._reader.look(topic, part.start, known)
         key = look.key or self._settings.key
         progress = known or first_progress(self.topic, topic.topic_id, look.order, self._settings.mode, key)
+        if known is None and self.progress is not None:
+            progress = progress.model_copy(update={"sequence": self.progress.sequence})
         if not progress.key:
             progress = progress.model_copy(update={"key": key})
         check_key(progress.key, key)
@@ -217,7 +264,7 @@ class TableWorker:
             found,
             truncated,
             after.truncated,
-            first=head.progress is None,
+            first=head.progress is None or head.progress.is_new,
             reached={p: last.position for p, last in progress.last.items() if last.position is not None},
             reads_lately=(after.source_ts_ms or 0) - (after.read_ts_ms or 0) < _READS_SENT_AGAIN,
         )

@@ -187,8 +187,7 @@ class TestErrors:
         assert "ValueError: why" in result.stderr
 
 
-def test_resume_without_a_flag_says_which_there_are() -> None:
-    result = CliRunner().invoke(main, ["resume", "-c", RIGHT, "dbo.t"])
+def test_resume_does_one_thing_at_a_time() -> None:
+    result = CliRunner().invoke(main, ["resume", "-c", RIGHT, "dbo.t", "--reconcile", "--rebuild"])
     assert result.exit_code == 2
-    assert "[nothing-to-resume]" in result.stderr
-    assert "--reconcile" in result.stderr
+    assert "[one-at-a-time]" in result.stderr

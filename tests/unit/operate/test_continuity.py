@@ -7,8 +7,9 @@ import pytest
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.errors import TableHalt
-from distributary.merge.progress import first_progress
-from distributary.operate.continuity import check_continuity
+from distributary.merge.progress import Last, first_progress
+from distributary.operate.continuity import accepted, check_continuity
+from distributary.operate.requests import Accept
 
 TOPIC = Topic("p.dbo.t", "first", (0, 1))
 TAKEN = first_progress("p.dbo.t", "first", "sqlserver", "upsert", ("id",)).model_copy(update={"next": {0: 5, 1: 7}})
@@ -38,3 +39,37 @@ def test_6_4_a_table_is_filled_from_one_topic_in_one_mode(topic: Topic, settings
     with pytest.raises(TableHalt) as raised:
         check_continuity(TAKEN, topic, {0: 0}, settings, "/lake/dbo/t")
     assert raised.value.code == code
+
+
+def test_6_4_an_accepted_loss_passes_over_what_is_gone_and_nothing_else() -> None:
+    held = TAKEN.model_copy(update={"last": {0: Last(deleted_key=5), 1: Last(deleted_key=7)}, "recent": ((10, 0),)})
+    after = accepted(Accept.LOSS, held, TOPIC, {0: 5, 1: 9}, "upsert")
+    assert after is not None
+    assert after.next == {0: 5, 1: 9}
+    # The delete that a tombstone at the new place would belong to is no longer the record before it.
+    assert (after.last[0].deleted_key, after.last[1].deleted_key) == (5, None)
+    assert (after.sequence, after.recent) == (held.sequence + 1, held.recent)
+    assert accepted(Accept.LOSS, held, TOPIC, {0: 5, 1: 7}, "upsert") is None
+
+
+def test_6_4_an_accepted_topic_is_read_from_its_start_with_what_is_known_of_the_source() -> None:
+    held = TAKEN.model_copy(update={"position": "00000027:00000005:0001", "truncated": "00000027:00000003:0001"})
+    after = accepted(Accept.RESET, held, Topic("p.dbo.t", "second", (0,)), {0: 0}, "upsert")
+    assert after is not None
+    assert (after.topic_id, dict(after.next), after.key) == ("second", {}, ("id",))
+    assert (after.position, after.truncated) == (held.position, held.truncated)
+    assert accepted(Accept.RESET, held, TOPIC, {0: 0}, "upsert") is None
+
+
+def test_5_4_a_rebuilt_table_knows_nothing_but_its_number() -> None:
+    after = accepted(Accept.REBUILD, TAKEN.model_copy(update={"sequence": 8, "records": 12}), TOPIC, {}, "history")
+    assert after is not None
+    assert (after.sequence, after.mode, after.key, after.is_new) == (9, "history", (), True)
+    assert not TAKEN.is_new
+
+
+def test_6_3_a_table_that_is_tried_again_counts_bad_records_anew() -> None:
+    after = accepted(Accept.NOTHING, TAKEN.model_copy(update={"recent": ((10, 9),)}), TOPIC, {}, "upsert")
+    assert after is not None
+    assert after.recent == ()
+    assert accepted(Accept.NOTHING, TAKEN, TOPIC, {}, "upsert") is None

@@ -1,0 +1,136 @@
+"""What operators ask of tables by `distributary resume`: small files beside the tables, which the service takes up.
+
+The command needs no Spark and no service that runs: a request waits until there is one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyarrow import fs
+
+from distributary.config import Config
+from distributary.consume.broker import Broker
+from distributary.errors import SetupError, UsageError
+from distributary.operate.halts import read_halts
+from distributary.operate.note import Note, names_in
+from distributary.operate.records import plain
+from distributary.operate.tables import listed, named, own_path, refuse_unbuilt
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ENDING = ".json"
+
+
+class Accept(str, Enum):
+    """What an operator accepts so that a table can go on."""
+
+    NOTHING = "nothing"
+    """It is tried again."""
+    LOSS = "loss"
+    """Records that Kafka no longer has are passed over."""
+    RESET = "reset"
+    """The topic is another one now: it is read from its start, on top of the rows that are there."""
+    REBUILD = "rebuild"
+    """All rows go, and the table is filled again from the start of its topic."""
+
+
+ASKED_BY = {"records-lost": Accept.LOSS, "topic-recreated": Accept.RESET}
+"""Halts, by code, that nothing but this (or a rebuild) ends."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for the table of a topic."""
+
+    topic: str
+    accept: Accept
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that was left for the service: the table's name, and the halt that it ends (its `code`, `message` and
+    `fix`), None where the service noted none."""
+
+    table: str
+    halt: dict[str, str] | None
+
+
+def resuming(config: Config, name: str, accept: Accept) -> Asked:
+    """Leaves a request for the table `name` (schema.table).
+
+    Raises UsageError where there is no such table, or where the table's halt asks for something else; what Kafka
+    raises; and SetupError where the lake can't be read or written.
+    """
+    refuse_unbuilt(config)
+    halts = read_halts(config)
+    gone = [topic for topic, halt in halts.items() if halt["table"] == name]
+    topic = gone[0] if len(gone) == 1 else named(name, listed(config, Broker(config.kafka_properties()))).topic
+    halt = halts.get(topic)
+    code = halt["code"] if halt else None
+    needed = ASKED_BY.get(code or "")
+    if halt is not None and accept is Accept.NOTHING and needed is not None:
+        raise UsageError("more-is-asked", f"{name} is halted [{code}]: {halt['message']}", halt["fix"])
+    if accept in (Accept.LOSS, Accept.RESET) and accept is not needed:
+        raise UsageError(
+            "not-asked-for",
+            f"{name} is {'not halted' if halt is None else f'halted [{code}]'}: it does not ask for"
+            f" --accept-{accept.value}",
+            "`distributary status` shows what each halted table asks for",
+        )
+    ask(config, Request(topic, accept))
+    return Asked(name, None if halt is None else {key: halt[key] for key in ("code", "message", "fix")})
+
+
+def ask(config: Config, request: Request) -> None:
+    """Leaves the request for the service. Raises SetupError where the lake can't be written."""
+    folder = requests_path(config)
+    try:
+        files, place = fs.FileSystem.from_uri(plain(folder))
+        files.create_dir(place, recursive=True)
+        beside = f"{place}/.{request.topic}.new"
+        with files.open_output_stream(beside) as stream:
+            stream.write(json.dumps({"accept": request.accept.value}).encode() + b"\n")
+        files.move(beside, f"{place}/{request.topic}{_ENDING}")
+    except (OSError, pa.ArrowException) as error:
+        raise SetupError(
+            "lake-unwritable",
+            f"nothing can be written to {folder} ({type(error).__name__})",
+            "check that this machine may write to target.path; keys of an object store are taken from the environment",
+        ) from error
+
+
+def requests_path(config: Config) -> str:
+    """Where the requests of this pipeline lie: several may fill one lake."""
+    return own_path(config, "requests", config.source.topic_prefix)
+
+
+class Requests:
+    """The service's side."""
+
+    def __init__(self, session: SparkSession, config: Config) -> None:
+        self._session = session
+        self._folder = requests_path(config)
+
+    def waiting(self) -> list[Request]:
+        """All that were asked and not taken away yet, by topic. What can't be understood is no request."""
+        found = []
+        for name in names_in(self._session, self._folder):
+            if name.endswith(_ENDING):
+                told = self._note(name.removesuffix(_ENDING)).read()
+                word = told.get("accept") if isinstance(told, dict) else None
+                if word in {accept.value for accept in Accept}:
+                    found.append(Request(name.removesuffix(_ENDING), Accept(word)))
+        return found
+
+    def done(self, request: Request) -> None:
+        """Takes the request away."""
+        self._note(request.topic).remove()
+
+    def _note(self, topic: str) -> Note:
+        return Note(self._session, f"{self._folder}/{topic}{_ENDING}")

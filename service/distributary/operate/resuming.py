@@ -1,0 +1,58 @@
+"""Halted tables that go on: what operators ask for (requests.py), handed to the tables while the service runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from pyspark.sql import SparkSession
+
+from distributary.config import Config
+from distributary.operate.faults import classified
+from distributary.operate.halts import Halts
+from distributary.operate.logs import get_logger
+from distributary.operate.requests import Request, Requests
+from distributary.operate.worker import TableWorker
+
+TWO_TOPICS = "two-topics-one-table"
+"""The code of a halt that only another config ends."""
+
+_EVERY = 3.0  # seconds between two looks
+_log = get_logger(__name__)
+
+
+class Resuming:
+    """Looks for requests now and then. `goes_on` is told of each table that is to be tried at once."""
+
+    def __init__(
+        self, session: SparkSession, config: Config, halts: Halts, goes_on: Callable[[TableWorker], object]
+    ) -> None:
+        self._requests = Requests(session, config)
+        self._halts = halts
+        self._goes_on = goes_on
+        self._next = 0.0
+
+    def look(self, tables: Iterable[TableWorker], *, now: bool = False) -> None:
+        """Hands what is asked for to those of the tables that are not at work."""
+        if not now and time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _EVERY
+        try:
+            asked = {request.topic: request for request in self._requests.waiting()}
+            for table in tables:
+                if table.topic in asked and table.running.acquire(blocking=False):
+                    self._hand(asked[table.topic], table)
+        except Exception as error:
+            _log.warning("requests of operators could not be read", reason=classified(error).message)
+
+    def _hand(self, request: Request, table: TableWorker) -> None:
+        """A request is done once it is handed over: what keeps the table halted then needs another one."""
+        try:
+            self._requests.done(request)
+            if table.halted is None or table.halted.code != TWO_TOPICS:
+                table.resume(request.accept)
+                self._halts.remove(table.topic)
+                self._goes_on(table)
+                _log.info("table goes on", table=table.name, accepted=request.accept.value)
+        finally:
+            table.running.release()

@@ -1,0 +1,214 @@
+"""`distributary resume`: a halted table goes on, with what its halt asks for. Names give the rule's number."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+from click.testing import CliRunner, Result
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+from tests.support.changes import Row, Topic
+from tests.support.kafka import TIMEOUT, create_topic, produce
+from tests.support.spark import Bench
+
+from distributary.cli import main
+from distributary.errors import TableHalt
+from distributary.operate.halts import Halts
+from distributary.operate.requests import Accept, Requests
+from distributary.operate.worker import TableWorker
+
+
+@pytest.fixture
+def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
+    """A topic of its own for each test."""
+    return Bench(session, kafka, tmp_path, f"resume{random.randrange(10**9)}.dbo.t")
+
+
+def row(number: int, value: Any) -> Row:
+    return {"id": number, "v": value}
+
+
+def changes(bench: Bench, first: int, last: int) -> Topic:
+    """A row for each number, at the place of that number."""
+    topic = Topic(bench.topic)
+    for number in range(first, last + 1):
+        topic.change("c", {"id": number}, row(number, number), at=number)
+    return topic
+
+
+def lose(bench: Bench, before: int) -> None:
+    """Kafka's retention, at once."""
+    cut = TopicPartition(bench.topic, 0, before)
+    admin = AdminClient({"bootstrap.servers": bench.kafka})
+    admin.delete_records([cut])[cut].result(TIMEOUT)
+
+
+def create_again(bench: Bench) -> None:
+    """The topic is deleted and created."""
+    admin = AdminClient({"bootstrap.servers": bench.kafka})
+    admin.delete_topics([bench.topic])[bench.topic].result(TIMEOUT)
+    until = time.monotonic() + TIMEOUT
+    while bench.topic in admin.list_topics(timeout=10).topics and time.monotonic() < until:
+        time.sleep(0.2)
+    bench.create()
+
+
+def halted(bench: Bench, topic: Topic, worker: TableWorker) -> TableHalt:
+    """The halt that the records lead to, noted as the service does it."""
+    with pytest.raises(TableHalt) as raised:
+        bench.take(topic.records, worker)
+    Halts(bench.session, bench.config()).add(bench.topic, "dbo.t", raised.value)
+    return raised.value
+
+
+def resume(bench: Bench, *options: str) -> Result:
+    """The command."""
+    return CliRunner().invoke(main, ["resume", "-c", str(bench.folder / "config.yaml"), "dbo.t", *options])
+
+
+def asked(bench: Bench) -> Accept:
+    """What the command left for the service, which takes it away."""
+    requests = Requests(bench.session, bench.config())
+    [request] = requests.waiting()
+    requests.done(request)
+    assert (request.topic, requests.waiting()) == (bench.topic, [])
+    return request.accept
+
+
+def test_6_4_lost_records_are_passed_over_when_an_operator_accepts_it(bench: Bench) -> None:
+    worker = bench.create().take(changes(bench, 1, 2).records)
+    produce(bench.kafka, changes(bench, 3, 6).records)
+    lose(bench, 4)
+    assert halted(bench, Topic(bench.topic), worker).code == "records-lost"
+    refused = resume(bench)
+    assert refused.exit_code == 2
+    assert "offsets 2 to 3" in refused.output
+    assert "--accept-loss" in refused.output
+    assert "not-asked-for" in resume(bench, "--accept-reset").output
+    assert resume(bench, "--accept-loss").exit_code == 0
+    worker.resume(asked(bench))
+    bench.take(changes(bench, 7, 7).records, worker)
+    assert bench.rows() == [(n, n) for n in (1, 2, 5, 6, 7)]
+    assert bench.take([]).taken == {0: 7}  # a new driver goes on from there
+
+
+def test_6_4_a_topic_that_was_created_again_is_read_on_top_of_the_rows_or_they_go(bench: Bench) -> None:
+    worker = bench.create(2).take(changes(bench, 1, 4).records)
+    create_again(bench)
+    again = changes(bench, 3, 3)
+    again.change("u", {"id": 4}, row(4, 40), at=9)
+    again.change("u", {"id": 2}, row(2, 20), at=1)
+    assert halted(bench, again, worker).code == "topic-recreated"
+    assert resume(bench, "--accept-reset").exit_code == 0
+    worker.resume(asked(bench))
+    bench.take([], worker)
+    assert bench.rows() == [(1, 1), (2, 2), (3, 3), (4, 40)]
+    create_again(bench)
+    assert halted(bench, changes(bench, 8, 9), worker).code == "topic-recreated"
+    assert resume(bench, "--rebuild").exit_code == 0
+    worker.resume(asked(bench))
+    bench.take([], worker)
+    assert bench.rows() == [(8, 8), (9, 9)]
+
+
+@pytest.mark.parametrize("mode", ["upsert", "history", "append"])
+def test_5_4_a_changed_key_needs_a_table_that_is_filled_again(bench: Bench, mode: str) -> None:
+    bench.rule = {"mode": mode}
+    worker = bench.create().take(changes(bench, 1, 3).records)
+    other = Topic(bench.topic, key=("id", "part"))
+    for number in (4, 5, 4):
+        other.change("c", {"id": number, "part": "a"}, {**row(number, number), "part": "a"}, at=10 + number)
+    assert halted(bench, other, worker).code == "key-changed"
+    lose(bench, 3)  # what came under the old key can't be part of the new table
+    assert resume(bench).exit_code == 0
+    worker.resume(asked(bench))
+    with pytest.raises(TableHalt, match="--rebuild"):
+        bench.take([], worker)
+    assert resume(bench, "--rebuild", "--output", "json").exit_code == 0
+    worker.resume(asked(bench))
+    bench.take([], worker)
+    assert bench.rows("id", "part") == [(4, "a"), (5, "a")]
+    more = Topic(bench.topic)
+    more.change("u", {"id": 4, "part": "a"}, {**row(4, 40), "part": "a"}, at=30)
+    more.change("d", {"id": 5, "part": "a"}, at=31)
+    bench.take([*more.records, *more.records])
+    expected: dict[str, list[tuple[int | None]]] = {
+        "upsert": [(40,)],
+        "history": [(4,), (40,), (5,)],
+        "append": [(4,), (40,), (5,), (None,)],
+    }
+    assert bench.rows("v") == sorted(expected[mode], key=repr)
+
+
+def test_6_3_bad_records_that_were_looked_at_do_not_halt_again(bench: Bench) -> None:
+    bench.options = {"quarantine": {"max_ratio": 0.1}}
+    topic = changes(bench.create(), 1, 20)
+    for _ in range(120):
+        topic.add({"id": 1}, b"no JSON")
+    worker = bench.worker()
+    assert halted(bench, topic, worker).code == "too-many-bad-records"
+    assert json.loads(resume(bench, "--output", "json").stdout)["was"]["code"] == "too-many-bad-records"
+    worker.resume(asked(bench))
+    bench.take(changes(bench, 21, 22).records, worker)
+    assert bench.rows() == sorted(((n, n) for n in range(1, 23)), key=repr)
+
+
+@pytest.fixture
+def service(bench: Bench) -> Iterator[str]:
+    """The service as a process of its own; where its status is."""
+    port = random.randrange(20_000, 60_000)
+    bench.options = {
+        "http": {"port": port},
+        "trigger": {"interval": "1s"},
+        "tables": [{"match": "dbo.*"}],
+        "spark": {"spark.driver.memory": "1g", "spark.master": "local[2]"},
+    }
+    bench.create().config()
+    create_topic(bench.kafka, bench.topic.replace(".t", ".other"))
+    command = [sys.executable, "-m", "distributary", "run", "-c", str(bench.folder / "config.yaml")]
+    with (bench.folder / "log").open("wb") as log:
+        running = subprocess.Popen(command, stdout=log, stderr=log)
+    yield f"http://127.0.0.1:{port}/status"
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(120) == 0
+
+
+def table_when(service: str, **wanted: Any) -> dict[str, Any]:
+    """The table's status, once it is so."""
+    table: dict[str, Any] = {}
+    until = time.monotonic() + 600
+    while time.monotonic() < until:
+        try:
+            with urlopen(service, timeout=10) as answer:
+                table = json.loads(answer.read())["tables"].get("dbo.t", {})
+        except (URLError, OSError):
+            pass
+        if wanted.items() <= table.items():
+            return table
+        time.sleep(0.5)
+    raise AssertionError(f"still {table}")
+
+
+def test_6_2_a_running_service_takes_a_halted_table_up_again(bench: Bench, service: str) -> None:
+    produce(bench.kafka, changes(bench, 1, 2).records)
+    table_when(service, records_applied=2)
+    create_again(bench)
+    produce(bench.kafka, changes(bench, 5, 5).records)
+    assert table_when(service, state="halted")["error"]["code"] == "topic-recreated"
+    assert resume(bench, "--accept-reset").exit_code == 0
+    table_when(service, state="running", records_applied=3, error=None)
+    assert bench.rows() == [(1, 1), (2, 2), (5, 5)]
+    status = CliRunner().invoke(main, ["status", "-c", str(bench.folder / "config.yaml"), "--output", "json"])
+    assert status.exit_code == 0, status.output
