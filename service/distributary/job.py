@@ -29,6 +29,7 @@ from distributary.consume.topics import (
 from distributary.errors import DistributaryError, TableHalt, TransientError, UsageError
 from distributary.launch.session import open_session
 from distributary.operate import health
+from distributary.operate.continuity import two_topics
 from distributary.operate.faults import classified
 from distributary.operate.halts import Halts
 from distributary.operate.logs import get_logger
@@ -285,10 +286,5 @@ class Service:
         worker = TableWorker(self._around, table, topic, settings, path)
         other = self._paths.setdefault(path, topic)
         if other != topic:
-            halt = TableHalt(
-                "two-topics-one-table",
-                f"{topic} and {other} would both be written to {path}",
-                'tell them apart in target.table, for example "{database}/{schema}/{table}"',
-            )
-            self._halt(worker, halt)
+            self._halt(worker, two_topics(topic, other, path))
         return worker

@@ -9,6 +9,7 @@ import click
 from distributary import __version__
 from distributary.cli import output
 from distributary.cli.demo import demo
+from distributary.cli.plan import plan
 from distributary.cli.resume import resume
 from distributary.cli.run import run
 from distributary.cli.schema import schema
@@ -48,10 +49,11 @@ def main() -> None:
     \b
     New here?                distributary demo
     Check a config:          distributary validate -c config.yaml
+    See what run would do:   distributary plan -c config.yaml
     Run the service:         distributary run -c config.yaml
     See how tables are:      distributary status -c config.yaml
     """
 
 
-for command in (demo, resume, run, schema, status, validate):
+for command in (demo, plan, resume, run, schema, status, validate):
     main.add_command(command)

@@ -56,5 +56,14 @@ def not_ours(path: str) -> TableHalt:
     )
 
 
+def two_topics(topic: str, other: str, path: str) -> TableHalt:
+    """The halt of a table whose place another topic's table has."""
+    return TableHalt(
+        "two-topics-one-table",
+        f"{topic} and {other} would both be written to {path}",
+        'tell them apart in target.table, for example "{database}/{schema}/{table}"',
+    )
+
+
 def _ranges(next_offsets: Mapping[int, int]) -> str:
     return ", ".join(f"up to {offset - 1} (partition {p})" for p, offset in sorted(next_offsets.items()))
