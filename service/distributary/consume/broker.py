@@ -17,6 +17,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclOperation,
     AdminClient,
     ConfigResource,
     OffsetSpec,
@@ -133,6 +134,35 @@ class Broker:
                 raise _transient(f"tell the settings of {resource.name}", error) from error
             found[resource.name] = {name: entry.value for name, entry in entries.items() if entry.value is not None}
         return found
+
+    def readable(self, names: Iterable[str]) -> set[str]:
+        """Those of the topics that this client may read."""
+        wanted = list(names)
+        futures = self._admin.describe_topics(
+            TopicCollection(wanted), include_authorized_operations=True, request_timeout=_TIMEOUT
+        )
+        found = set()
+        for name, future in futures.items():
+            try:
+                allowed = future.result().authorized_operations
+            except KafkaException as error:
+                if error.args[0].name() in _NOT_FOR_US:
+                    continue
+                raise _transient("describe topics", error) from error
+            # A broker that does not check rights names none.
+            if not allowed or AclOperation.READ in allowed:
+                found.add(name)
+        return found
+
+    def newest_times(self, topic: Topic) -> list[int]:
+        """The largest timestamp of each partition's records, in milliseconds since 1970; none for an empty one."""
+        newest = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+        wanted = {TopicPartition(topic.name, p): newest for p in topic.partitions}
+        try:
+            futures = self._admin.list_offsets(wanted, request_timeout=_TIMEOUT)
+            return [at for future in futures.values() if (at := future.result().timestamp) > 0]
+        except KafkaException as error:
+            raise _transient(f"list the offsets of {topic.name}", error) from error
 
     def head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
         """The records from `start` on from which a table's format is learnt."""

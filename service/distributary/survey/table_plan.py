@@ -37,7 +37,8 @@ class TablePlan:
     yet) or halt. `entry` is the `match` that counts for it, `where` its place. `form` is envelope or rows, None where
     no record tells. `columns` are those that the table has or gets (name to Spark type), `added` those that it gets;
     `start` and `end` the offsets per partition between which records are to be taken in, `records` how many offsets
-    these are. `error` has the keys `code`, `message` and `fix`, for a table that would halt.
+    these are. `by_value` are the columns whose types values alone tell. `error` has the keys `code`, `message` and
+    `fix`, for a table that would halt.
     """
 
     table: str
@@ -52,6 +53,7 @@ class TablePlan:
     key: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     added: Mapping[str, str] = field(default_factory=dict)
+    by_value: Mapping[str, str] = field(default_factory=dict)
     start: Mapping[int, int] = field(default_factory=dict)
     end: Mapping[int, int] = field(default_factory=dict)
     records: int = 0
@@ -71,6 +73,7 @@ class TablePlan:
             "key": list(self.key),
             "columns": dict(self.columns),
             "added": dict(self.added),
+            "by_value": dict(self.by_value),
             "partitions": partitions,
             "records": self.records,
             "warnings": [concern.as_json() for concern in self.warnings],
@@ -96,6 +99,7 @@ def planned(
     try:
         _check_place(one, sample, progress, lake, columns)
         scene = _looked(scene, columns, only_known=not sample.head)
+        plan = replace(plan, by_value=scene.shown.by_value)
         plan = _with_columns(plan, scene, columns, exists=lake is not None)
     except TableHalt as halt:
         plan = replace(plan, action=HALT, error=halt.told())

@@ -96,7 +96,7 @@ def test_decimals_as_double() -> None:
     ],
 )
 def test_changes_without_the_row_before_them(settings: Mapping[str, Any], detail: str | None) -> None:
-    postgresql = {"connector": "postgresql"}
+    postgresql: dict[str, Any] = {"connector": "postgresql"}
     for change in (
         envelope("u", ROW, **postgresql),
         envelope("d", None, {"id": 1, "text": None}, **postgresql),
