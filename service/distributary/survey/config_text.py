@@ -143,4 +143,5 @@ def _line(text: str) -> str:
 
 
 def _scalar(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    plain = _PLAIN.fullmatch(text) and text.lower() != "null"
+    return text if plain else json.dumps(text, ensure_ascii=False)
