@@ -46,7 +46,9 @@ def test_a_first_config_from_a_kafka_is_planned_and_runs(kafka: str, tmp_path: P
     foreign = Topic(f"{other}.dbo.t")
     foreign.change("c", {"id": 1}, {"id": 1}, at=1)
     for topic, name in ((keyed, prefix), (keyless, prefix), (foreign, other)):
-        create_topic(kafka, topic.name, 2 if topic is keyed else 1)
+        create_topic(
+            kafka, topic.name, 2 if topic is keyed else 1, {"cleanup.policy": "compact"} if topic is keyed else {}
+        )
         produce(kafka, named(topic, name))
     create_topic(kafka, f"{prefix}.transaction")
     file = tmp_path / "config.yaml"
@@ -74,7 +76,8 @@ def test_a_first_config_from_a_kafka_is_planned_and_runs(kafka: str, tmp_path: P
     )
     assert tables["dbo.keyed"]["columns"] == {"id": "bigint", "name": "string", "at": "double"}
     assert [topic["topic"] for topic in planned["passed_over"]] == [f"{prefix}.transaction"]
-    assert "typed-by-value" in {warning["code"] for warning in tables["dbo.keyed"]["warnings"]}
+    assert [w["code"] for w in tables["dbo.keyed"]["warnings"]] == ["compacted", "typed-by-value"]
+    assert [w["code"] for w in tables["dbo.log"]["warnings"]] == ["typed-by-value"]
 
     assert ran("doctor", "-c", str(file))[0] == 0
     assert not (tmp_path / "lake").exists()  # neither has left anything

@@ -48,6 +48,12 @@ class Halts:
             self._found[topic] = {"table": table, **halt.told()}
             self._write()
 
+    def remove(self, topic: str) -> None:
+        """The table of the topic is not halted any more."""
+        with self._lock:
+            if self._found.pop(topic, None) is not None:
+                self._write()
+
     def _write(self) -> None:
         try:
             if self._found:
