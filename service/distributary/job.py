@@ -245,7 +245,8 @@ class Service:
                 self._submit(worker)
 
     def _submit(self, worker: TableWorker) -> None:
-        if self._stopping.is_set() or not worker.running.acquire(blocking=False):
+        # A table that is far behind would never be found idle: it takes no further slice before it is replaced.
+        if self._stopping.is_set() or self._roster.is_outdated(worker) or not worker.running.acquire(blocking=False):
             return
         try:
             self._pool.submit(self._advance, worker)

@@ -66,8 +66,12 @@ class Roster:
             for topic, worker in list(self._workers.items()):
                 if worker is None:
                     del self._workers[topic]  # it may be a table now
-                elif self._is_outdated(worker):
+                elif self._has_other_settings(worker):
                     self._outdated.add(topic)
+
+    def is_outdated(self, worker: TableWorker) -> bool:
+        """Whether other settings count for the table than those that the worker has."""
+        return worker.topic in self._outdated
 
     def replace_outdated(self) -> None:
         """Where other settings count for a table a new worker goes on with it, once the slice in flight is through."""
@@ -91,7 +95,7 @@ class Roster:
         new.aim(old.goal)
         _log.info("other settings count for the table", table=new.name, entry=new.settings.where)
 
-    def _is_outdated(self, worker: TableWorker) -> bool:
+    def _has_other_settings(self, worker: TableWorker) -> bool:
         settings = settings_of(worker.table, self._around.config)
         return settings is None or not same_but_for_the_entry(settings, worker.settings)
 
