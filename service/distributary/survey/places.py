@@ -21,10 +21,28 @@ _LITTLE = 2**30  # bytes; a merge writes a table's touched files anew before the
 _FIX = "check that this machine may write there; keys of an object store are taken from the environment"
 
 
-def target_is_writable(config: Config) -> Healthy:
+def target_is_writable(config: Config) -> Healthy | Doubtful:
     """Raises SetupError."""
-    _try_to_write(own_path(config, f"probe-{uuid.uuid4().hex}"), "target.path")
+    try:
+        _try_to_write(own_path(config, f"probe-{uuid.uuid4().hex}"), "target.path")
+    except SetupError as error:
+        return _for_spark_to_tell(error, config.target.path or "")
     return Healthy(f"{config.target.path}: files can be made, moved and removed")
+
+
+def _for_spark_to_tell(error: SetupError, location: str) -> Doubtful:
+    """Spark has its own ways into other storage, and keys of its own. Raises the error where that can't be."""
+    if _is_local(location):
+        raise error
+    return Doubtful(
+        "storage-not-tried",
+        f"{error.message}; Spark may still get there by what `spark` in the config says",
+        "give the store's keys in the environment as well: status and plan take them from there",
+    )
+
+
+def _is_local(location: str) -> bool:
+    return plain(location).startswith("/")
 
 
 def _try_to_write(folder: str, key: str) -> None:
@@ -73,7 +91,7 @@ def disk_has_room(config: Config) -> Healthy | Doubtful:
     said = []
     for key, location in (("target.path", config.target.path or ""), ("checkpoint", config.checkpoint)):
         path = Path(plain(location))
-        if not path.is_absolute() or "://" in plain(location):
+        if not _is_local(location):
             said.append(f"{key} is not on this machine")
             continue
         there = next(parent for parent in (path, *path.parents) if parent.exists())
@@ -90,7 +108,10 @@ def disk_has_room(config: Config) -> Healthy | Doubtful:
 
 def checkpoint_is_ours(config: Config) -> Healthy | Doubtful:
     """Raises SetupError where the checkpoint can't be read or written."""
-    _try_to_write(f"{config.checkpoint.rstrip('/')}/.probe-{uuid.uuid4().hex}", "checkpoint")
+    try:
+        _try_to_write(f"{config.checkpoint.rstrip('/')}/.probe-{uuid.uuid4().hex}", "checkpoint")
+    except SetupError as error:
+        return _for_spark_to_tell(error, config.checkpoint)
     try:
         newest = _newest_entry(config.checkpoint)
     except (OSError, ValueError, pa.ArrowException) as error:

@@ -120,6 +120,14 @@ def test_a_place_that_cant_be_written_is_a_failure(tmp_path: Path) -> None:
         assert raised.value.fix
 
 
+def test_a_store_that_only_spark_may_reach_is_no_failure() -> None:
+    elsewhere = config(target={"path": "other://box/lake"}, checkpoint="other://box/checkpoints")
+    for check in (target_is_writable, checkpoint_is_ours):
+        found = check(elsewhere)
+        assert isinstance(found, Doubtful)
+        assert found.code == "storage-not-tried"
+
+
 def test_a_disk_is_told_also_where_the_place_is_not_there_yet(tmp_path: Path) -> None:
     assert "GiB free" in disk_has_room(at(tmp_path, "a/b/c")).message
     assert "target.path is not on this machine" in disk_has_room(config(target={"path": "s3a://bucket/lake"})).message
