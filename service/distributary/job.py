@@ -7,6 +7,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from logging import ERROR, WARNING
+from pathlib import Path
 from types import FrameType
 
 from pyspark.errors import StreamingQueryException
@@ -15,17 +17,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from distributary.config import Config
+from distributary.config.watch import Watch
 from distributary.consume.broker import Broker
 from distributary.consume.checkpoint import OffsetLog
-from distributary.consume.offsets import Offsets
 from distributary.consume.options import spark_options
 from distributary.consume.source import stream
-from distributary.consume.topics import (
-    TableId,
-    has_database_part,
-    subscription_pattern,
-    table_of,
-)
+from distributary.consume.topics import subscription_pattern
 from distributary.errors import DistributaryError, TableHalt, TransientError, UsageError
 from distributary.launch.session import open_session
 from distributary.operate import health
@@ -34,14 +31,16 @@ from distributary.operate.halts import Halts
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.quarantine import Quarantine
-from distributary.operate.resuming import TWO_TOPICS, Resuming
+from distributary.operate.resuming import Resuming
+from distributary.operate.roster import Roster
 from distributary.operate.status import ServiceStatus, TableState
-from distributary.operate.tables import connector_of_topic, lake_path, own_path, refuse_unbuilt, settings_of
+from distributary.operate.tables import own_path, refuse_unbuilt
 from distributary.operate.tracker import Tracker
 from distributary.operate.worker import Surroundings, TableWorker
 
 _SIDE_BY_SIDE = 4  # tables merged at once; more only queue for the same cores
 _TURN = 0.5  # seconds between two looks at what is to be done
+_LOOK_EVERY = 2.0  # seconds between two looks at the config's files
 _QUERY_RESTARTS = 5
 _ROUNDS_OF_ONCE = 3  # after so many rounds of retries `--once` gives a table up and says so
 _RETRYING = Retrying(
@@ -53,10 +52,11 @@ _RETRYING = Retrying(
 _log = get_logger(__name__)
 
 
-def run(config: Config, *, once: bool) -> int:
+def run(config: Config, *, once: bool, file: Path | None = None) -> int:
     """Runs the service until SIGTERM or SIGINT, or with `once` until all that is in Kafka at the start is taken in.
 
-    Returns the exit code: 0, or 1 where `once` leaves a halted table. Raises DistributaryError for what ends all.
+    `file` is where the config came from: without `once`, tables that are new or changed there are followed. Returns the
+    exit code: 0, or 1 where `once` leaves a halted table. Raises DistributaryError for what ends all.
     """
     refuse_unbuilt(config)
     broker = Broker(config.kafka_properties())
@@ -68,13 +68,21 @@ def run(config: Config, *, once: bool) -> int:
             ending.callback(health.start(status, config.http.host, config.http.port).stop)
         session = open_session(config.spark_properties())
         ending.callback(session.stop)
-        return Service(config, session, broker, status).run(once=once)
+        watch = Watch(file, config) if file is not None and not once else None
+        return Service(config, session, broker, status, watch).run(once=once)
 
 
 class Service:
     """The running service: the stream, its tables, and the threads that advance them."""
 
-    def __init__(self, config: Config, session: SparkSession, broker: Broker, status: ServiceStatus) -> None:
+    def __init__(
+        self,
+        config: Config,
+        session: SparkSession,
+        broker: Broker,
+        status: ServiceStatus,
+        watch: Watch | None = None,
+    ) -> None:
         self.config = config
         self.status = status
         self._session = session
@@ -90,15 +98,16 @@ class Service:
             stopping=self._stopping,
         )
         self._offsets = OffsetLog(session, config.checkpoint)
-        self._workers: dict[str, TableWorker | None] = {}
-        self._paths: dict[str, str] = {}
-        self._unclear: set[str] = set()
+        self._roster = Roster(self._around, self._halt, self._gone)
+        self._watch = watch
+        self._looked_at = time.monotonic()
+        self._replan = False
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
         self._retry_at: dict[str, float] = {}
         self._once = False
         note = own_path(config, "transactions", f"{config.source.topic_prefix}.json")
         self._tracker = Tracker(
-            config, broker, Note(session, note), status, lambda: dict(self._workers), self._around.transactions
+            config, broker, Note(session, note), status, self._roster.by_topic, self._around.transactions
         )
         self._halts = Halts(session, config)
         self._resuming = Resuming(session, config, self._halts, lambda worker: self._retry_at.pop(worker.topic, None))
@@ -109,7 +118,7 @@ class Service:
         self._listen_for_signals()
         self._halts.clear()  # what halted an earlier run may be mended: each table is tried anew
         self._tracker.start()
-        self._plan(self._offsets.newest())
+        self._roster.plan(self._offsets.newest())
         query = self._start(once=once)
         self.status.mark_ready()
         try:
@@ -118,10 +127,10 @@ class Service:
             cut_short = self._stopping.is_set()
             self._finish(query)
             self._tracker.stop(to_the_end=once and not cut_short)
-        left = [w for w in self._tables() if w.halted is not None]
+        left = [w for w in self._roster.tables() if w.halted is not None]
         for worker in left:
             _log.error("table is halted", table=worker.name, code=worker.halted.code if worker.halted else "")
-        if once and not self._tables():
+        if once and not self._roster.tables():
             _log.warning("no topic of the config's tables exists", pattern=self._pattern())
         return 1 if once and left else 0
 
@@ -150,14 +159,15 @@ class Service:
             if not query.isActive:
                 error = query.exception()
                 if error is None:
-                    self._resuming.look(self._tables(), now=True)
-                    if not any(worker.has_to_step() for worker in self._tables()):
+                    self._resuming.look(self._roster.tables(), now=True)
+                    if not any(worker.has_to_step() for worker in self._roster.tables()):
                         return query
                 else:
                     failures += 1
                     query = self._again(error, failures, once=once)
+            query = self._follow(query)
             self.status.beat()
-            self._resuming.look(self._tables())
+            self._resuming.look(self._roster.tables())
             self._nudge()
             self._stopping.wait(_TURN)
         return query
@@ -175,10 +185,7 @@ class Service:
         """Lets the slices in flight end. The stream itself may be cut: tables do not rely on its checkpoint."""
         self._stopping.set()
         self._pool.shutdown(wait=True)
-        try:
-            query.stop()
-        except StreamingQueryException as error:
-            _log.debug("the stream ended with an error", error=type(error).__name__)
+        _stopped(query)
         _log.info("stopped")
 
     def _batch(self, _frame: DataFrame, batch_id: int) -> None:
@@ -187,27 +194,59 @@ class Service:
         The tables go there in slices of their own, from where they are themselves, each at its own pace: a slow one
         holds up no other, and a batch that the checkpoint forgets or repeats changes nothing.
         """
-        self._plan(self._offsets.of(batch_id))
+        self._roster.plan(self._offsets.of(batch_id))
         self._nudge()
 
-    def _plan(self, ends: dict[str, Offsets]) -> None:
-        for topic, end in ends.items():
-            worker = self._worker(topic)
-            if worker is not None:
-                worker.aim(end)
+    def _follow(self, query: StreamingQuery) -> StreamingQuery:
+        """Looks now and then whether the config's files say something else of the tables; the query to go on with."""
+        self._roster.replace_outdated()
+        if self._replan:
+            self._plan_newest()
+        now = time.monotonic()
+        if self._watch is None or now < self._looked_at + _LOOK_EVERY:
+            return query
+        self._looked_at = now
+        change = self._watch.look()
+        if change is None:
+            return query
+        told = change.told()
+        if told is not None and told != self.status.config:
+            _log.log(ERROR if change.faults else WARNING, "something in the config's files does not count", **told)
+        self.status.show_config(told)
+        if change.config is None:
+            return query
+        _log.info("the config's tables have changed", entries=len(change.config.tables))
+        before = self._pattern()
+        self.config = change.config
+        self._tracker.follow(change.config)
+        self._roster.follow(change.config)
+        self._roster.replace_outdated()
+        if self._pattern() != before and query.isActive:
+            # A stream's pattern is fixed when it starts. It may be cut: the tables do not rely on where it is.
+            _stopped(query)
+            query = self._start(once=False)
+        self._plan_newest()
+        return query
 
-    def _tables(self) -> list[TableWorker]:
-        return [worker for worker in list(self._workers.values()) if worker is not None]
+    def _plan_newest(self) -> None:
+        """Sends the tables as far as the newest batch went: those that are new may have no other one to come."""
+        try:
+            self._roster.plan(self._offsets.newest())
+            self._replan = False
+        except Exception as error:
+            self._replan = True
+            _log.warning("new tables can't be looked up yet", reason=classified(error).message)
 
     def _nudge(self) -> None:
         """Puts every table that is behind its goal in the queue, unless it is there or waits after a fault."""
         now = time.monotonic()
-        for worker in self._tables():
+        for worker in self._roster.tables():
             if worker.has_to_step() and now >= self._retry_at.get(worker.topic, 0.0):
                 self._submit(worker)
 
     def _submit(self, worker: TableWorker) -> None:
-        if self._stopping.is_set() or not worker.running.acquire(blocking=False):
+        # A table that is far behind would never be found idle: it takes no further slice before it is replaced.
+        if self._stopping.is_set() or self._roster.is_outdated(worker) or not worker.running.acquire(blocking=False):
             return
         try:
             self._pool.submit(self._advance, worker)
@@ -250,45 +289,18 @@ class Service:
         _log.error("table halted", table=worker.name, code=halt.code, reason=halt.message, fix=halt.fix)
         self._halts.add(worker.topic, worker.name, halt)
 
+    def _gone(self, worker: TableWorker) -> None:
+        """The table is at work no more, or no more as it was: what was told of it does not count."""
+        self._retry_at.pop(worker.topic, None)
+        self._halts.remove(worker.topic)
+        self.status.forget(worker.name)
+
     def _tell(self, worker: TableWorker, state: TableState, error: DistributaryError) -> None:
         self.status.update(worker.name, state=state, error=error.told())
 
-    def _worker(self, topic: str) -> TableWorker | None:
-        """The worker of a topic; None for one that is no table of the config. Asked once per topic."""
-        if topic in self._workers:
-            return self._workers[topic]
-        prefix = self.config.source.topic_prefix
-        connector: str | None = self.config.source.connector
-        if connector is None and has_database_part(topic, prefix):
-            connector = connector_of_topic(topic, self.config, self._broker)
-            if connector is None:
-                self._tell_unclear(topic)
-                return None  # no record tells yet: asked again with the next batch
-        worker = self._new_worker(topic, table_of(topic, prefix, connector))
-        self._workers[topic] = worker
-        return worker
 
-    def _tell_unclear(self, topic: str) -> None:
-        if topic not in self._unclear:
-            self._unclear.add(topic)
-            _log.warning(
-                "no record tells yet which table the topic is",
-                topic=topic,
-                fix="set source.connector in the config: only SQL Server's topics may have a database part",
-            )
-
-    def _new_worker(self, topic: str, table: TableId | None) -> TableWorker | None:
-        settings = settings_of(table, self.config)
-        if table is None or settings is None:
-            return None
-        path = lake_path(self.config, table)
-        worker = TableWorker(self._around, table, topic, settings, path)
-        other = self._paths.setdefault(path, topic)
-        if other != topic:
-            halt = TableHalt(
-                TWO_TOPICS,
-                f"{topic} and {other} would both be written to {path}",
-                'tell them apart in target.table, for example "{database}/{schema}/{table}"',
-            )
-            self._halt(worker, halt)
-        return worker
+def _stopped(query: StreamingQuery) -> None:
+    try:
+        query.stop()
+    except StreamingQueryException as error:
+        _log.debug("the stream ended with an error", error=type(error).__name__)

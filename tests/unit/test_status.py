@@ -117,6 +117,15 @@ def test_ready_only_after_it_was_said() -> None:
     assert not status.ready
 
 
+def test_what_of_the_config_does_not_count_is_shown_until_it_does() -> None:
+    status = ServiceStatus()
+    assert "config" not in status.snapshot()
+    status.show_config({"faults": [], "waiting": ["kafka"]})
+    assert status.snapshot()["config"] == {"faults": [], "waiting": ["kafka"]}
+    status.show_config(None)
+    assert "config" not in status.snapshot()
+
+
 def test_a_forgotten_table_is_shown_no_more() -> None:
     status = ServiceStatus()
     status.update("s.t")

@@ -9,6 +9,9 @@ import click
 from distributary import __version__
 from distributary.cli import output
 from distributary.cli.demo import demo
+from distributary.cli.doctor import doctor
+from distributary.cli.init import init
+from distributary.cli.plan import plan
 from distributary.cli.resume import resume
 from distributary.cli.run import run
 from distributary.cli.schema import schema
@@ -47,11 +50,14 @@ def main() -> None:
 
     \b
     New here?                distributary demo
+    Write a first config:    distributary init --bootstrap-servers HOST:PORT
     Check a config:          distributary validate -c config.yaml
+    See what run would do:   distributary plan -c config.yaml
+    Check this machine:      distributary doctor -c config.yaml
     Run the service:         distributary run -c config.yaml
     See how tables are:      distributary status -c config.yaml
     """
 
 
-for command in (demo, resume, run, schema, status, validate):
+for command in (demo, doctor, init, plan, resume, run, schema, status, validate):
     main.add_command(command)

@@ -18,7 +18,8 @@ from distributary.operate import logs
 def run(config_file: Path, once: bool) -> None:
     """Run the service: change events in Kafka become Delta tables.
 
-    Runs until SIGTERM or SIGINT, then finishes the batch in flight and ends with 0.
+    Runs until SIGTERM or SIGINT, then finishes the batch in flight and ends with 0. Tables that are new or changed in
+    the config's files meanwhile are followed; everything else in them waits for a restart.
     """
     logs.configure()
     config = load(config_file)
@@ -26,4 +27,4 @@ def run(config_file: Path, once: bool) -> None:
     # Here and not above: Spark takes a second to import, which help and a bad config need not wait for.
     from distributary.job import run as run_service
 
-    sys.exit(run_service(config, once=once))
+    sys.exit(run_service(config, once=once, file=config_file))

@@ -52,11 +52,12 @@ class Document:
     """Values that have a fault already: what the model says about them is no news."""
 
 
-def read(path: Path) -> Document:
-    """The document at `path`. Never raises: what is wrong is in `faults`; a file that is no YAML has no data."""
+def read(path: Path, content: bytes | None = None) -> Document:
+    """The document at `path`, or what it would be with that content. Never raises: what is wrong is in `faults`; a file
+    that is no YAML has no data."""
     document = Document(path)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = (path.read_bytes() if content is None else content).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         document.faults.append(Fault(path, line, "yaml-syntax", "this is not UTF-8 text"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -17,9 +18,10 @@ from distributary.errors import ConfigError, Fault
 _GLOB = re.compile(r"[*?\[]")
 
 
-def load(path: Path) -> Config:
+def load(path: Path, held: Mapping[Path, bytes | None] = MappingProxyType({})) -> Config:
     """The config at `path`, with the tables of the files that it includes.
 
+    `held`: included files whose content is to be another than what they have now; None leaves the file out.
     Raises `ConfigError` with every fault of all files, each with file and line.
     """
     main = read(path)
@@ -29,7 +31,7 @@ def load(path: Path) -> Config:
         main.data = {}
     if isinstance(main.data, dict):
         _drop_empty_sections(main)
-        for included in _included(main):
+        for included in _included(main, held):
             _append_tables(main, included)
     try:
         config = Config.model_validate(main.data, context={"directory": path.parent.absolute()})
@@ -46,7 +48,13 @@ def _drop_empty_sections(main: Document) -> None:
     main.data = {key: value for key, value in main.data.items() if value is not None}
 
 
-def _included(main: Document) -> Iterator[Document]:
+def included_files(path: Path, patterns: Iterable[str]) -> list[Path]:
+    """The files that the config at `path` includes by these patterns, each once."""
+    found = (file for pattern in patterns for file in _files(path.parent, pattern))
+    return list({file.resolve(): file for file in found}.values())
+
+
+def _included(main: Document, held: Mapping[Path, bytes | None]) -> Iterator[Document]:
     """The included files in the order of their patterns, each once, those of one pattern sorted by path."""
     patterns = main.data.get("include", [])
     seen = {main.path.resolve()}
@@ -64,7 +72,8 @@ def _included(main: Document) -> Iterator[Document]:
         for path in paths:
             if path.resolve() not in seen:
                 seen.add(path.resolve())
-                yield read(path)
+                if held.get(path, b"") is not None:
+                    yield read(path, held.get(path))
 
 
 def _files(directory: Path, pattern: str) -> list[Path]:

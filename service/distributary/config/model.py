@@ -97,6 +97,10 @@ class Http(Section):
     port: WholeNumber = Field(8080, ge=0, le=65535, description="The port to listen on; 0 takes any that is free.")
 
 
+ABOUT_TABLES = ("defaults", "tables", "include")
+"""What of a config says which tables there are, and how they are kept."""
+
+
 class Config(Section):
     """The config of distributary, version 1."""
 
@@ -205,6 +209,11 @@ class Config(Section):
     def place_of(self, entry: int) -> str:
         """`file:line` of an entry of `tables`, counted from 0; empty where the config did not come from a file."""
         return self._places[entry] if entry < len(self._places) else ""
+
+    def with_tables_of(self, other: Config) -> Config:
+        """The same config with the other one's tables and their defaults."""
+        copy = self.model_copy(update={name: getattr(other, name) for name in ABOUT_TABLES})
+        return copy.with_places(other._places)
 
     def with_places(self, places: tuple[str, ...]) -> Config:
         """The same config that knows the `file:line` of each entry of `tables`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -109,6 +109,11 @@ class TableSettings:
     columns: dict[str, str] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     epoch: int = 0
+
+
+def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
+    """Whether the same counts by both, whichever entry says it."""
+    return replace(one, match="", where="") == replace(other, match="", where="")
 
 
 def resolve(rule: TableRule, defaults: TableDefaults, where: str = "") -> TableSettings:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
     Consumer,
     IsolationLevel,
     KafkaException,
@@ -15,7 +16,13 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclOperation,
+    AdminClient,
+    ConfigResource,
+    OffsetSpec,
+    ResourceType,
+)
 
 from distributary.consume.offsets import Offsets
 from distributary.consume.options import librdkafka_options
@@ -23,6 +30,12 @@ from distributary.consume.tail import Tail
 from distributary.errors import TransientError
 
 _TIMEOUT = 30.0  # seconds an admin call may take before the work is tried again
+_LOOKED_AT = 20  # records per partition from which a table's format is learnt
+_LOOKED_FURTHER = 2_000  # where none of those has a value
+_NOT_FOR_US = (
+    *("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"),
+    "INVALID_TOPIC_EXCEPTION",
+)
 
 
 @dataclass(frozen=True)
@@ -36,13 +49,14 @@ class Topic:
 
 @dataclass(frozen=True)
 class Record:
-    """A record at the head of a topic, looked at to learn the topic's format."""
+    """A record of a topic, looked at to learn the topic's format. `timestamp`: Kafka's, in milliseconds since 1970."""
 
     partition: int
     offset: int
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp: int | None = None
 
 
 class Broker:
@@ -105,6 +119,56 @@ class Broker:
         except KafkaException as error:
             raise _transient(f"list the offsets of {topic.name}", error) from error
 
+    def settings(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        """The topics' own settings (cleanup.policy, retention.ms, …) by topic; a topic whose settings this client may
+        not see, or that does not exist, is not among them."""
+        wanted = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        asked = self._admin.describe_configs(wanted, request_timeout=_TIMEOUT) if wanted else {}
+        found = {}
+        for resource, future in asked.items():
+            try:
+                entries = future.result()
+            except KafkaException as error:
+                if error.args[0].name() in _NOT_FOR_US:
+                    continue
+                raise _transient(f"tell the settings of {resource.name}", error) from error
+            found[resource.name] = {name: entry.value for name, entry in entries.items() if entry.value is not None}
+        return found
+
+    def readable(self, names: Iterable[str]) -> set[str]:
+        """Those of the topics that this client may read."""
+        wanted = list(names)
+        futures = self._admin.describe_topics(
+            TopicCollection(wanted), include_authorized_operations=True, request_timeout=_TIMEOUT
+        )
+        found = set()
+        for name, future in futures.items():
+            try:
+                allowed = future.result().authorized_operations
+            except KafkaException as error:
+                if error.args[0].name() in _NOT_FOR_US:
+                    continue
+                raise _transient("describe topics", error) from error
+            # A broker that does not check rights names none.
+            if not allowed or AclOperation.READ in allowed:
+                found.add(name)
+        return found
+
+    def newest_times(self, topic: Topic) -> list[int]:
+        """The largest timestamp of each partition's records, in milliseconds since 1970; none for an empty one."""
+        newest = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+        wanted = {TopicPartition(topic.name, p): newest for p in topic.partitions}
+        try:
+            futures = self._admin.list_offsets(wanted, request_timeout=_TIMEOUT)
+            return [at for future in futures.values() if (at := future.result().timestamp) > 0]
+        except KafkaException as error:
+            raise _transient(f"list the offsets of {topic.name}", error) from error
+
+    def head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
+        """The records from `start` on from which a table's format is learnt."""
+        records = self.records(topic, start, _LOOKED_AT)
+        return records if any(r.value for r in records) else self.records(topic, start, _LOOKED_FURTHER)
+
     def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 10.0) -> list[Record]:
         """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more."""
         latest = self.latest(topic)
@@ -137,8 +201,11 @@ class Broker:
                 partition, offset = message.partition(), message.offset()
                 if partition is not None and offset is not None and taken.get(partition, 0) < at_most:
                     taken[partition] = taken.get(partition, 0) + 1
-                    headers = _headers(message)
-                    records.append(Record(partition, offset, message.key(), message.value(), headers))
+                    kind, at = message.timestamp()
+                    timestamp = None if kind == TIMESTAMP_NOT_AVAILABLE else at
+                    records.append(
+                        Record(partition, offset, message.key(), message.value(), _headers(message), timestamp)
+                    )
         finally:
             consumer.close()
         return records

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -92,11 +92,13 @@ def types_by_value(
     for column in shown:
         kinds = {kind for kind in (by_value(t) for t in column["types"]) if kind is not None}
         if kinds:
-            types[column["key"]] = _common(kinds)
+            types[column["key"]] = common(kinds)
     return types
 
 
-def _common(kinds: set[str]) -> str:
+def common(kinds: Collection[str]) -> str:
+    """The one type of a column whose values show several."""
+    kinds = set(kinds)
     if len(kinds) == 1:
         return kinds.pop()
     return "double" if kinds == {"bigint", "double"} else "string"

@@ -63,10 +63,10 @@ def added_by(properties: Mapping[str, str]) -> Unwrapped:
     return Unwrapped({DELETED_FIELD: "deleted", **_names(properties, "add.fields")}, _names(properties, "add.headers"))
 
 
-def _names(properties: Mapping[str, str], setting: str) -> dict[str, str]:
-    prefix = _setting(properties, f"{setting}.prefix")
+def _names(properties: Mapping[str, str], named: str) -> dict[str, str]:
+    prefix = setting(properties, f"{named}.prefix")
     prefix = _DEFAULT_PREFIX if prefix is None else prefix
-    listed = _setting(properties, setting)
+    listed = setting(properties, named)
     if listed is not None:
         return dict(_listed(item.strip(), prefix) for item in listed.split(",") if item.strip())
     if not prefix:
@@ -78,8 +78,9 @@ def _names(properties: Mapping[str, str], setting: str) -> dict[str, str]:
     return {**names, f"{prefix}op": "op"}
 
 
-def _setting(properties: Mapping[str, str], setting: str) -> str | None:
-    found = (value for name, value in properties.items() if name == setting or name.endswith(f".{setting}"))
+def setting(properties: Mapping[str, str], named: str) -> str | None:
+    """What the connector's settings say under that name, be it a transform's (`transforms.unwrap.add.fields`)."""
+    found = (value for name, value in properties.items() if name == named or name.endswith(f".{named}"))
     return next(found, None)
 
 

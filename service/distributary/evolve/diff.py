@@ -85,6 +85,16 @@ def _type_changed(name: str, table_type: str, wire_type: str) -> TableHalt:
     )
 
 
+def check_key_columns(key: Iterable[str], columns: Mapping[str, str], where: str) -> None:
+    """Raises TableHalt where a column of the key is none of the table's; `where` is the place of its rule."""
+    if lacking := [name for name in key if name not in columns]:
+        raise TableHalt(
+            "key-column-missing",
+            f"no record so far has the key's columns {', '.join(lacking)}",
+            f"name columns of the source table under `key` ({where})",
+        )
+
+
 def check_key(known: tuple[str, ...], key: Iterable[str]) -> None:
     """Raises TableHalt where the records' key is no longer the one that the table was filled under."""
     now = tuple(key)

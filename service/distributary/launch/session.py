@@ -30,11 +30,12 @@ _OWNED = {
     # INT96, Spark's default, is read as nanoseconds by most readers, and years before 1678 or after 2262 overflow.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
+DRIVER_MEMORY = "4g"
 # Settings that suit small commits on few cores; the config may override them.
 _DEFAULTS = {
     "spark.master": "local[*]",
     "spark.app.name": "distributary",
-    "spark.driver.memory": "4g",
+    "spark.driver.memory": DRIVER_MEMORY,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",

@@ -11,6 +11,9 @@ from distributary.errors import TableHalt
 from distributary.merge.progress import Progress, first_progress
 from distributary.operate.requests import Accept
 
+TWO_TOPICS = "two-topics-one-table"
+"""The code of a halt that only another config ends."""
+
 
 def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings: TableSettings, path: str) -> None:
     """Raises TableHalt where the records that come next are not those that follow the table's (rule 6.4).
@@ -76,6 +79,15 @@ def not_ours(path: str) -> TableHalt:
         "not-our-table",
         f"there is a Delta table with rows at {path} that this service did not write",
         "choose another target.path or move that table away",
+    )
+
+
+def two_topics(topic: str, other: str, path: str) -> TableHalt:
+    """The halt of a table whose place another topic's table has."""
+    return TableHalt(
+        TWO_TOPICS,
+        f"{topic} and {other} would both be written to {path}",
+        'tell them apart in target.table, for example "{database}/{schema}/{table}"',
     )
 
 

@@ -49,7 +49,7 @@ class Halts:
             self._write()
 
     def remove(self, topic: str) -> None:
-        """The table of the topic goes on."""
+        """The table of the topic is not halted any more."""
         with self._lock:
             if self._found.pop(topic, None) is not None:
                 self._write()

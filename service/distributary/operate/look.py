@@ -73,7 +73,7 @@ def look_at(
         key = key or _key_fields(record.key)
         if not isinstance(value, dict):
             continue
-        if _is_envelope(value):
+        if is_envelope(value):
             envelopes.append(value)
         else:
             rows.append(value)
@@ -147,10 +147,11 @@ def connector_of(records: Sequence[Record], added: Unwrapped) -> str | None:
     """The connector that the first records name, or that unwrapped rows show by what was added to them."""
     values = [value for record in records if isinstance(value := _payload(record.value)[0], dict)]
     named = _source_connector(value for value in values if isinstance(value.get("source"), dict))
-    return named or _connector_of_rows(records, [value for value in values if not _is_envelope(value)], added)
+    return named or _connector_of_rows(records, [value for value in values if not is_envelope(value)], added)
 
 
-def _is_envelope(value: Mapping[str, Any]) -> bool:
+def is_envelope(value: Mapping[str, Any]) -> bool:
+    """Whether a payload is Debezium's envelope and not a row."""
     return isinstance(value.get("source"), dict) and "op" in value
 
 
@@ -186,19 +187,24 @@ def _connector_of_rows(records: Sequence[Record], rows: Sequence[Mapping[str, An
     return None
 
 
-def _payload(data: bytes | None) -> tuple[Any, bool]:
-    """The JSON payload and whether a Connect schema lies beside it; None for what is no JSON."""
+def opened(data: bytes | None) -> tuple[Any, dict[str, Any] | None]:
+    """The JSON payload, and the Connect schema where one lies beside it; None for what is no JSON."""
     if data is None:
-        return None, False
+        return None, None
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
-        return None, False
+        return None, None
     if isinstance(value, dict) and set(value) == {"schema", "payload"}:
         schema = value["schema"]
         if schema is None or (isinstance(schema, dict) and "type" in schema):
-            return value["payload"], schema is not None
-    return value, False
+            return value["payload"], schema
+    return value, None
+
+
+def _payload(data: bytes | None) -> tuple[Any, bool]:
+    value, schema = opened(data)
+    return value, schema is not None
 
 
 def _key_fields(data: bytes | None) -> tuple[str, ...]:

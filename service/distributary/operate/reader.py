@@ -20,17 +20,14 @@ from distributary.decode.records import Reading, decoded
 from distributary.decode.shapes import Shape, Signature, TypeSources, shape_of
 from distributary.decode.slices import shape_number, sliced
 from distributary.decode.unwrapped import Unwrapped, added_by
-from distributary.errors import TableHalt
-from distributary.evolve.diff import check_key, columns_to_add
+from distributary.evolve.diff import check_key, check_key_columns
+from distributary.evolve.policy import allowed_additions
 from distributary.merge.facts import Facts, facts
 from distributary.merge.mode import Mode
 from distributary.merge.progress import Progress
 from distributary.merge.table import LakeTable
 from distributary.operate.limits import refuse_unbuilt
 from distributary.operate.look import Known, Look, look_at
-
-_LOOKED_AT = 20  # records per partition from which a table's format is learnt
-_LOOKED_FURTHER = 2_000  # where none of those has a value
 
 
 @dataclass(frozen=True)
@@ -79,9 +76,7 @@ class TableReader:
         """The format of the table's records, learnt from the first ones from `start` on. Raises TableHalt."""
         if self._look is not None:
             return self._look
-        records: Sequence[Record] = self._broker.records(topic, start, _LOOKED_AT)
-        if not any(r.value for r in records):
-            records = self._broker.records(topic, start, _LOOKED_FURTHER)
+        records = self._broker.head(topic, start)
         known = Known(progress.connector, progress.unwrapped) if progress else None
         added = added_by(self._source.connector_properties)
         look = look_at(records, topic.name, self._source.connector, added, known)
@@ -179,12 +174,7 @@ class TableReader:
         return Read(records, facts(records, progress), altered)
 
     def _reading(self, progress: Progress) -> Reading:
-        if lacking := [name for name in progress.key if name not in self._columns]:
-            raise TableHalt(
-                "key-column-missing",
-                f"no record so far has the key's columns {', '.join(lacking)}",
-                f"name columns of the source table under `key` ({self._settings.where})",
-            )
+        check_key_columns(progress.key, self._columns, self._settings.where)
         return Reading(
             connector=progress.connector,
             epoch=self._settings.epoch,
@@ -210,21 +200,12 @@ class TableReader:
             for shape in self._shapes
             if not shape.unreadable
         ]
-        if self._settings.schema_changes == "ignore" and self._columns:
-            wire = [{n: t for n, t in columns.items() if n in self._columns} for columns in wire]
-        added = columns_to_add(self._columns, wire, self._mode.service_columns)
+        added = allowed_additions(self._settings.schema_changes, self._columns, wire, self._mode.service_columns)
         if not added:
             return False
         if not self._columns:
             self._lake.create(added)
             self._log.info("table created", path=self._lake.path, columns=dict(added))
-        elif self._settings.schema_changes == "halt" and self._columns:
-            names = ", ".join(f"{name} {kind}" for name, kind in added.items())
-            raise TableHalt(
-                "schema-changed",
-                f"the source has new columns ({names}) and schema_changes is halt",
-                "add the columns to the table, or set schema_changes: evolve or ignore",
-            )
         else:
             self._lake.add_columns(added)
             self._log.info("columns added", columns=dict(added))

@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterable
 from pyspark.sql import SparkSession
 
 from distributary.config import Config
+from distributary.operate.continuity import TWO_TOPICS
 from distributary.operate.faults import classified
 from distributary.operate.halts import Halts
 from distributary.operate.logs import get_logger
 from distributary.operate.requests import Request, Requests
 from distributary.operate.worker import TableWorker
-
-TWO_TOPICS = "two-topics-one-table"
-"""The code of a halt that only another config ends."""
 
 _EVERY = 3.0  # seconds between two looks
 _log = get_logger(__name__)

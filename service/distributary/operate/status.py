@@ -99,6 +99,7 @@ class ServiceStatus:
         self._tables: dict[str, TableStatus] = {}
         self._ready = False
         self._transactions: Mapping[str, Any] | None = None
+        self._config: Mapping[str, Any] | None = None
         self._started_at = time.time()
         # The start counts as a beat: a service that never gets to its loop must be found dead as well.
         self._last_beat = clock()
@@ -118,6 +119,17 @@ class ServiceStatus:
         """Shows how far all tables are complete together, as JSON's types; None where nothing tells it."""
         with self._lock:
             self._transactions = transactions
+
+    def show_config(self, config: Mapping[str, Any] | None) -> None:
+        """Shows what of the config's files does not count, as JSON's types; None where all of it does."""
+        with self._lock:
+            self._config = config
+
+    @property
+    def config(self) -> Mapping[str, Any] | None:
+        """What was given last to show_config()."""
+        with self._lock:
+            return self._config
 
     @property
     def transactions(self) -> Mapping[str, Any] | None:
@@ -166,14 +178,15 @@ class ServiceStatus:
 
     def snapshot(self) -> dict[str, Any]:
         """Everything as JSON's types: `ready`, `started_at` (seconds since 1970), `seconds_since_beat`, `tables`, and
-        where it is known `transactions`."""
-        transactions = self.transactions
+        where it is known `transactions`; `config` where something in the config's files does not count."""
+        transactions, config = self.transactions, self.config
         return {
             "ready": self.ready,
             "started_at": self._started_at,
             "seconds_since_beat": round(self.seconds_since_beat(), 3),
             "tables": {status.table: status.as_json() for status in self.tables()},
             **({} if transactions is None else {"transactions": transactions}),
+            **({} if config is None else {"config": config}),
         }
 
 

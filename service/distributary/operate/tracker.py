@@ -50,7 +50,6 @@ class Tracker:
         tables: Callable[[], Mapping[str, TableWorker | None]],
         found: threading.Event,
     ) -> None:
-        self._config = config
         self._broker = broker
         self._note = note
         self._status = status
@@ -58,7 +57,7 @@ class Tracker:
         self._found = found
         self._prefix = config.source.topic_prefix
         self._topic = transaction_topic(self._prefix, config.source.connector_properties)
-        self._pattern = re.compile(subscription_pattern(self._prefix, [rule.match for rule in config.tables]))
+        self.follow(config)
         self._topic_id = ""
         self._tail: Tail | None = None
         self._ledger = Ledger(self._topic_of)
@@ -71,6 +70,11 @@ class Tracker:
         self._saved_at = 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="transactions", daemon=True)
+
+    def follow(self, config: Config) -> None:
+        """From now on the tables are those of this config."""
+        self._config = config
+        self._pattern = re.compile(subscription_pattern(self._prefix, [rule.match for rule in config.tables]))
 
     def start(self) -> None:
         """Begins to follow the topic, where there is one."""

@@ -87,6 +87,11 @@ class TableWorker:
         return str(self.table)
 
     @property
+    def settings(self) -> TableSettings:
+        """What counts for the table."""
+        return self._settings
+
+    @property
     def taken(self) -> Offsets:
         """The next offset per partition."""
         progress = self.progress

@@ -1,0 +1,121 @@
+"""`distributary plan`: what `run` would do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from distributary.cli import output
+from distributary.config.load import load
+from distributary.operate import logs
+
+if TYPE_CHECKING:
+    from distributary.survey.concern import Concern
+    from distributary.survey.plan import Plan
+    from distributary.survey.table_plan import TablePlan
+
+_STYLES = {"create": "green", "alter": "cyan", "go_on": "green", "up_to_date": "green", "wait": "dim", "halt": "red"}
+
+
+@click.command(short_help="Show what run would do with each table, and what would be lost.")
+@output.config_option
+@output.output_option
+def plan(config_file: Path, output_format: str) -> None:
+    """Show what `run` would do, and change nothing.
+
+    Looks at Kafka and at the lake: which tables would be made and with which columns, which go on from where, which
+    get columns, which would halt and why; which topics are left alone; and which settings of the source lose data
+    (docs/plan.md explains each warning). It looks at the first records that are to be taken in and at the newest ones,
+    so that a change in between may still come as a surprise. Ends with 1 where a table would halt.
+    """
+    logs.configure()
+    config = load(config_file)
+
+    # Here and not above: what help and a bad config need not wait for.
+    from distributary.survey.plan import plan as look
+
+    found = look(config)
+    if output_format == "json":
+        output.show_json(found.as_json())
+    else:
+        _show(found)
+    sys.exit(1 if found.halts else 0)
+
+
+def _show(found: Plan) -> None:
+    if not found.tables:
+        output.show_text("no topic of the config's tables exists", style="yellow")
+    for table in found.tables:
+        _show_table(table)
+    if found.passed_over:
+        output.show_text("topics left alone", style="bold")
+        for topic in found.passed_over:
+            output.show_text(f"  {topic.topic}: {topic.reason} [{topic.code}]", style="dim")
+    _show_warnings([*found.warnings, *_explained(found.tables)])
+    halting = sum(table.action == "halt" for table in found.tables)
+    warnings = len(found.warnings) + sum(len(table.warnings) for table in found.tables)
+    output.show_text(
+        f"{_count(len(found.tables), 'table')}, {_count(halting, 'would halt', 'would halt')},"
+        f" {_count(warnings, 'warning')}",
+        style="bold red" if halting else "bold",
+    )
+
+
+def _show_table(table: TablePlan) -> None:
+    output.show_text(f"{table.table}: {_does(table)}", style=f"bold {_STYLES[table.action]}")
+    output.show_text(f"  from {table.topic} {_offsets(table)}", style="dim")
+    output.show_text(f"  into {table.path}, by {table.entry!r} ({table.where}), mode {table.mode}", style="dim")
+    if table.error is not None:
+        output.show_text(f"  [{table.error['code']}] {table.error['message']}", style="red")
+        if table.error["fix"]:
+            output.show_text(f"      {table.error['fix']}", style="dim")
+    elif table.action == "create":
+        output.show_text(f"  key: {', '.join(table.key) or 'none'}")
+        output.show_text(f"  columns: {_columns(table.columns)}")
+    elif table.action == "alter":
+        output.show_text(f"  added: {_columns(table.added)}")
+    for warning in table.warnings:
+        output.show_text(f"  warning [{warning.code.value}] {warning.detail}".rstrip(), style="yellow")
+
+
+def _does(table: TablePlan) -> str:
+    records = _count(table.records, "record")
+    return {
+        "create": f"would be made, {records} to take in",
+        "alter": f"would get {_count(len(table.added), 'column')}, then go on: {records} to take in",
+        "go_on": f"would go on, {records} to take in",
+        "up_to_date": "is up to date",
+        "wait": "waits for a record that tells its columns",
+        "halt": "would halt",
+    }[table.action]
+
+
+def _offsets(table: TablePlan) -> str:
+    ranges = (f"{p}: {table.start.get(p, 0)} to {end}" for p, end in sorted(table.end.items()))
+    return f"(offsets by partition: {'; '.join(ranges)})" if table.end else ""
+
+
+def _columns(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+
+
+def _explained(tables: Iterable[TablePlan]) -> list[Concern]:
+    """One warning of each code: what it means is the same for all tables that have it."""
+    by_code = {warning.code: warning for table in tables for warning in table.warnings}
+    return [by_code[code] for code in sorted(by_code)]
+
+
+def _show_warnings(warnings: list[Concern]) -> None:
+    if warnings:
+        output.show_text("warnings", style="bold")
+    for warning in warnings:
+        output.show_text(f"  [{warning.code.value}] {warning.message}", style="yellow")
+        output.show_text(f"      {warning.fix}", style="dim")
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,136 @@
+"""Which tables the service has at work: found as topics and records tell them, replaced as the config says."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from distributary.config import Config
+from distributary.config.table import same_but_for_the_entry
+from distributary.consume.offsets import Offsets
+from distributary.consume.topics import TableId, has_database_part, table_of
+from distributary.errors import TableHalt
+from distributary.operate.continuity import two_topics
+from distributary.operate.logs import get_logger
+from distributary.operate.tables import connector_of_topic, lake_path, settings_of
+from distributary.operate.worker import Surroundings, TableWorker
+
+_log = get_logger(__name__)
+
+
+class Roster:
+    """The workers of the tables. The stream's thread and the service's own both use it.
+
+    `halt` is told of a table that can't be at work beside another one, `gone` of one that is at work no more, or no
+    more as it was.
+    """
+
+    def __init__(
+        self,
+        around: Surroundings,
+        halt: Callable[[TableWorker, TableHalt], None],
+        gone: Callable[[TableWorker], None],
+    ) -> None:
+        self._around = around
+        self._halt = halt
+        self._gone = gone
+        self._workers: dict[str, TableWorker | None] = {}  # None for a topic that is no table of the config
+        self._paths: dict[str, str] = {}
+        self._unclear: set[str] = set()
+        self._outdated: set[str] = set()
+        self._lock = threading.Lock()
+
+    def tables(self) -> list[TableWorker]:
+        """All workers."""
+        return [worker for worker in self.by_topic().values() if worker is not None]
+
+    def by_topic(self) -> Mapping[str, TableWorker | None]:
+        """The workers by topic, None for a topic that is no table of the config."""
+        return dict(self._workers)
+
+    def plan(self, ends: Mapping[str, Offsets]) -> None:
+        """Has the tables of these topics go as far; new ones come to work."""
+        for topic, end in ends.items():
+            with self._lock:
+                worker = self._worker(topic)
+                if worker is not None:
+                    worker.aim(end)
+
+    def follow(self, config: Config) -> None:
+        """From now on the tables are those of this config. What counts for a table that is at work changes with
+        `replace_outdated`."""
+        with self._lock:
+            self._around = replace(self._around, config=config)
+            self._unclear.clear()
+            for topic, worker in list(self._workers.items()):
+                if worker is None:
+                    del self._workers[topic]  # it may be a table now
+                elif self._has_other_settings(worker):
+                    self._outdated.add(topic)
+
+    def is_outdated(self, worker: TableWorker) -> bool:
+        """Whether other settings count for the table than those that the worker has."""
+        return worker.topic in self._outdated
+
+    def replace_outdated(self) -> None:
+        """Where other settings count for a table a new worker goes on with it, once the slice in flight is through."""
+        if not self._outdated:
+            return
+        with self._lock:
+            for topic in sorted(self._outdated):
+                old = self._workers.get(topic)
+                # The lock is kept for good: the old worker takes no further slice.
+                if old is not None and old.running.acquire(blocking=False):
+                    self._outdated.discard(topic)
+                    self._replace(old)
+
+    def _replace(self, old: TableWorker) -> None:
+        self._gone(old)
+        new = self._workers[old.topic] = self._new_worker(old.topic, old.table)
+        if new is None:
+            self._paths = {path: topic for path, topic in self._paths.items() if topic != old.topic}
+            _log.info("table is no longer in the config; it stays as it is", table=old.name, topic=old.topic)
+            return
+        new.aim(old.goal)
+        _log.info("other settings count for the table", table=new.name, entry=new.settings.where)
+
+    def _has_other_settings(self, worker: TableWorker) -> bool:
+        settings = settings_of(worker.table, self._around.config)
+        return settings is None or not same_but_for_the_entry(settings, worker.settings)
+
+    def _worker(self, topic: str) -> TableWorker | None:
+        """The worker of a topic; None for one that is no table of the config. Asked once per topic."""
+        if topic in self._workers:
+            return self._workers[topic]
+        source = self._around.config.source
+        connector: str | None = source.connector
+        if connector is None and has_database_part(topic, source.topic_prefix):
+            connector = connector_of_topic(topic, self._around.config, self._around.broker)
+            if connector is None:
+                self._tell_unclear(topic)
+                return None  # no record tells yet: asked again with the next batch
+        worker = self._new_worker(topic, table_of(topic, source.topic_prefix, connector))
+        self._workers[topic] = worker
+        return worker
+
+    def _tell_unclear(self, topic: str) -> None:
+        if topic not in self._unclear:
+            self._unclear.add(topic)
+            _log.warning(
+                "no record tells yet which table the topic is",
+                topic=topic,
+                fix="set source.connector in the config: only SQL Server's topics may have a database part",
+            )
+
+    def _new_worker(self, topic: str, table: TableId | None) -> TableWorker | None:
+        config = self._around.config
+        settings = settings_of(table, config)
+        if table is None or settings is None:
+            return None
+        path = lake_path(config, table)
+        worker = TableWorker(self._around, table, topic, settings, path)
+        other = self._paths.setdefault(path, topic)
+        if other != topic:
+            self._halt(worker, two_topics(topic, other, path))
+        return worker

@@ -1,0 +1,47 @@
+"""What a warning of `plan` is, and which there are; docs/plan.md explains each by its code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Code(str, Enum):
+    """The stable names of all warnings."""
+
+    BEGINS_LATE = "begins-late"
+    CHANGES_SKIPPED = "changes-skipped"
+    COMPACTED = "compacted"
+    COMPACTED_CHANGES = "compacted-changes"
+    DECIMAL_DOUBLE = "decimal-double"
+    DELETES_DROPPED = "deletes-dropped"
+    ENTRY_NEVER_COUNTS = "entry-never-counts"
+    ENTRY_WITHOUT_TOPIC = "entry-without-topic"
+    GHOSTS = "ghosts"
+    KEY_FROM_ROW = "key-from-row"
+    NO_TYPE_YET = "no-type-yet"
+    ORDER_BY_OFFSET = "order-by-offset"
+    REPLICA_IDENTITY = "replica-identity"
+    RETENTION_NEAR = "retention-near"
+    TOMBSTONES_OFF = "tombstones-off"
+    TOPIC_SETTINGS_UNKNOWN = "topic-settings-unknown"
+    TRUNCATES_IN_PARTITIONS = "truncates-in-partitions"
+    TRUNCATES_SKIPPED = "truncates-skipped"
+    TYPED_BY_VALUE = "typed-by-value"
+
+
+@dataclass(frozen=True)
+class Concern:
+    """Something that `run` would do without a word and that loses data, or may not be meant: what, and the way out.
+
+    `detail` is what it comes to for this one table: columns, offsets, times.
+    """
+
+    code: Code
+    message: str
+    fix: str
+    detail: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """The same with JSON's types only."""
+        return {"code": self.code.value, "message": self.message, "fix": self.fix, "detail": self.detail}

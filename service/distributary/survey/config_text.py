@@ -1,0 +1,147 @@
+"""The text of a first config, with comments for whoever goes on with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from distributary.config import secrets
+from distributary.survey.table_plan import TablePlan
+
+_PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./:-]*[A-Za-z0-9_/]|[A-Za-z]")
+_REFERENCE = re.compile(r"\$\{(env|file):[^{}]*\}")
+_BY_DATABASE = "{database}/{schema}/{table}"
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user says of the config: Kafka's client properties, and where tables and checkpoint are to lie."""
+
+    kafka: Mapping[str, str]
+    target: str
+    checkpoint: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the topics say: the prefix, the connector where all records agree on one, and the tables.
+
+    `by_database`: tables of several databases have one name.
+    """
+
+    topic_prefix: str
+    connector: str | None = None
+    tables: Collection[TablePlan] = field(default_factory=tuple)
+    by_database: bool = False
+
+
+def kept_outside(properties: Mapping[str, str]) -> dict[str, str]:
+    """The secrets among Kafka's properties that must not stand in a file: by the variable that is named in their
+    place."""
+    return {
+        variable(name): value
+        for name, value in properties.items()
+        if secrets.is_inline(name, value) and not _REFERENCE.search(value)
+    }
+
+
+def variable(name: str) -> str:
+    """`KAFKA_SASL_PASSWORD` for `sasl.password`."""
+    return "KAFKA_" + re.sub(r"[^A-Za-z0-9]+", "_", name).upper()
+
+
+def config_text(wishes: Wishes, found: Found) -> str:
+    """The whole file."""
+    return "\n".join([*_head(found), *_kafka(wishes.kafka), *_places(wishes, found), *_tables(found)]) + "\n"
+
+
+def _head(found: Found) -> Iterator[str]:
+    yield f"# A first config, from what Kafka has under the prefix {found.topic_prefix}. Look through it, then:"
+    yield "#   distributary plan -c FILE      what run would do, and which settings of the source lose data"
+    yield "#   distributary doctor -c FILE    whether it would start on this machine"
+    yield "#   distributary run -c FILE"
+    yield "# `distributary schema` prints what else may stand here."
+    yield "version: 1"
+    yield ""
+
+
+def _kafka(properties: Mapping[str, str]) -> Iterator[str]:
+    outside = kept_outside(properties)
+    yield "kafka:"
+    for name, value in properties.items():
+        if variable(name) in outside:
+            yield "  # What was given is a secret and not written down: set this variable."
+            yield f"  {name}: ${{env:{variable(name)}}}"
+        else:
+            yield f"  {_scalar(name)}: {_scalar(value)}"
+    yield ""
+
+
+def _places(wishes: Wishes, found: Found) -> Iterator[str]:
+    yield "source:"
+    yield f"  topic_prefix: {_scalar(found.topic_prefix)}"
+    if found.connector is not None:
+        yield f"  connector: {found.connector}"
+    yield "  # The connector's settings where they are not Debezium's defaults: they tell how to read its records."
+    yield "  # connector_properties: {skipped.operations: none, decimal.handling.mode: precise}"
+    yield ""
+    yield "target:"
+    yield f"  path: {_scalar(wishes.target)}"
+    if found.by_database:
+        yield "  # Tables of several databases have one name."
+        yield f"  table: {_scalar(_BY_DATABASE)}"
+    yield ""
+    yield "# Losing this directory loses nothing: each table knows itself where it is."
+    yield f"checkpoint: {_scalar(wishes.checkpoint)}"
+    yield ""
+
+
+def _tables(found: Found) -> Iterator[str]:
+    own = {table.table: table for table in reversed(tuple(found.tables)) if _has_entry(table)}
+    if any(table.by_value for table in own.values()):
+        yield "# Where records carry no schema, comments show the types that a few values have. Name those that you"
+        yield "# know (decimal(18,2), date, timestamp_us …) under `columns` before the table is made."
+    if any(_is_kept_whole(table) for table in own.values()):
+        yield "# Where no record has a key, each change is kept as a row (mode: append). If columns of the table are"
+        yield "# a key, write key: [COLUMN, …] in its place."
+    yield "tables:"
+    for name in sorted(own):
+        yield from _entry(own[name])
+    yield "  # Every other table that has a topic, also those whose topic comes later."
+    for name in sorted({table.table for table in found.tables} - own.keys()):
+        yield f"  #   {name}"
+    for table in found.tables:
+        if table.error is not None:
+            yield f"  # {table.table} would halt: {_line(table.error['message'])}"
+            yield f"  #   {_line(table.error['fix'])}"
+    yield '  - match: "*.*"'
+
+
+def _has_entry(table: TablePlan) -> bool:
+    return bool(table.by_value) or _is_kept_whole(table)
+
+
+def _is_kept_whole(table: TablePlan) -> bool:
+    return table.mode == "append"
+
+
+def _entry(table: TablePlan) -> Iterator[str]:
+    yield f"  - match: {_scalar(table.table)}"
+    if _is_kept_whole(table):
+        yield "    mode: append"
+    if table.by_value:
+        yield "    # columns:"
+        for name, kind in table.by_value.items():
+            yield f"    #   {_scalar(_line(name))}: {kind}"
+
+
+def _line(text: str) -> str:
+    """The text as one line: a comment ends where its line does."""
+    return " ".join(text.split())
+
+
+def _scalar(text: str) -> str:
+    plain = _PLAIN.fullmatch(text) and text.lower() != "null"
+    return text if plain else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,46 @@
+"""Which connectors' prefixes a Kafka has, told by the records of its topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from distributary.consume.broker import Broker, Record, Topic
+from distributary.operate.look import is_envelope, opened
+
+_NEWEST = 5  # records per partition
+_SIDE_BY_SIDE = 8
+_HEARTBEAT = "__debezium-heartbeat."
+
+
+def prefixes(broker: Broker) -> list[str]:
+    """The prefixes, sorted. A source block names its connector's; rows without an envelope leave it to the topic's
+    name, which is looked at only where no record tells. Raises TransientError."""
+    names = broker.names()
+    topics = broker.topics(name for name in names if name.count(".") >= 2 and not name.startswith("_"))
+    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        looked = list(pool.map(lambda topic: (topic.name, _newest(broker, topic)), topics.values()))
+    told = {prefix for name, records in looked if (prefix := named_by(name, records)) is not None}
+    told |= {name.removeprefix(_HEARTBEAT) for name in names if name.startswith(_HEARTBEAT)}
+    return sorted(told) or sorted({name.rsplit(".", 2)[0] for name, records in looked if _has_rows(records)})
+
+
+def _newest(broker: Broker, topic: Topic) -> list[Record]:
+    first = broker.earliest(topic)
+    start = {p: max(first.get(p, 0), end - _NEWEST) for p, end in broker.latest(topic).items()}
+    return broker.records(topic, start, _NEWEST)
+
+
+def named_by(topic: str, records: Iterable[Record]) -> str | None:
+    """The prefix that the envelopes of a topic name, None where none does."""
+    for record in records:
+        value, _ = opened(record.value)
+        if isinstance(value, dict) and is_envelope(value):
+            name = value["source"].get("name")
+            if isinstance(name, str) and name and topic.startswith(f"{name}."):
+                return name
+    return None
+
+
+def _has_rows(records: Iterable[Record]) -> bool:
+    return any(isinstance(opened(record.value)[0], dict) for record in records)

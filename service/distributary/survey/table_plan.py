@@ -1,0 +1,174 @@
+"""What `run` would do with one table: from its topic's sample, its own record and what lies at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from distributary.config import Config
+from distributary.decode.shapes import TypeSources
+from distributary.decode.unwrapped import added_by
+from distributary.errors import DistributaryError, TableHalt
+from distributary.evolve.diff import check_key, check_key_columns
+from distributary.evolve.policy import allowed_additions
+from distributary.merge.modes import mode_of
+from distributary.merge.progress import Progress
+from distributary.operate.continuity import check_continuity, not_ours
+from distributary.operate.limits import refuse_unbuilt
+from distributary.operate.look import Known, look_at
+from distributary.operate.tables import Listed
+from distributary.survey.concern import Concern
+from distributary.survey.concerns import concerns
+from distributary.survey.keeping import concerns_of_keeping
+from distributary.survey.sample import Sample
+from distributary.survey.scene import Scene
+from distributary.survey.shown import cuts, shown
+from distributary.survey.stored import Stored
+
+CREATE, ALTER, GO_ON, UP_TO_DATE, WAIT, HALT = "create", "alter", "go_on", "up_to_date", "wait", "halt"
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """One table: what `run` would do.
+
+    `action` is create, alter (columns are added, then it goes on), go_on, up_to_date, wait (the topic has no record
+    yet) or halt. `entry` is the `match` that counts for it, `where` its place. `form` is envelope or rows, None where
+    no record tells. `columns` are those that the table has or gets (name to Spark type), `added` those that it gets;
+    `start` and `end` the offsets per partition between which records are to be taken in, `records` how many offsets
+    these are. `by_value` are the columns whose types values alone tell. `error` has the keys `code`, `message` and
+    `fix`, for a table that would halt.
+    """
+
+    table: str
+    topic: str
+    path: str
+    entry: str
+    where: str
+    mode: str
+    action: str = WAIT
+    connector: str | None = None
+    form: str | None = None
+    key: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    added: Mapping[str, str] = field(default_factory=dict)
+    by_value: Mapping[str, str] = field(default_factory=dict)
+    start: Mapping[int, int] = field(default_factory=dict)
+    end: Mapping[int, int] = field(default_factory=dict)
+    records: int = 0
+    warnings: tuple[Concern, ...] = ()
+    error: Mapping[str, str] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The same with JSON's types only."""
+        named = {name: getattr(self, name) for name in ("table", "topic", "path", "entry", "where", "mode", "action")}
+        partitions = [
+            {"partition": p, "start": self.start.get(p, 0), "end": end} for p, end in sorted(self.end.items())
+        ]
+        return {
+            **named,
+            "connector": self.connector,
+            "form": self.form,
+            "key": list(self.key),
+            "columns": dict(self.columns),
+            "added": dict(self.added),
+            "by_value": dict(self.by_value),
+            "partitions": partitions,
+            "records": self.records,
+            "warnings": [concern.as_json() for concern in self.warnings],
+            "error": dict(self.error) if self.error is not None else None,
+        }
+
+
+def refused(one: Listed, error: DistributaryError) -> TablePlan:
+    """The plan of a table that can't be looked at, or that can't be what it is for a reason outside of its topic."""
+    return replace(_bare(one), action=HALT, error=error.told())
+
+
+def planned(
+    one: Listed, config: Config, sample: Sample, progress: Progress | None, lake: Stored | None, now: int
+) -> tuple[TablePlan, Scene]:
+    """The plan of one table, and the scene that its warnings were looked for in. `now`: milliseconds since 1970."""
+    columns = lake.of_the_source(mode_of(one.settings).service_columns) if lake else {}
+    plan = replace(
+        _bare(one), start=sample.start, end=sample.end, records=sample.left, columns=columns,
+        key=progress.key if progress else (), connector=progress.connector if progress else config.source.connector,
+    )  # fmt: skip
+    scene = Scene(config.source, one.settings, sample, now, progress)
+    try:
+        _check_place(one, sample, progress, lake, columns)
+        scene = _looked(scene, columns, only_known=not sample.head)
+        plan = replace(plan, by_value=scene.shown.by_value)
+        plan = _with_columns(plan, scene, columns, exists=lake is not None)
+    except TableHalt as halt:
+        plan = replace(plan, action=HALT, error=halt.told())
+    found = sorted((*concerns(scene), *concerns_of_keeping(scene)), key=lambda concern: concern.code.value)
+    return replace(plan, warnings=tuple(found)), scene
+
+
+def _bare(one: Listed) -> TablePlan:
+    settings = one.settings
+    return TablePlan(one.name, one.topic, one.path, settings.match, settings.where, settings.mode)
+
+
+def _check_place(
+    one: Listed, sample: Sample, progress: Progress | None, lake: Stored | None, columns: Mapping[str, str]
+) -> None:
+    """The table must be ours, and Kafka must still have what comes next (see TableWorker)."""
+    if progress is not None:
+        check_continuity(progress, sample.topic, sample.first, one.settings, one.path)
+    elif lake is not None and lake.version > 0 and columns and lake.has_files:
+        raise not_ours(one.path)
+
+
+def _looked(scene: Scene, columns: Mapping[str, str], *, only_known: bool) -> Scene:
+    """The scene with what the records show. Where nothing is left to be taken in, the newest records show it; what
+    they would halt the table for is no news then."""
+    sample, settings, progress = scene.sample, scene.settings, scene.progress
+    records = sample.head or sample.newest
+    if not records:
+        return scene
+    known = Known(progress.connector, progress.unwrapped) if progress else None
+    properties = scene.source.connector_properties
+    try:
+        look = look_at(records, sample.topic.name, scene.source.connector, added_by(properties), known)
+        refuse_unbuilt(settings, look)
+        scene = replace(scene, look=look)
+        before = mode_of(settings).wants(None).before
+        found = cuts(sample.records(), look.unwrapped, before=before)
+        scene = replace(scene, cuts=tuple(found))
+        types = TypeSources(settings.columns, columns, {}, properties)
+        return replace(scene, shown=shown(found, types, settings.exclude, look.unwrapped))
+    except TableHalt:
+        if only_known:
+            return scene
+        raise
+
+
+def _with_columns(plan: TablePlan, scene: Scene, columns: Mapping[str, str], *, exists: bool) -> TablePlan:
+    """The plan with what would become of the table's columns. Raises TableHalt."""
+    look, settings, progress = scene.look, scene.settings, scene.progress
+    if not scene.sample.head or look is None:
+        return replace(plan, action=UP_TO_DATE if progress else WAIT, form=_form(scene))
+    key = look.key or settings.key
+    known = progress.key if progress and progress.key else key
+    check_key(known, key)
+    for shape in scene.shown.shapes:
+        check_key(known, shape.key)
+    plan = replace(plan, key=known, connector=scene.connector, form=_form(scene))
+    reserved = mode_of(settings).service_columns
+    added = allowed_additions(settings.schema_changes, columns, scene.shown.wire(), reserved)
+    after = {**columns, **added}
+    if scene.shown.shapes:
+        check_key_columns(known, after, settings.where)
+    action = CREATE if not (exists and columns) else ALTER if added else GO_ON
+    if action == CREATE and not after:
+        action = WAIT  # tombstones alone: no record tells a column yet
+    return replace(plan, action=action, columns=after, added=added)
+
+
+def _form(scene: Scene) -> str | None:
+    if scene.look is None:
+        return None
+    return "rows" if scene.is_unwrapped else "envelope"

@@ -1,0 +1,134 @@
+"""What `plan` says that `run` would do with one table."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.support.scenes import config, envelope, plan_of, progress, sample
+
+from distributary.config.table import TableSettings
+from distributary.consume.topics import TableId
+from distributary.errors import TransientError
+from distributary.operate.tables import Listed
+from distributary.survey.passed_over import passed_over
+from distributary.survey.plan import one_place_each
+from distributary.survey.stored import Stored
+from distributary.survey.table_plan import ALTER, CREATE, GO_ON, HALT, UP_TO_DATE, WAIT, refused
+
+ROW = {"id": 1, "name": "a", "price": 1.5, "paid": True}
+COLUMNS = {"id": "bigint", "name": "string", "price": "double", "paid": "boolean"}
+SERVICE = {"__op": "string", "__position": "string"}
+LAKE = Stored({**COLUMNS, **SERVICE}, version=3, has_files=True)
+
+
+def test_a_topic_without_a_table_makes_one() -> None:
+    plan = plan_of(sample(envelope("c", ROW), envelope("u", {**ROW, "more": [1]})))
+    assert (plan.action, plan.key, plan.records, plan.form) == (CREATE, ("id",), 2, "envelope")
+    assert plan.columns == {**COLUMNS, "more": "string"}
+    assert (plan.connector, plan.start, plan.end) == ("sqlserver", {0: 0}, {0: 2})
+    assert json.loads(json.dumps(plan.as_json())) == plan.as_json()
+
+
+def test_connect_schemas_tell_the_types() -> None:
+    row = {
+        "type": "struct",
+        "fields": [
+            {"field": "id", "type": "int32"},
+            {"field": "at", "type": "int64", "name": "io.debezium.time.MicroTimestamp"},
+        ],
+    }
+    schema = {"type": "struct", "fields": [{**row, "field": "after"}]}
+    key, value = envelope("c", {"id": 1, "at": 5})
+    plan = plan_of(sample((key, {"schema": schema, "payload": value})))
+    assert plan.columns == {"id": "int", "at": "timestamp_ntz"}
+
+
+def test_a_table_goes_on_from_its_own_offsets() -> None:
+    plan = plan_of(sample(envelope("c", ROW), envelope("u", ROW), taken=1), known=progress(1), lake=LAKE)
+    assert (plan.action, plan.start, plan.records, plan.added, plan.columns) == (GO_ON, {0: 1}, 1, {}, COLUMNS)
+
+
+def test_5_1_columns_that_are_new_would_be_added() -> None:
+    found = sample(envelope("c", ROW), envelope("u", {**ROW, "more": 1}), taken=1)
+    plan = plan_of(found, known=progress(1), lake=LAKE)
+    assert (plan.action, plan.added, plan.columns) == (ALTER, {"more": "bigint"}, {**COLUMNS, "more": "bigint"})
+    ignoring = plan_of(found, {"schema_changes": "ignore"}, known=progress(1), lake=LAKE)
+    assert (ignoring.action, ignoring.added) == (GO_ON, {})
+
+
+def test_a_table_that_has_all_is_up_to_date() -> None:
+    plan = plan_of(sample(envelope("c", ROW), taken=1), known=progress(1), lake=LAKE)
+    assert (plan.action, plan.records, plan.error) == (UP_TO_DATE, 0, None)
+
+
+def test_a_topic_without_a_record_waits() -> None:
+    assert plan_of(sample()).action == WAIT
+
+
+def halted(*args: Any, **options: Any) -> str:
+    plan = plan_of(*args, **options)
+    assert plan.action == HALT
+    assert plan.error is not None
+    assert plan.error["fix"]
+    return plan.error["code"]
+
+
+def test_what_would_halt_the_table_is_told_beforehand() -> None:
+    behind = sample(envelope("c", ROW), envelope("u", ROW), taken=1)
+    typed = Stored({**COLUMNS, "name": "int"}, 3, has_files=True)
+    assert halted(sample(envelope("c", ROW, key=None))) == "no-key"
+    assert halted(behind, known=progress(1, key=("no",)), lake=LAKE) == "key-changed"
+    assert halted(behind, {"mode": "append"}, known=progress(1), lake=LAKE) == "mode-changed"
+    assert halted(behind, {"columns": {"name": "string"}}, known=progress(1), lake=typed) == "column-type-changed"
+    assert halted(sample(envelope("c", ROW), first=5), known=progress(1), lake=LAKE) == "records-lost"
+    assert halted(sample(envelope("c", ROW), topic_id="other"), known=progress(0), lake=LAKE) == "topic-recreated"
+    assert halted(sample(envelope("c", ROW)), lake=LAKE) == "not-our-table"
+    assert halted(sample(envelope("c", {**ROW, "ID": 1}))) == "columns-differ-in-case"
+    assert halted(sample(envelope("c", {**ROW, "__op": 1}))) == "column-name-taken"
+    assert halted(sample(envelope("c", ROW, key=None)), {"key": ("no",)}) == "key-column-missing"
+    assert halted(sample(envelope("c", ROW)), {"key": ("name",)}) == "key-not-needed"
+    more = sample(envelope("u", {**ROW, "more": 1}), first=1)
+    assert halted(more, {"schema_changes": "halt"}, known=progress(1), lake=LAKE) == "schema-changed"
+
+
+def test_3_8_without_a_key_append_or_key_is_the_way_out() -> None:
+    keyless = sample(envelope("c", ROW, key=None))
+    assert plan_of(keyless, {"mode": "append"}).action == CREATE
+    assert plan_of(keyless, {"key": ("name",)}).key == ("name",)
+
+
+def test_a_halt_that_only_later_records_would_bring_is_no_news_for_a_table_that_is_up_to_date() -> None:
+    plan = plan_of(sample(envelope("c", ROW, key=None), taken=1), known=progress(1), lake=LAKE)
+    assert plan.action == UP_TO_DATE
+
+
+def test_of_two_topics_for_one_place_the_first_one_counts() -> None:
+    plans = [
+        refused(Listed(TableId("dbo", "t", base), f"p.{base}.dbo.t", TableSettings("*.*"), "/lake/dbo/t"), error)
+        for base in ("a", "b")
+        for error in [TransientError("kafka-unreachable", "…")]
+    ]
+    first, second = one_place_each(plans)
+    assert first.error is not None
+    assert second.error is not None
+    assert (first.error["code"], second.error["code"]) == ("kafka-unreachable", "two-topics-one-table")
+
+
+def test_1_5_topics_that_become_no_table_are_told_with_the_reason() -> None:
+    names = [
+        *("server1", "server1.transaction", "__debezium-heartbeat.server1", "server1.message"),
+        *("server1.dbo.debezium_signal", "server1.dbo.other", "server1.base.dbo.t", "server1.lone", "another.dbo.t"),
+        "server1.dbo.t",
+    ]
+    found = passed_over(config(tables=[{"match": "dbo.t"}]), names, {"server1.dbo.t"})
+    assert {topic.topic: topic.code for topic in found} == {
+        "server1": "of-debezium",
+        "server1.transaction": "of-debezium",
+        "__debezium-heartbeat.server1": "of-debezium",
+        "server1.message": "of-debezium",
+        "server1.dbo.debezium_signal": "signal-table",
+        "server1.dbo.other": "no-entry",
+        "server1.base.dbo.t": "connector-unknown",
+        "server1.lone": "no-table-name",
+    }
