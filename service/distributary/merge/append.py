@@ -6,7 +6,7 @@ where the slice lies in the source's log, and the write, which leaves out what t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,6 +16,8 @@ from distributary.decode import sql
 from distributary.merge.facts import Facts
 from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Details
 from distributary.merge.repeats import Identity, extent, first_sent, not_held
+from distributary.merge.small import appended_here
+from distributary.merge.table import Write
 
 SERVICE_COLUMNS: Mapping[str, str] = {**ORIGIN_COLUMNS, "__unavailable": "array<string>"}
 
@@ -36,7 +38,7 @@ class AppendMode:
         """What a deleted row was, and which values were not sent."""
         return Details(before=True, missing=True)
 
-    def write(self, to: Destination, part: DecodedSlice) -> Callable[[], None]:
+    def write(self, to: Destination, part: DecodedSlice) -> Write:
         """Appends what the table does not have yet."""
         records = part.records.where(F.col("kind").isin(self._kinds) & F.col("bad").isNull())
         records = records.withColumn("row", F.expr(_kept_row(to)))
@@ -47,7 +49,8 @@ class AppendMode:
             if lies is None:
                 return to.lake.nothing()
             sent = not_held(sent, _as_records(to.lake.rows(), to), identity, lies)
-        return to.lake.append(sent.select(*_columns(to)))
+        rows = sent.select(*_columns(to))
+        return appended_here(to, part, rows) or to.lake.append(rows)
 
 
 def _kept_row(to: Destination) -> str:

@@ -11,7 +11,7 @@ table needs no MERGE. Late slices have one more for each step of a chain of key 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from delta.tables import DeltaMergeBuilder
@@ -25,6 +25,7 @@ from distributary.merge.events import SAME_TYPE, TRACE_TYPE, Events
 from distributary.merge.facts import Facts
 from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Details
 from distributary.merge.past import Past
+from distributary.merge.table import Write
 from distributary.merge.unsent import filled
 from distributary.merge.versions import placed, versions, with_key_changes
 
@@ -59,7 +60,7 @@ class HistoryMode:
             )
         return self._details
 
-    def write(self, to: Destination, part: DecodedSlice) -> Callable[[], None]:
+    def write(self, to: Destination, part: DecodedSlice) -> Write:
         """Makes the versions anew and merges those that differ; deletes and truncates are remembered before."""
         found = part.found
         truncated = found.truncated is not None and self._truncates

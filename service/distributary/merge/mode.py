@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 from distributary.config.table import TableSettings
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
-from distributary.merge.table import LakeTable
+from distributary.merge.progress import Head
+from distributary.merge.table import LakeTable, Write
 
 # Where a row comes from; every mode's tables have these.
 ORIGIN_COLUMNS: Mapping[str, str] = {
@@ -37,7 +38,7 @@ class Details:
 class Destination:
     """The table that slices go into. `columns` and `key`: the source's columns and key columns, name to Spark type, in
     the order of the decoded rows' fields c0, c1 … and k0, k1 …. `tell` takes what a person should know of a slice: an
-    event's name and how often it happened."""
+    event's name and how often it happened; `debug` takes why a slice is committed as it is."""
 
     lake: LakeTable
     deletes: RememberedDeletes
@@ -47,6 +48,7 @@ class Destination:
     key: Mapping[str, str]
     settings: TableSettings
     tell: Callable[[str, int], None]
+    debug: Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class DecodedSlice:
 
     `truncated` is the position of the newest truncate in the slice, `truncated_ever` that of the newest one that the
     table has seen, the slice's included; both None where `truncate` in the config leaves rows alone. `first`: the table
-    holds nothing yet. `reads_lately`: snapshot rows were taken in not long ago, so that they may be sent again.
+    holds nothing yet. `reads_lately`: snapshot rows were taken in not long ago, so that they may be sent again. `head`:
+    where the table is.
     """
 
     records: DataFrame
@@ -64,6 +67,7 @@ class DecodedSlice:
     truncated_ever: str | None
     first: bool
     reads_lately: bool
+    head: Head
 
 
 class Mode(Protocol):
@@ -78,6 +82,6 @@ class Mode(Protocol):
         """What records must be decoded with: before anything is known of the slice (None), or after a first look."""
         ...
 
-    def write(self, to: Destination, part: DecodedSlice) -> Callable[[], None]:
+    def write(self, to: Destination, part: DecodedSlice) -> Write:
         """What commits the slice, to be run once by LakeTable.commit; what must be on disk before is written here."""
         ...
