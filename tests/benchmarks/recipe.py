@@ -50,9 +50,7 @@ class Recipe:
 
     def _newest(self, raw: DataFrame) -> DataFrame:
         row = f"STRUCT<{', '.join(f'{name}: {kind}' for name, kind in self._columns.items())}>"
-        envelope = (
-            f"op STRING, before {row}, after {row}, source STRUCT<commit_lsn: STRING, change_lsn: STRING, ts_ms: BIGINT>"
-        )
+        envelope = f"op STRING, before {row}, after {row}, source STRUCT<commit_lsn: STRING, change_lsn: STRING>"
         key = F.from_json(F.col("key").cast("string"), f"{self._key} {self._columns[self._key]}")[self._key]
         order = Window.partitionBy("key").orderBy(F.desc("p.source.commit_lsn"), F.desc("p.source.change_lsn"))
         return (

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import click
 from pyspark.sql import SparkSession
 from tests.benchmarks.recipe import Recipe
 from tests.support.changes import Topic
@@ -36,7 +37,8 @@ from distributary.launch.session import open_session
 RESULTS = Path(__file__).parent / "results" / "trickle.json"
 COLUMNS = {
     "id": "bigint", "name": "string", "mail": "string", "street": "string", "city": "string", "credit": "decimal(18,2)",
-    "rate": "double", "active": "boolean", "born": "date", "created": "timestamp_ntz", "visits": "int", "note": "string",
+    "rate": "double", "active": "boolean", "born": "date", "created": "timestamp_ntz", "visits": "int",
+    "note": "string",
 }  # fmt: skip
 TURN = 10
 """Batches of a turn."""
@@ -176,7 +178,7 @@ def main() -> None:
         _to_all(kafka, taking, lambda topic: source.fill(topic, options.rows))
         for one in taking:
             one.take()
-            print(f"{one.name}: filled", flush=True)
+            click.echo(f"{one.name}: filled")
         for _ in range(-(-options.batches // TURN)):
             batches = [Topic("") for _ in range(TURN + 1)]
             for batch in batches:
@@ -185,7 +187,7 @@ def main() -> None:
                 for number, batch in enumerate(batches):
                     produce(kafka, [r._replace(topic=one.topic) for r in batch.records])
                     one.clock.time(one.take, counts=number > 0)
-                print(f"{one.name}: {one.clock.result()}", flush=True)
+                click.echo(f"{one.name}: {one.clock.result()}")
         results = {one.name: {**one.clock.result(), **_shape(one.table)} for one in taking}
         for one in taking:
             _check(one, source)
@@ -196,7 +198,7 @@ def main() -> None:
             "results": results,
         }
         options.results.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-        print(json.dumps(told, indent=2))
+        click.echo(json.dumps(told, indent=2))
         session.stop()
     shutil.rmtree(folder)
 

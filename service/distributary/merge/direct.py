@@ -7,7 +7,7 @@ that the caller has seen, or not at all. Checkpoints of the log stay Spark's: se
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -123,8 +123,9 @@ class DirectTable:
 
     def checkpoint_due(self, version: int) -> bool:
         """Whether so many commits have come since the log's last checkpoint that there should be a new one."""
-        table = self._opened
-        properties: Mapping[str, str] = table.metadata().configuration if table is not None else {}
+        if self._opened is None:
+            return False
+        properties = self._opened.metadata().configuration
         try:
             last = json.loads(Path(self._path, "_delta_log", "_last_checkpoint").read_text(encoding="utf-8"))
             since = version - int(last["version"])
@@ -155,7 +156,12 @@ class DirectTable:
             raise TransientError(
                 "storage-or-network", f"writing to {self._path} failed: {type(error).__name__}", "it is tried again"
             ) from error
-        except DeltaError as error:
+        except TransientError:
+            raise
+        except BaseException as error:
+            # A fault inside the library comes as a panic, which is no Exception.
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
             self._opened = None
             self._failed = True
             raise NotByLibrary(type(error).__name__) from error

@@ -11,6 +11,7 @@ from datetime import date
 from pyspark.sql import DataFrame
 
 from distributary.merge.choice import why_not_size, why_not_touched
+from distributary.merge.clause import Rows
 from distributary.merge.clauses import Clauses
 from distributary.merge.direct import DirectTable, NotByLibrary
 from distributary.merge.flat import FlatKeys, flat
@@ -34,7 +35,8 @@ def merged_here(
     reason = reason or _why_not(to, part) or table.why_not(part.head, key)
     rows = None
     if reason is None:
-        rows = flat(keys, len(to.key), clauses.clauses(keys))
+        made = (clause for clause in clauses.clauses(keys) if clause.of is Rows.KEYS_ONLY or not part.first)
+        rows = flat(keys, len(to.key), made)
         reason = None if part.first else _why_not_rows(to, part, table, rows)
     if rows is None or reason is not None:
         to.debug(reason or "")

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from distributary.config.table import Engine
 from distributary.errors import TransientError
-from distributary.merge.direct import DirectTable
+from distributary.merge.direct import DirectTable, NotByLibrary
 from distributary.merge.log import DeltaLog
 from distributary.merge.progress import APP_ID, Head, Progress
 
@@ -125,10 +125,11 @@ class LakeTable:
 
         def run(head: Head, progress: Progress) -> None:
             if self.direct is not None and self.direct.why_not(head) is None:
-                self.direct.nothing(head, progress)
-            else:
-                empty = self.session.createDataFrame([], _struct(self._schema()))
-                self.append(empty)(head, progress)
+                with suppress(NotByLibrary):
+                    self.direct.nothing(head, progress)
+                    return
+            empty = self.session.createDataFrame([], _struct(self._schema()))
+            self.append(empty)(head, progress)
 
         return run
 
