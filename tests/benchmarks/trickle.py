@@ -95,7 +95,7 @@ class Source:
         some = self._random.randrange(10**9)
         return {
             "id": key, "name": f"name {some}", "mail": f"{some}@example.org", "street": f"street {some % 9999}",
-            "city": f"city {some % 500}", "credit": f"{some % 10**7}.25", "rate": some / 7, "active": some % 2 == 0,
+            "city": f"city {some % 500}", "credit": some % 10**7 + 0.25, "rate": some / 7, "active": some % 2 == 0,
             "born": f"19{10 + some % 90}-0{1 + some % 9}-11", "created": f"2024-05-0{1 + some % 9}T10:20:30.123456",
             "visits": some % 1000, "note": f"note {some} " * 4,
         }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,9 @@ def test_both_engines_make_the_same_tables_and_the_same_progress(
         assert spark is not None
         assert everything(by_library) == everything(by_spark)
         assert record(library) == record(spark)
-    assert set(engines(by_library)) == {LIBRARY}
+    # A row of PostgreSQL may have left values at its old key: Spark looks for them, so key changes are its own.
+    moves = [1, 2] if connector == "postgresql" else []
+    assert engines(by_library) == [SPARK if number in moves else LIBRARY for number in range(6)]
     assert set(engines(by_spark)) == {SPARK}
     assert [(r["id"], r["v"]) for r in everything(by_spark)] == [
         *((1, None), (20, "new"), (3, "twice"), (6, "was 5"), (7, "was 6"), (77, "unknown before"), (8, "newer")),
@@ -148,7 +151,9 @@ def test_engines_take_turns_on_one_table_and_no_value_changes(
     session: SparkSession, kafka: str, tmp_path: Path
 ) -> None:
     one = bench(session, kafka, tmp_path, columns=TYPES, commit="deltalake")
-    spark = Bench(session, kafka, one.folder / "spark", one.topic, {**one.rule, "commit": "spark"})
+    as_text = {"connector_properties": {"decimal.handling.mode": "string"}}
+    one = replace(one, options={"source": {"topic_prefix": one.topic.partition(".")[0], **as_text}})
+    spark = replace(one, folder=one.folder / "spark", rule={**one.rule, "commit": "spark"})
     (spark.folder / "lake" / "dbo").mkdir(parents=True)
     one.table.parent.mkdir(parents=True)
     (spark.table).symlink_to(one.table)

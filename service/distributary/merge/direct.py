@@ -145,17 +145,10 @@ class DirectTable:
 
     @contextmanager
     def _committing(self, head: Head) -> Iterator[DeltaTable]:
-        """Raises TransientError where another writer was faster, or storage failed; NotByLibrary for all else."""
+        """Raises TransientError where another writer was faster, NotByLibrary for all else that fails: Spark tells
+        whether it is the storage."""
         try:
             yield self._at(head)
-        except CommitFailedError as error:
-            self._opened = None
-            raise _lost(self._path) from error
-        except OSError as error:
-            self._opened = None
-            raise TransientError(
-                "storage-or-network", f"writing to {self._path} failed: {type(error).__name__}", "it is tried again"
-            ) from error
         except TransientError:
             raise
         except BaseException as error:
@@ -163,6 +156,8 @@ class DirectTable:
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
             self._opened = None
+            if isinstance(error, CommitFailedError) and DeltaTable(self._path).version() != head.version:
+                raise _lost(self._path) from error
             self._failed = True
             raise NotByLibrary(type(error).__name__) from error
 
