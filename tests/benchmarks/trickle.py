@@ -1,6 +1,6 @@
 """The trickle: small batches of changes with keys all over a larger table, from Kafka to the commit.
 
-    PYTHONPATH=service:. python -m tests.benchmarks.trickle [--rows N] [--batches N] [--changes N]
+    PYTHONPATH=service:. python -m tests.benchmarks.trickle [--rows N] [--batches N] [--changes N] [--turn N]
 
 The same batches go to three tables, in turn in one run: `deltalake` and `spark` are the service's worker with that
 `commit`, `recipe` is what people copy (the whole message through from_json, the newest change by row_number, a MERGE,
@@ -40,9 +40,6 @@ COLUMNS = {
     "rate": "double", "active": "boolean", "born": "date", "created": "timestamp_ntz", "visits": "int",
     "note": "string",
 }  # fmt: skip
-TURN = 10
-"""Batches of a turn."""
-
 Take = Callable[[], None]
 
 
@@ -166,7 +163,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--batches", type=int, default=30, help="of each contender; the first of each turn beside")
     parser.add_argument("--changes", type=int, default=200)
-    parser.add_argument("--without", nargs="*", default=[])
+    parser.add_argument("--turn", type=int, default=10, help="counted batches of a turn")
+    parser.add_argument("--without", nargs="*", default=[], help="contenders that are left out")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="trickle"))
@@ -179,8 +177,8 @@ def main() -> None:
         for one in taking:
             one.take()
             click.echo(f"{one.name}: filled")
-        for _ in range(-(-options.batches // TURN)):
-            batches = [Topic("") for _ in range(TURN + 1)]
+        for _ in range(-(-options.batches // options.turn)):
+            batches = [Topic("") for _ in range(options.turn + 1)]
             for batch in batches:
                 source.change(batch, options.changes)
             for one in taking:
