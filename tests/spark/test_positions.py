@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -111,3 +115,45 @@ def test_1_4_old_versions_write_numbers_as_text_and_leave_fields_out(session: Sp
     assert later(session, "postgresql", [(newer, older), (older, newer)]) == [True, False]
     with_sequence = positions(session, "postgresql", [{"lsn": 120, "sequence": '["110","120"]'}])[0]
     assert later(session, "postgresql", [(with_sequence, newer), (newer, with_sequence)]) == [True, False]
+
+
+WIRE: dict[str, list[Source]] = {
+    "sqlserver": [
+        {"commit_lsn": f"00000027:00000{a}b8:0005", "change_lsn": change, "event_serial_no": serial}
+        for a in "0af" for change in (None, "00000027:00000ab8:0002") for serial in (None, 1, "12")
+    ],
+    "db2": [{"commit_lsn": f"{a:024x}", "change_lsn": c} for a in (9, 10, 255) for c in (None, f"{a:024x}")],
+    "oracle": [{"commit_scn": a, "scn": b, "rs_id": " 0x0001.0A ", "ssn": b} for a in (None, 9, 10) for b in (1, 2)],
+    "mysql": [
+        {"server_id": server, "file": f"b.0000{number:02}", "pos": pos, "row": 0, "gtid": gtid}
+        for server in (1, 2) for number in (9, 10) for pos in (4, 99) for gtid in (None, "a-b:1", "a-b:2", "c:10")
+    ],
+    "mariadb": [
+        {"server_id": server, "file": f"b.0000{number:02}", "pos": 4, "row": None, "gtid": gtid}
+        for server in (1, 2) for number in (9, 10) for gtid in (None, "0-1-9", "0-1-10", "1-1-9")
+    ],
+    "postgresql": [
+        {"sequence": json.dumps(sequence), "lsn": 50, "ts_ms": time}
+        for sequence in ([None, "40"], ["40", "45"], ["40", "9"], ["100", "41"]) for time in (None, 5, 10)
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("connector", [*WIRE, BY_OFFSET])
+def test_2_1_the_library_that_commits_small_slices_orders_positions_as_spark_does(
+    session: SparkSession, connector: str, tmp_path: Path
+) -> None:
+    if connector == BY_OFFSET:
+        found = [f"000:@{at:015}/{partition:010}/{at:020}" for at, partition in itertools.product((1, 9, 10), range(2))]
+    else:
+        ops = "ur" if connector == "postgresql" else "u"
+        found = [p for op in ops for p in positions(session, connector, WIRE[connector], op) if p is not None]
+    found += [position.replace("000:", "001:", 1) for position in found]
+    pairs = list(itertools.product(found, found))
+    write_deltalake(tmp_path, pa.table({"a": [a for a, _ in pairs], "b": [b for _, b in pairs]}))
+    query = f"SELECT a, b, {is_later(connector, 'a', 'b')} AS later FROM pairs"
+    by_library = pa.table(QueryBuilder().register("pairs", DeltaTable(tmp_path)).execute(query).read_all())
+    rows = by_library.to_pylist()
+    assert [row["later"] for row in rows] == later(session, connector, [(row["a"], row["b"]) for row in rows])
+    assert len(set(found)) > 4
+    assert {row["later"] for row in rows} == {True, False}

@@ -16,10 +16,15 @@ from distributary.merge.facts import Facts
 from distributary.merge.history import as_rows, made_anew
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.past import Past
+from distributary.merge.progress import Head
 
 
 def _quiet(_event: str, _count: int) -> None:
     """Takes what a slice would tell a person."""
+
+
+def _unheard(_reason: str) -> None:
+    """Takes why a slice is committed as it is."""
 
 
 COLUMNS = {"id": "bigint", "v": "string"}
@@ -60,11 +65,20 @@ class HistoryTable:
         found = self._facts(changes)
         self.truncated = max(filter(None, (self.truncated, found.truncated)), default=None)
         first = self.rows is None
-        part = DecodedSlice(records, found, found.truncated, self.truncated, first, reads_lately=True, reached={})
+        part = DecodedSlice(
+            records,
+            found,
+            found.truncated,
+            self.truncated,
+            first=first,
+            reads_lately=True,
+            reached={},
+            head=Head(0, None),
+        )
         lake: Any = SimpleNamespace(session=self.session, path="", rows=lambda: self.rows)
         deletes: Any = SimpleNamespace(changes=lambda _key: self.remembered)
         settings = TableSettings("*.*", mode="history")
-        to = Destination(lake, deletes, "t", self.connector, COLUMNS, {"id": "bigint"}, settings, _quiet)
+        to = Destination(lake, deletes, "t", self.connector, COLUMNS, {"id": "bigint"}, settings, _quiet, _unheard)
         late = bool(found.late or found.reads or (found.moved and found.placeholders)) and not first
         past = Past(to, part, truncated=found.truncated is not None, late=late)
         made = made_anew(to, part, past).localCheckpoint()

@@ -15,6 +15,7 @@ Mode = Literal["upsert", "history", "append"]
 Deletes = Literal["hard", "soft"]
 Truncate = Literal["apply", "soft", "ignore", "halt"]
 SchemaChanges = Literal["evolve", "halt", "ignore"]
+Engine = Literal["auto", "spark", "deltalake"]
 
 
 def _column_types(columns: dict[str, str]) -> dict[str, str]:
@@ -41,7 +42,7 @@ def _match(pattern: str) -> str:
 
 
 class TableDefaults(Section):
-    """The keys of a table, all optional. What is not given counts as upsert, hard, apply, evolve, epoch 0."""
+    """The keys of a table, all optional. What is not given counts as upsert, hard, apply, evolve, epoch 0, auto."""
 
     mode: Mode | None = Field(
         None,
@@ -81,6 +82,12 @@ class TableDefaults(Section):
         description="Raised by an operator after the source was restored to an earlier position, so that its new "
         "changes sort after everything before. Default: 0.",
     )
+    commit: Engine | None = Field(
+        None,
+        description="What commits to the table. auto: small slices by the deltalake library, in the service's own "
+        "process, where the table and its storage allow it; all others by Spark. spark: all by Spark. deltalake: large "
+        "ones by the library too. Default: auto.",
+    )
 
 
 class TableRule(TableDefaults):
@@ -109,6 +116,7 @@ class TableSettings:
     columns: dict[str, str] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     epoch: int = 0
+    commit: Engine = "auto"
 
 
 def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
@@ -133,4 +141,5 @@ def resolve(rule: TableRule, defaults: TableDefaults, where: str = "") -> TableS
         columns={**(defaults.columns or {}), **(rule.columns or {})},
         exclude=tuple(dict.fromkeys((*(defaults.exclude or ()), *(rule.exclude or ())))),
         epoch=rule.epoch if rule.epoch is not None else defaults.epoch or 0,
+        commit=rule.commit or defaults.commit or "auto",
     )

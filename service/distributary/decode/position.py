@@ -112,7 +112,7 @@ def _wide(number: str) -> str:
 
 def lsn_of(position: str) -> str:
     """STRING: the lsn of a PostgreSQL position, which the two halves of a key change share."""
-    return f"substring({position}, -{_UNSIGNED_DIGITS + 1 + _TIME_DIGITS}, {_UNSIGNED_DIGITS})"
+    return f"left(right({position}, {_UNSIGNED_DIGITS + 1 + _TIME_DIGITS}), {_UNSIGNED_DIGITS})"
 
 
 def committed_before(position: str, other: str, by_ms: int) -> str:
@@ -165,7 +165,10 @@ def _offset(_s: str, _op: str) -> str:
 
 
 def is_later(connector: str, a: str, b: str) -> str:
-    """BOOLEAN: position `a` comes after position `b`; both not NULL."""
+    """BOOLEAN: position `a` comes after position `b`; both not NULL.
+
+    In SQL that Spark and DataFusion understand alike: slices are merged by either of them.
+    """
     if connector == BY_OFFSET:
         # Timestamps may go backwards within a partition, offsets never do.
         a_place, b_place = (

@@ -41,10 +41,10 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
     pos STRING, tx STRING, read_id STRING (a PostgreSQL snapshot row's source block), ts_ms BIGINT,
     ends BOOLEAN (the last row of the table's snapshot), moved_in, moved_out, carried BOOLEAN, placeholder BOOLEAN (some
     value may not have been sent), row STRUCT (the table's columns c0, c1 …; NULL without `after`), known BOOLEAN (the
-    record has this shape; if not, nothing of it counts); and as far as `reading` asks for them, else NULL: before
-    STRUCT (as row), old_k and new_k STRUCT (as k: the key that the row had before a key change, on its `c`; the one
-    that it gets, on its `d`), missing ARRAY<INT> (places in row of values that the source did not send; they are NULL
-    in row).
+    record has this shape; if not, nothing of it counts), size INT (bytes of the payload); and as far as `reading` asks
+    for them, else NULL: before STRUCT (as row), old_k and new_k STRUCT (as k: the key that the row had before a key
+    change, on its `c`; the one that it gets, on its `d`), missing ARRAY<INT> (places in row of values that the source
+    did not send; they are NULL in row).
 
     With `reading.transactions` also transaction STRUCT<id STRING, order BIGINT>, NULL where the record tells none.
 
@@ -59,6 +59,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         "offset",
         "timestamp",
         "known",
+        F.expr("coalesce(octet_length(v), 0)").alias("size"),
         F.expr("old_key IS NOT NULL" if not reading.key_from_row else "half <=> 'c'").alias("moved_in"),
         F.expr("new_key IS NOT NULL" if not reading.key_from_row else "half <=> 'd'").alias("moved_out"),
         F.expr(_other_key("old_keyp", "p.before", shape, reading)).alias("old_k"),
@@ -89,6 +90,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         "offset",
         "timestamp",
         "known",
+        "size",
         "kind",
         F.expr(verdict(shape, reading)).alias("bad"),
         F.expr(_key(shape, reading)).alias("k"),

@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 from distributary.config.table import TableSettings
 from distributary.decode import sql
 from distributary.merge.facts import Facts
-from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Details, Write
+from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Details, Prepared
 from distributary.merge.repeats import Identity, extent, first_sent, not_held
+from distributary.merge.small import appended_here
 
 SERVICE_COLUMNS: Mapping[str, str] = {**ORIGIN_COLUMNS, "__unavailable": "array<string>"}
 
@@ -36,7 +37,7 @@ class AppendMode:
         """What a deleted row was, and which values were not sent."""
         return Details(before=True, missing=True)
 
-    def write(self, to: Destination, part: DecodedSlice) -> Write:
+    def write(self, to: Destination, part: DecodedSlice) -> Prepared:
         """Appends what the table does not have yet."""
         records = part.records.where(F.col("kind").isin(self._kinds) & F.col("bad").isNull())
         records = records.withColumn("row", F.expr(_kept_row(to)))
@@ -45,9 +46,10 @@ class AppendMode:
         if not part.first and (part.found.late or part.found.reads):
             lies = extent(records)
             if lies is None:
-                return Write(to.lake.nothing())
+                return Prepared(to.lake.nothing())
             sent = not_held(sent, _as_records(to.lake.rows(), to), identity, lies)
-        return Write(to.lake.append(sent.select(*_columns(to))))
+        rows = sent.select(*_columns(to))
+        return Prepared(appended_here(to, part, rows) or to.lake.append(rows))
 
 
 def _kept_row(to: Destination) -> str:

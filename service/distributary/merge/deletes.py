@@ -12,16 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 
 from distributary.decode.position import is_later
+from distributary.merge.log import local_path
 from distributary.merge.values import VALS, WAITS
 
 REMEMBERED_DAYS = 30
+GONE = "pos IS NOT NULL AND (w.kind = 'd' OR (wiped AND w IS NULL))"
+"""BOOLEAN: a folded key ends deleted, see fold.folded."""
 _DAY = "deleted_on"
 _OF_UPSERT = f"reads STRING, departure STRING, vals {VALS}, waits {WAITS}"
 
@@ -36,7 +43,7 @@ class RememberedDeletes:
 
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session
-        self._path = path
+        self.path = path
         jvm: Any = session._jvm
         self._folder = jvm.org.apache.hadoop.fs.Path(path)
         self._files = self._folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
@@ -57,7 +64,7 @@ class RememberedDeletes:
     def remember(self, keys: DataFrame, today: date) -> None:
         """Adds the folded keys (see fold.folded) that end deleted; `reads_known` STRING beside them is optional."""
         reads = F.col("reads_known") if "reads_known" in keys.columns else F.lit(None).cast("string")
-        gone = keys.where("pos IS NOT NULL AND (w.kind = 'd' OR (wiped AND w IS NULL))").select(
+        gone = keys.where(GONE).select(
             "k.*",
             F.col("pos").alias("position"),
             reads.alias("reads"),
@@ -66,6 +73,19 @@ class RememberedDeletes:
             F.lit(None).cast(WAITS).alias("waits"),
         )
         self._add(gone, today)
+
+    def remember_rows(self, gone: pa.Table, today: date) -> None:
+        """The same of rows that are in this process, without a Spark job: k0, k1 …, position, reads. Only where the
+        lake lies on the local file system."""
+        if not gone.num_rows:
+            return
+        folder = local_path(self._files, self._folder)
+        assert folder is not None, "no directory of this machine"
+        day = Path(folder) / f"{_DAY}={today}"
+        day.mkdir(parents=True, exist_ok=True)
+        name = f"part-{uuid4()}.parquet"
+        pq.write_table(gone, day / f"_{name}")  # Spark reads no file whose name begins so
+        (day / f"_{name}").replace(day / name)
 
     def remember_departures(self, departures: DataFrame, today: date) -> None:
         """Adds rows that left their key: k STRUCT, id STRING, pos STRING, vals MAP, waits MAP (see values.py)."""
@@ -87,7 +107,7 @@ class RememberedDeletes:
         The service may write here meanwhile, from another process. What a write has not committed yet lies in the
         directory that it writes to, and is removed with the first commit there: this one writes to the day's.
         """
-        ghosts.coalesce(1).write.mode("append").parquet(f"{self._path}/{_DAY}={today}")
+        ghosts.coalesce(1).write.mode("append").parquet(f"{self.path}/{_DAY}={today}")
 
     def remember_changes(self, changes: DataFrame, today: date) -> None:
         """Adds deletes and truncates of a table that keeps every version: k0, k1 …, position, kind, tx STRING."""
@@ -98,7 +118,7 @@ class RememberedDeletes:
         return self._read(key, "kind STRING, tx STRING") if self._exists() else None
 
     def _add(self, rows: DataFrame, today: date) -> None:
-        rows.coalesce(1).withColumn(_DAY, F.lit(today)).write.mode("append").partitionBy(_DAY).parquet(self._path)
+        rows.coalesce(1).withColumn(_DAY, F.lit(today)).write.mode("append").partitionBy(_DAY).parquet(self.path)
 
     def departures(self, key: Mapping[str, str]) -> DataFrame | None:
         """The remembered departures: id STRING, vals MAP, waits MAP; None where nothing was ever remembered."""
@@ -124,7 +144,7 @@ class RememberedDeletes:
         fields = ", ".join(f"k{i} {kind}" for i, kind in enumerate(key.values()))
         schema = _parse_datatype_string(f"{fields}, position STRING, {beside}, {_DAY} DATE")
         assert isinstance(schema, StructType)
-        return self._session.read.schema(schema).parquet(self._path)
+        return self._session.read.schema(schema).parquet(self.path)
 
     def _exists(self) -> bool:
         return bool(self._files.exists(self._folder))

@@ -41,7 +41,8 @@ class Facts:
     values for those that were not sent. `suspect`: the source may have gone back (see went_back). `unknown` counts
     records of another shape than the one they were decoded by. `snapshot` is the position of a snapshot of the table
     that ends in the slice, `lowest` the lowest one of its records, `read` the largest one of its snapshot rows, bad
-    ones among them; `unread` counts bad records that may be snapshot rows.
+    ones among them; `unread` counts bad records that may be snapshot rows; `payload` is what all records' payloads
+    have in bytes.
     """
 
     connector: str
@@ -66,6 +67,7 @@ class Facts:
     lowest: str | None = None
     read: str | None = None
     unread: int = 0
+    payload: int = 0
 
     @property
     def position(self) -> str | None:
@@ -106,6 +108,7 @@ def facts(records: DataFrame, progress: Progress) -> Facts:
             F.expr("max(pos) FILTER (WHERE kind = 'r')").alias("read"),
             F.expr("count_if(bad IS NOT NULL AND kind NOT IN ('c', 'u', 'd', 't', 'x'))").alias("unread"),
             F.expr("max(pos) FILTER (WHERE ends)").alias("snapshot"),
+            F.expr("sum(size)").alias("payload"),
         )
         .collect()
     )
@@ -174,6 +177,7 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
         lowest=_lowest((lowest, lowest_read)),
         read=_largest(row["read"] for row in rows.values()),
         unread=total("unread"),
+        payload=total("payload"),
     )
 
 

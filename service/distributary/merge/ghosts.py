@@ -8,7 +8,7 @@ change does not name the SCN of its commit: its own stands for it then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from distributary.decode import sql
 from distributary.decode.position import as_committed, committed_before
 from distributary.merge.clauses import older_than, origin_of_all
-from distributary.merge.table import LakeTable
+from distributary.merge.table import LakeTable, Write
 
 # The time in a snapshot's rows is not when it was taken, only near it: the connector starts up in between.
 _NEAR_MS = 3_600_000
@@ -54,10 +54,10 @@ def gone_at(connector: str, snapshot: str) -> str:
     return as_committed(snapshot) if connector == "postgresql" else snapshot
 
 
-def removal(lake: LakeTable, condition: str, at: str, *, softly: bool) -> Callable[[], None]:
+def removal(lake: LakeTable, condition: str, at: str, *, softly: bool) -> Write:
     """A write that removes the ghosts, or with `softly` marks them as deleted, to be run by LakeTable.commit."""
     if not softly:
-        return lambda: lake.delta().delete(condition)
+        return lambda _head, _progress: lake.delta().delete(condition)
     marked: dict[str, str | Column] = {
         "__deleted": F.lit(True),
         "__op": F.lit("d"),
@@ -66,4 +66,4 @@ def removal(lake: LakeTable, condition: str, at: str, *, softly: bool) -> Callab
         # The values stay those of the change that brought them.
         "__filled": F.expr(origin_of_all("__position")),
     }
-    return lambda: lake.delta().update(condition, marked)
+    return lambda _head, _progress: lake.delta().update(condition, marked)

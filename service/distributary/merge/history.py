@@ -23,7 +23,7 @@ from distributary.decode import sql
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER
 from distributary.merge.events import SAME_TYPE, TRACE_TYPE, Events
 from distributary.merge.facts import Facts
-from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Details, Write
+from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Details, Prepared
 from distributary.merge.past import Past
 from distributary.merge.unsent import filled
 from distributary.merge.versions import placed, versions, with_key_changes
@@ -59,12 +59,12 @@ class HistoryMode:
             )
         return self._details
 
-    def write(self, to: Destination, part: DecodedSlice) -> Write:
+    def write(self, to: Destination, part: DecodedSlice) -> Prepared:
         """Makes the versions anew and merges those that differ; deletes and truncates are remembered before."""
         found = part.found
         truncated = found.truncated is not None and self._truncates
         if not (found.reads or found.changes or found.deletes or truncated):
-            return Write(to.lake.nothing())
+            return Prepared(to.lake.nothing())
         late = bool(found.late or found.reads or (found.moved and found.placeholders))
         past = Past(to, part, truncated=truncated, late=late and not part.first)
         made = made_anew(to, part, past)
@@ -76,8 +76,8 @@ class HistoryMode:
         if found.deletes or truncated:
             to.deletes.remember_changes(past.to_remember(), datetime.now(timezone.utc).date())
         if part.first:
-            return Write(to.lake.append(as_rows(to, made)))
-        return Write(to.lake.merge(_merge(to, made)))
+            return Prepared(to.lake.append(as_rows(to, made)))
+        return Prepared(to.lake.merge(_merge(to, made)))
 
 
 def made_anew(to: Destination, part: DecodedSlice, past: Past) -> DataFrame:

@@ -25,6 +25,10 @@ class DeltaLog:
         """Whether there is a Delta table at the path."""
         return bool(self._files.exists(self._folder))
 
+    def local_path(self) -> str | None:
+        """The table's directory as this machine's own file system has it; None where it lies elsewhere."""
+        return local_path(self._files, self._folder.getParent())
+
     def head(self) -> Head | None:
         """The newest version and the newest progress record; None where there is no table.
 
@@ -76,3 +80,10 @@ class DeltaLog:
         finally:
             stream.close()
         return None
+
+
+def local_path(files: Any, folder: Any) -> str | None:
+    """A Hadoop path as a path of this machine's own file system; None where `files`, its file system, is another."""
+    if files.getUri().getScheme() != "file":
+        return None
+    return str(files.makeQualified(folder).toUri().getPath())

@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 from distributary.config.table import TableSettings
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
-from distributary.merge.table import LakeTable
+from distributary.merge.progress import Head
+from distributary.merge.table import LakeTable, Write
 
 # Where a row comes from; every mode's tables have these.
 ORIGIN_COLUMNS: Mapping[str, str] = {
@@ -37,7 +38,7 @@ class Details:
 class Destination:
     """The table that slices go into. `columns` and `key`: the source's columns and key columns, name to Spark type, in
     the order of the decoded rows' fields c0, c1 … and k0, k1 …. `tell` takes what a person should know of a slice: an
-    event's name and how often it happened."""
+    event's name and how often it happened; `debug` takes why a slice is committed as it is."""
 
     lake: LakeTable
     deletes: RememberedDeletes
@@ -47,6 +48,7 @@ class Destination:
     key: Mapping[str, str]
     settings: TableSettings
     tell: Callable[[str, int], None]
+    debug: Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class DecodedSlice:
     `truncated` is the position of the newest truncate in the slice, `truncated_ever` that of the newest one that the
     table has seen, the slice's included; both None where `truncate` in the config leaves rows alone. `first`: the table
     holds nothing yet. `reads_lately`: snapshot rows were taken in not long ago, so that they may be sent again.
-    `reached`: per partition the largest position of a change before the slice.
+    `reached`: per partition the largest position of a change before the slice. `head`: where the table is.
     """
 
     records: DataFrame
@@ -66,15 +68,16 @@ class DecodedSlice:
     first: bool
     reads_lately: bool
     reached: Mapping[int, str]
+    head: Head
 
 
 @dataclass(frozen=True)
-class Write:
-    """What commits a slice: `run`, once, by LakeTable.commit. `undecided` counts the slice's deletes of which nothing
-    tells whether they took the new row or the one before it (keys moved under a deferred constraint, without headers).
+class Prepared:
+    """A slice that is ready to be committed: `write` does it, run once by LakeTable.commit. `undecided` counts the
+    slice's deletes of which nothing tells whether they took the new row or the one before it (see doubts.py).
     """
 
-    run: Callable[[], None]
+    write: Write
     undecided: int = 0
 
 
@@ -90,6 +93,6 @@ class Mode(Protocol):
         """What records must be decoded with: before anything is known of the slice (None), or after a first look."""
         ...
 
-    def write(self, to: Destination, part: DecodedSlice) -> Write:
-        """What commits the slice; what must be on disk before is written here."""
+    def write(self, to: Destination, part: DecodedSlice) -> Prepared:
+        """Makes ready what commits the slice; what must be on disk before is written here."""
         ...

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from delta.tables import DeltaMergeBuilder, DeltaTable, DeltaTableBuilder
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
+from distributary.config.table import Engine
 from distributary.errors import TransientError
+from distributary.merge.direct import DirectTable, NotByLibrary
 from distributary.merge.log import DeltaLog
 from distributary.merge.progress import APP_ID, Head, Progress
+
+Write = Callable[[Head, Progress], object]
+"""Commits to a table on the version of the head, with the progress; to be run once by LakeTable.commit."""
 
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
@@ -31,19 +38,27 @@ _MAPPING = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "
 
 class LakeTable:
     """A table of the lake at `path`; `service_columns` are those it has beside the source's, name to Spark type.
+    `direct` commits to it without Spark; None where that can't be, or is not wanted (see TableSettings.commit).
 
     It keeps a session of its own: Delta takes a commit's metadata from the session's settings, which threads of one
     session share.
     """
 
     def __init__(
-        self, session: SparkSession, path: str, service_columns: Mapping[str, str], fixed: Collection[str] = ()
+        self,
+        session: SparkSession,
+        path: str,
+        service_columns: Mapping[str, str],
+        fixed: Collection[str] = (),
+        commit: Engine = "spark",
     ) -> None:
         self._service_columns = service_columns
         self.session = session.newSession()
         self.path = path
         self._usual = {key: str(self.session.conf.get(key)) for key in _SMALL_SETTINGS if key not in fixed}
         self._log = DeltaLog(self.session, path)
+        here = self._log.local_path()
+        self.direct = DirectTable(here) if here is not None and commit != "spark" else None
 
     def suit(self, records: int) -> None:
         """Suits the session to a slice of so many records: a small one is over before compiled code would pay."""
@@ -100,36 +115,40 @@ class LakeTable:
         """Delta's handle on the table."""
         return DeltaTable.forPath(self.session, self.path)
 
-    def append(self, rows: DataFrame) -> Callable[[], None]:
-        """A write that adds rows, to be run by commit()."""
-        return lambda: rows.write.format("delta").mode("append").save(self.path)
+    def append(self, rows: DataFrame) -> Write:
+        """A write that adds rows."""
+        return lambda _head, _progress: rows.write.format("delta").mode("append").save(self.path)
 
     @staticmethod
-    def merge(merge: DeltaMergeBuilder) -> Callable[[], None]:
-        """A write that merges, to be run by commit()."""
+    def merge(merge: DeltaMergeBuilder) -> Write:
+        """A write that merges."""
+        return lambda _head, _progress: merge.execute()
 
-        def run() -> None:
-            merge.execute()
+    def nothing(self) -> Write:
+        """A write that changes no row: only the progress moves."""
+
+        def run(head: Head, progress: Progress) -> None:
+            if self.direct is not None and self.direct.why_not(head) is None:
+                with suppress(NotByLibrary):
+                    self.direct.nothing(head, progress)
+                    return
+            empty = self.session.createDataFrame([], _struct(self._schema()))
+            self.append(empty)(head, progress)
 
         return run
 
-    def clear(self) -> Callable[[], None]:
-        """A write that takes all rows and the source's columns away, to be run by commit()."""
-        return lambda: self._make(DeltaTable.replace, {})
+    def clear(self) -> Write:
+        """A write that takes all rows and the source's columns away."""
+        return lambda _head, _progress: self._make(DeltaTable.replace, {})
 
-    def nothing(self) -> Callable[[], None]:
-        """A write that changes no row: only the progress moves."""
-        empty = self.session.createDataFrame([], _struct(self._schema()))
-        return self.append(empty)
-
-    def commit(self, head: Head, progress: Progress, write: Callable[[], object]) -> Head:
+    def commit(self, head: Head, progress: Progress, write: Write) -> Head:
         """Runs `write` so that its commit carries `progress`; gives the new head.
 
         Raises TransientError when another writer's commit got in between or Delta skipped the write: nothing of it is
         in the table then, and the caller starts over from the table's own record.
         """
         with self._carrying(progress):
-            write()
+            write(head, progress)
         now = self._log.since(head)
         if now.progress is None or now.progress.commit != progress.commit:
             raise TransientError(
@@ -137,7 +156,16 @@ class LakeTable:
                 f"the commit to {self.path} did not come about: another driver was faster",
                 "run one driver per config",
             )
+        if self.direct is not None and self.direct.checkpoint_due(now.version):
+            self._checkpoint()
         return now
+
+    def _checkpoint(self) -> None:
+        """Writes a checkpoint of the log, as Spark's own commits do from time to time."""
+        jvm: Any = self.session._jvm
+        with suppress(Py4JError):  # the commit stands, and the next one tries again
+            log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.session._jsparkSession, self.path)
+            log.checkpoint(log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty()))
 
     @contextmanager
     def _carrying(self, progress: Progress) -> Iterator[None]:

@@ -1,9 +1,9 @@
 """`mode: upsert`: one row per key, the newest state.
 
-Spark jobs of an ordinary slice: the fold (kept in memory and on disk), the remembered deletes where there are any, and
-the MERGE. What only some slices need costs only those: the table's rows of the slice's keys (values that were not sent,
-snapshot rows among changes, lone tombstones), the remembered deletes (records that are not newer than all that the
-table has taken in).
+Spark jobs of an ordinary slice: where it is small, one (see small.py); else the fold (kept in memory and on disk), the
+remembered deletes where there are any, and the MERGE. What only some slices need costs only those: the table's rows of
+the slice's keys (values that were not sent, snapshot rows among changes, lone tombstones), the remembered deletes
+(records that are not newer than all that the table has taken in).
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from distributary.config.table import TableSettings
+from distributary.decode import sql
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER
 from distributary.decode.position import is_later
+from distributary.merge.clause import spark_merge
 from distributary.merge.clauses import SERVICE_COLUMNS, SOFT_COLUMNS, Clauses
 from distributary.merge.deletes import deleted_after
 from distributary.merge.doubts import Doubts
@@ -24,7 +26,9 @@ from distributary.merge.facts import Facts
 from distributary.merge.fill import Fill
 from distributary.merge.fold import Folding, folded
 from distributary.merge.held import with_held, without_held
-from distributary.merge.mode import DecodedSlice, Destination, Details, Write
+from distributary.merge.mode import DecodedSlice, Destination, Details, Prepared
+from distributary.merge.small import merged_here
+from distributary.merge.table import Write
 from distributary.merge.values import Fillable
 
 # The identities of the snapshot rows that a key has seen, with `#` between them.
@@ -53,12 +57,11 @@ class UpsertMode:
             self._details = Details(links=True, missing=True)
         return self._details
 
-    def write(self, to: Destination, part: DecodedSlice) -> Write:
+    def write(self, to: Destination, part: DecodedSlice) -> Prepared:
         """Folds the slice to one row per key and merges it; deletes are remembered before."""
         found = part.found
         if not (found.reads or found.changes or found.deletes or part.truncated):
-            return Write(to.lake.nothing())
-        today = datetime.now(timezone.utc).date()
+            return Prepared(to.lake.nothing())
         values = Fillable.of(to.columns, to.key) if _may_lack_values(found) else None
         if values is not None and not values.types:
             values = None
@@ -67,17 +70,8 @@ class UpsertMode:
         if part.first:
             to.deletes.forget_all()
         keys = self._with_known(keys, to, part, values)
-        # Several jobs read the folded keys; MERGE refuses a source that is merely cached.
         doubts = Doubts()
-        keys = doubts.watched(keys).localCheckpoint(eager=True)
-        undecided = doubts.count(keys, to, part)
-        if undecided:
-            to.tell("deletes of keys that were created before in their transaction may be of older rows", undecided)
-        if values is not None:
-            fill = Fill(to.connector, to.key, values, keeps_deleted=self._keeps_deleted)
-            keys = _filled(keys, to, fill, found, today)
-        if found.deletes:
-            to.deletes.remember(keys, today)
+        keys = doubts.watched(keys)
         clauses = Clauses(
             to,
             reads=to.connector == "postgresql" and found.reads > 0,
@@ -87,9 +81,31 @@ class UpsertMode:
             truncated=part.truncated,
             truncated_ever=part.truncated_ever,
         )
+
+        def by_spark() -> Write:
+            return self._by_spark(to, part, keys, clauses, values)
+
+        write = merged_here(to, part, keys, clauses, _today(), by_spark) or by_spark()
+        undecided = doubts.count(keys, to, part)
+        if undecided:
+            to.tell("deletes of keys that were created before in their transaction may be of older rows", undecided)
+        return Prepared(write, undecided)
+
+    def _by_spark(
+        self, to: Destination, part: DecodedSlice, keys: DataFrame, clauses: Clauses, values: Fillable | None
+    ) -> Write:
+        today = _today()
+        # Several jobs read the folded keys; MERGE refuses a source that is merely cached.
+        keys = keys.localCheckpoint(eager=True)
+        if values is not None:
+            fill = Fill(to.connector, to.key, values, keeps_deleted=self._keeps_deleted)
+            keys = _filled(keys, to, fill, part.found, today)
+        if part.found.deletes:
+            to.deletes.remember(keys, today)
         if part.first:
-            return Write(to.lake.append(clauses.rows_to_insert(keys)), undecided)
-        return Write(to.lake.merge(clauses.merge(to.lake.delta(), keys)), undecided)
+            return to.lake.append(clauses.rows_to_insert(keys))
+        on = " AND ".join(f"t.{sql.name(name)} <=> s.k.k{i}" for i, name in enumerate(to.key))
+        return to.lake.merge(spark_merge(to.lake.delta(), keys, on or "false", clauses.clauses(keys)))
 
     def _with_known(self, keys: DataFrame, to: Destination, part: DecodedSlice, values: Fillable | None) -> DataFrame:
         """The keys with what the table and the remembered deletes know of them, as far as the slice's rules ask."""
@@ -121,6 +137,10 @@ class UpsertMode:
             return keys.withColumn("dead_at", F.expr(f"CASE WHEN {older} THEN {newest} END"))
         older = f"w IS NOT NULL AND {deleted_after(connector, 'pos')}"
         return keys.withColumn("w", F.expr(f"CASE WHEN NOT ({older}) THEN w END"))
+
+
+def _today() -> date:
+    return datetime.now(timezone.utc).date()
 
 
 def _may_lack_values(found: Facts) -> bool:

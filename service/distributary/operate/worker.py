@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
@@ -24,7 +24,7 @@ from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Head, Last, Progress, first_progress, later
 from distributary.merge.snapshots import after_slice
-from distributary.merge.table import LakeTable
+from distributary.merge.table import LakeTable, Write
 from distributary.operate import ghosts
 from distributary.operate.continuity import accepted, check_continuity, not_ours
 from distributary.operate.limits import too_many_bad
@@ -70,7 +70,9 @@ class TableWorker:
         self._around = around
         self._settings = settings
         self._mode = mode_of(settings)
-        self._lake = LakeTable(around.session, path, self._mode.service_columns, fixed=around.config.spark)
+        self._lake = LakeTable(
+            around.session, path, self._mode.service_columns, fixed=around.config.spark, commit=settings.commit
+        )
         self._deletes = RememberedDeletes(self._lake.session, deletes_path(around.config, table))
         self._head: Head | None = None
         self._first: Offsets = {}
@@ -263,6 +265,7 @@ class TableWorker:
             key={name: self._reader.columns[name] for name in progress.key},
             settings=self._settings,
             tell=lambda event, count: self._bound.warning(event, count=count),
+            debug=lambda reason: self._bound.debug("the slice is committed by Spark", reason=reason),
         )
         slice_ = DecodedSlice(
             records,
@@ -272,10 +275,11 @@ class TableWorker:
             first=head.progress is None or head.progress.is_new,
             reached={p: last.position for p, last in progress.last.items() if last.position is not None},
             reads_lately=(after.source_ts_ms or 0) - (after.read_ts_ms or 0) < _READS_SENT_AGAIN,
+            head=head,
         )
-        write = self._mode.write(to, slice_)
-        after = after.model_copy(update={"undecided": after.undecided + write.undecided})
-        self._commit(head, after, write.run, found)
+        ready = self._mode.write(to, slice_)
+        after = after.model_copy(update={"undecided": after.undecided + ready.undecided})
+        self._commit(head, after, ready.write, found)
 
     def _after(self, progress: Progress, found: Facts, part: Slice, truncated: str | None, topic: Topic) -> Progress:
         last = dict(progress.last)
@@ -302,7 +306,7 @@ class TableWorker:
             recent=(*progress.recent, (found.records, found.bad)),
         )
 
-    def _commit(self, head: Head, after: Progress, write: Callable[[], None], found: Facts) -> None:
+    def _commit(self, head: Head, after: Progress, write: Write, found: Facts) -> None:
         recent, bad = too_many_bad(after.recent, self._around.config.quarantine.max_ratio)
         after = after.model_copy(update={"recent": recent})
         self._head = self._lake.commit(head, after, write)

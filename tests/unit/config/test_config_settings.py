@@ -30,6 +30,7 @@ def test_without_a_word_everything_has_its_default(write: Write, tmp_path: Path)
         columns={},
         exclude=(),
         epoch=0,
+        commit="auto",
     )
 
 
@@ -63,7 +64,7 @@ def test_a_key_of_the_rule_counts_instead_of_the_default(write: Write) -> None:
     config = load(
         write(
             """
-defaults: {mode: append, deletes: soft, truncate: halt, schema_changes: ignore, key: [a, b], epoch: 5}
+defaults: {mode: append, deletes: soft, truncate: halt, schema_changes: ignore, key: [a, b], epoch: 5, commit: spark}
 tables:
   - match: a.plain
   - match: a.other
@@ -73,14 +74,15 @@ tables:
     schema_changes: evolve
     key: []
     epoch: 0
+    commit: deltalake
 """
         )
     )
     plain, other = settings(config, "a", "plain"), settings(config, "a", "other")
     assert (plain.mode, plain.deletes, plain.truncate) == ("append", "soft", "halt")
-    assert (plain.schema_changes, plain.key, plain.epoch) == ("ignore", ("a", "b"), 5)
+    assert (plain.schema_changes, plain.key, plain.epoch, plain.commit) == ("ignore", ("a", "b"), 5, "spark")
     assert (other.mode, other.deletes, other.truncate) == ("upsert", "hard", "apply")
-    assert (other.schema_changes, other.key, other.epoch) == ("evolve", (), 0)
+    assert (other.schema_changes, other.key, other.epoch, other.commit) == ("evolve", (), 0, "deltalake")
 
 
 def test_columns_and_exclude_add_to_the_defaults(write: Write) -> None:

@@ -1,0 +1,205 @@
+"""Commits from this process by the `deltalake` library: for a small slice neither Spark's planning nor its jobs.
+
+A commit carries the same progress record and the same txn action as Spark's, and comes about on exactly the version
+that the caller has seen, or not at all. Checkpoints of the log stay Spark's: see LakeTable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import (
+    ColumnProperties,
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from distributary.errors import TransientError
+from distributary.merge.choice import why_not_key, why_not_table
+from distributary.merge.clause import Clause, Rows
+from distributary.merge.flat import FlatKeys
+from distributary.merge.progress import APP_ID, Head, Progress
+
+_CHECKPOINT_INTERVAL = 10  # Delta's own default
+# Of other types the library would tell smallest and largest values that are not exact (decimals as floating point), or
+# by another order than Spark's (NaN), and readers would pass over files that have what they look for.
+_TOLD_EXACTLY = {"byte", "short", "integer", "long", "string", "date", "boolean", "timestamp"}
+_TOLD, _NOT_TOLD = (ColumnProperties(statistics_enabled=level) for level in ("CHUNK", "NONE"))
+_TOLD_BYTES = 64  # of a text
+
+
+class NotByLibrary(Exception):
+    """The library could not do it, and nothing was committed. Says no more than the kind of the failure: its texts may
+    hold values."""
+
+
+class DirectTable:
+    """The table in the directory `path` of a local file system. After a failure of the library it is left alone."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._opened: DeltaTable | None = None
+        self._failed = False
+
+    def why_not(self, head: Head, key: list[str] | None = None) -> str | None:
+        """Why the table as it is can't be written from here; None where it can. With `key`, also why not merged."""
+        if self._failed:
+            return "deltalake failed before"
+        try:
+            table = self._at(head)
+            schema = json.loads(table.schema().to_json())
+        except DeltaError as error:
+            return f"deltalake can't open the table ({type(error).__name__})"
+        protocol, metadata = table.protocol(), table.metadata()
+        if metadata.partition_columns:
+            return "the table is partitioned"
+        features = [*(protocol.writer_features or ()), *(protocol.reader_features or ())]
+        versions = protocol.min_reader_version, protocol.min_writer_version
+        reason = why_not_table((*versions, features), metadata.configuration, schema)
+        return reason or (why_not_key(schema, key) if key is not None else None)
+
+    def touched(self, head: Head, column: str, values: pa.ChunkedArray) -> int:
+        """Bytes of the files that may have rows whose `column` is one of the values."""
+        files = pa.table(self._at(head).get_add_actions(flatten=True))
+        sizes = files.column("size_bytes")
+        names = (f"min.{column}", f"max.{column}")
+        if values.null_count == len(values) or not set(names) <= set(files.column_names):
+            return int(pc.sum(sizes).as_py() or 0)
+        smallest, largest = (files.column(name) for name in names)
+        ends = pc.min_max(values)
+        below = pc.less(largest.cast(values.type), ends["min"])
+        above = pc.greater(smallest.cast(values.type), ends["max"])
+        elsewhere = pc.fill_null(pc.or_(below, above), False)
+        return int(pc.sum(sizes.filter(pc.invert(elsewhere))).as_py() or 0)
+
+    def nothing(self, head: Head, progress: Progress) -> None:
+        """Commits the progress alone."""
+        with self._committing(head) as table:
+            table.create_write_transaction([], "append", table.schema(), [], **_carrying(progress))
+
+    def append(self, rows: pa.Table, head: Head, progress: Progress) -> None:
+        """Commits new rows."""
+        if not rows.num_rows:
+            self.nothing(head, progress)
+            return
+        with self._committing(head) as table:
+            rows = rows.select([field.name for field in table.schema().fields])
+            write_deltalake(
+                table, rows, mode="append", writer_properties=_writing(table.schema().to_json()), **_carrying(progress)
+            )
+
+    def merge(self, keys: FlatKeys, key: list[str], head: Head, progress: Progress) -> None:
+        """Commits what the clauses make of the rows with these keys. `key`: the names of the key's columns in the
+        table."""
+        on = " AND ".join(f"t.{_quoted(name)} = s.{flat}" for name, flat in zip(key, keys.key, strict=True))
+        with self._committing(head) as table:
+            merge = table.merge(
+                keys.rows,
+                on,
+                source_alias="s",
+                target_alias="t",
+                # Only of a source that is there as a whole the ends of its keys are known, and files without them
+                # passed over.
+                streamed_exec=False,
+                writer_properties=_writing(table.schema().to_json()),
+                **_carrying(progress),
+            )
+            for clause in keys.clauses:
+                merge = _with(merge, clause)
+            merge.execute()
+            if table.version() == head.version:  # no row changed: the library commits nothing
+                table.create_write_transaction([], "append", table.schema(), [], **_carrying(progress))
+
+    def checkpoint_due(self, version: int) -> bool:
+        """Whether so many commits have come since the log's last checkpoint that there should be a new one."""
+        if self._opened is None:
+            return False
+        properties = self._opened.metadata().configuration
+        try:
+            last = json.loads(Path(self._path, "_delta_log", "_last_checkpoint").read_text(encoding="utf-8"))
+            since = version - int(last["version"])
+        except (OSError, ValueError, KeyError):
+            since = version
+        return since >= int(properties.get("delta.checkpointInterval", _CHECKPOINT_INTERVAL))
+
+    def _at(self, head: Head) -> DeltaTable:
+        """The table at the version of `head`. Raises TransientError where another writer went on."""
+        if self._opened is None or self._opened.version() > head.version:
+            self._opened = DeltaTable(self._path)
+        elif self._opened.version() < head.version:
+            self._opened.update_incremental()
+        if self._opened.version() != head.version:
+            raise _lost(self._path)
+        return self._opened
+
+    @contextmanager
+    def _committing(self, head: Head) -> Iterator[DeltaTable]:
+        """Raises TransientError where another writer was faster, NotByLibrary for all else that fails: Spark tells
+        whether it is the storage."""
+        try:
+            yield self._at(head)
+        except TransientError:
+            raise
+        except BaseException as error:
+            # A fault inside the library comes as a panic, which is no Exception.
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
+            self._opened = None
+            if isinstance(error, CommitFailedError) and DeltaTable(self._path).version() != head.version:
+                raise _lost(self._path) from error
+            self._failed = True
+            raise NotByLibrary(type(error).__name__) from error
+
+
+def _lost(path: str) -> TransientError:
+    return TransientError(
+        "commit-lost",
+        f"the commit to {path} did not come about: another driver was faster",
+        "run one driver per config",
+    )
+
+
+def _carrying(progress: Progress) -> dict[str, Any]:
+    return {
+        "commit_properties": CommitProperties(
+            custom_metadata={"userMetadata": progress.to_json()},
+            app_transactions=[Transaction(APP_ID, progress.sequence)],
+            max_commit_retries=0,  # never on top of a commit that this one does not know
+        ),
+        "post_commithook_properties": PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
+    }
+
+
+def _writing(schema: str) -> WriterProperties:
+    """Statistics of those columns alone of which they are exact; `schema` as JSON."""
+    told = {
+        field["metadata"].get("delta.columnMapping.physicalName", field["name"]): _TOLD
+        for field in json.loads(schema)["fields"]
+        if isinstance(field["type"], str) and field["type"] in _TOLD_EXACTLY
+    }
+    return WriterProperties(
+        statistics_truncate_length=_TOLD_BYTES, default_column_properties=_NOT_TOLD, column_properties=told
+    )
+
+
+def _with(merge: Any, clause: Clause) -> Any:
+    values = None if clause.values is None else {_quoted(name): value for name, value in clause.values.items()}
+    if clause.of is Rows.KEYS_ONLY:
+        return merge.when_not_matched_insert(values, clause.when)
+    assert clause.of is Rows.BOTH, "rows that no key is about are Spark's"
+    return merge.when_matched_delete(clause.when) if values is None else merge.when_matched_update(values, clause.when)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,85 @@
+"""Small slices committed from this process, where the table allows it and it is quicker; all others are Spark's.
+
+Spark jobs of such a slice: one, which folds it and collects the folded keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+
+from pyspark.sql import DataFrame
+
+from distributary.merge.choice import why_not_size, why_not_touched
+from distributary.merge.clause import Rows
+from distributary.merge.clauses import Clauses
+from distributary.merge.direct import DirectTable, NotByLibrary
+from distributary.merge.flat import FlatKeys, flat
+from distributary.merge.mode import DecodedSlice, Destination
+from distributary.merge.progress import Head, Progress
+from distributary.merge.table import Write
+
+_ASKS_MORE = "it has values that were not sent, snapshot rows among changes, a truncate, or deleted rows that stay"
+
+
+def merged_here(
+    to: Destination, part: DecodedSlice, keys: DataFrame, clauses: Clauses, today: date, by_spark: Callable[[], Write]
+) -> Write | None:
+    """The write of folded keys, with the deletes among them remembered; None where Spark has to do it all. `by_spark`
+    makes Spark's write, for the case that the library fails."""
+    table = to.lake.direct
+    if table is None:
+        return None
+    key = None if part.first else list(to.key)
+    reason = None if clauses.shared(first=part.first) else _ASKS_MORE
+    reason = reason or _why_not(to, part) or table.why_not(part.head, key)
+    rows = None
+    if reason is None:
+        made = (clause for clause in clauses.clauses(keys) if clause.of is Rows.KEYS_ONLY or not part.first)
+        rows = flat(keys, len(to.key), made)
+        reason = None if part.first else _why_not_rows(to, part, table, rows)
+    if rows is None or reason is not None:
+        to.debug(reason or "")
+        return None
+    if part.found.deletes:
+        to.deletes.remember_rows(rows.gone(), today)
+    if part.first:
+        first = rows.inserted()
+        return _or_spark(to, lambda head, progress: table.append(first, head, progress), by_spark)
+    return _or_spark(to, lambda head, progress: table.merge(rows, list(to.key), head, progress), by_spark)
+
+
+def appended_here(to: Destination, part: DecodedSlice, rows: DataFrame) -> Write | None:
+    """The write of new rows; None where Spark has to do it."""
+    table = to.lake.direct
+    if table is None:
+        return None
+    if reason := _why_not(to, part) or table.why_not(part.head):
+        to.debug(reason)
+        return None
+    collected = rows.toArrow()
+    return _or_spark(to, lambda head, progress: table.append(collected, head, progress), lambda: to.lake.append(rows))
+
+
+def _why_not(to: Destination, part: DecodedSlice) -> str | None:
+    return None if to.settings.commit == "deltalake" else why_not_size(part.found)
+
+
+def _why_not_rows(to: Destination, part: DecodedSlice, table: DirectTable, keys: FlatKeys) -> str | None:
+    if any(keys.rows.column(name).null_count for name in keys.key):
+        return "a key has NULL in it"
+    if to.settings.commit == "deltalake":
+        return None
+    return why_not_touched(table.touched(part.head, next(iter(to.key)), keys.rows.column(keys.key[0])))
+
+
+def _or_spark(to: Destination, here: Write, by_spark: Callable[[], Write]) -> Write:
+    def run(head: Head, progress: Progress) -> None:
+        try:
+            here(head, progress)
+        except NotByLibrary as error:
+            to.debug(f"deltalake failed ({error})")
+            to.tell("the deltalake library could not commit a slice; from now on Spark does", 1)
+            by_spark()(head, progress)
+
+    return run
