@@ -1,7 +1,7 @@
 "use strict";
 // Asks /status and /history and shows them. Names and messages are only ever set as text, never as markup.
 (() => {
-  const POLL = 3000, POLL_HIDDEN = 30000, AGAIN = 1000, TIMEOUT = 10000, HISTORY_EVERY = 15000;
+  const POLL = 3000, POLL_SLOW = 10000, POLL_HIDDEN = 30000, AGAIN = 1000, TIMEOUT = 10000, HISTORY_EVERY = 15000;
   const SILENCE = 600; // seconds without a turn of the service's loop, as /livez has it
   const RATE_SLOTS = 4; // two minutes of history
   const SHOWN = 5; // tables in trouble that are told of before one has to ask for more
@@ -338,9 +338,11 @@
     asking = true;
     clearTimeout(waiting);
     const began = performance.now();
+    let took = 0;
     try {
       const dated = began - historyAt > HISTORY_EVERY;
       const answers = await Promise.all([ask("status"), ...(dated ? [ask("history")] : [])]);
+      took = performance.now() - began;
       if (dated) { history = answers[1]; historyAt = began; }
       status = answers[0];
       answeredAt = Date.now();
@@ -353,7 +355,7 @@
     asking = false;
     tick();
     // Where answering takes long (very many tables), it is asked less often: the service has other work.
-    const rest = Math.max(document.hidden ? POLL_HIDDEN : POLL, 20 * (performance.now() - began));
+    const rest = Math.max(document.hidden ? POLL_HIDDEN : POLL, Math.min(POLL_SLOW, 20 * took));
     waiting = setTimeout(turn, failures ? AGAIN : rest);
   }
 
