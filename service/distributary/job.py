@@ -34,6 +34,7 @@ from distributary.operate.halts import Halts
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.quarantine import Quarantine
+from distributary.operate.recorder import Recorder
 from distributary.operate.status import ServiceStatus, TableState
 from distributary.operate.tables import connector_of_topic, lake_path, own_path, refuse_unbuilt, settings_of
 from distributary.operate.tracker import Tracker
@@ -61,21 +62,22 @@ def run(config: Config, *, once: bool) -> int:
     broker = Broker(config.kafka_properties())
     # A wrong address or a port that is taken is told before a JVM starts.
     broker.names()
-    status = ServiceStatus()
+    recorder = Recorder(ServiceStatus())
     with ExitStack() as ending:
         if config.http.enabled and not once:
-            ending.callback(health.start(status, config.http.host, config.http.port).stop)
+            server = health.start(recorder.status, config.http.host, config.http.port, recorder=recorder)
+            ending.callback(server.stop)
         session = open_session(config.spark_properties())
         ending.callback(session.stop)
-        return Service(config, session, broker, status).run(once=once)
+        return Service(config, session, broker, recorder).run(once=once)
 
 
 class Service:
     """The running service: the stream, its tables, and the threads that advance them."""
 
-    def __init__(self, config: Config, session: SparkSession, broker: Broker, status: ServiceStatus) -> None:
+    def __init__(self, config: Config, session: SparkSession, broker: Broker, recorder: Recorder) -> None:
         self.config = config
-        self.status = status
+        self.status = recorder.status
         self._session = session
         self._broker = broker
         self._stopping = threading.Event()
@@ -85,7 +87,7 @@ class Service:
             broker=broker,
             options=spark_options(config.kafka_properties()),
             quarantine=Quarantine(session, config.quarantine_path()),
-            status=self.status,
+            recorder=recorder,
             stopping=self._stopping,
         )
         self._offsets = OffsetLog(session, config.checkpoint)
@@ -97,7 +99,7 @@ class Service:
         self._once = False
         note = own_path(config, "transactions", f"{config.source.topic_prefix}.json")
         self._tracker = Tracker(
-            config, broker, Note(session, note), status, lambda: dict(self._workers), self._around.transactions
+            config, broker, Note(session, note), self.status, lambda: dict(self._workers), self._around.transactions
         )
         self._halts = Halts(session, config)
 
@@ -242,7 +244,10 @@ class Service:
             worker.step()
         except Exception as error:
             _log.debug("a slice failed", table=worker.name, exc_info=error)
-            raise classified(error) from error
+            fault = classified(error)
+            if isinstance(fault, TransientError):
+                self._around.recorder.retried(worker.name)
+            raise fault from error
 
     def _halt(self, worker: TableWorker, halt: TableHalt) -> None:
         worker.halted = halt

@@ -337,7 +337,8 @@ def test_a_phone_shows_all_without_scrolling_sideways(
                 ".map((cell) => getComputedStyle(cell, '::before').content)"
             )
             assert f'"{part}"' in labels
-        widths = browser.execute_script("return [...document.querySelectorAll('#rows tr > *')].map((c) => c.clientWidth)")
+        cells = "[...document.querySelectorAll('#rows tr > *')]"
+        widths = browser.execute_script(f"return {cells}.map((cell) => cell.clientWidth)")
         assert min(widths) > PHONE[0] / 3, widths
         Select(browser.find_element(By.ID, "sort")).select_by_visible_text("Lag")
         assert shown(browser)[0] == "dbo.order_items"

@@ -19,6 +19,7 @@ from tests.support.spark import rows_of
 from distributary.config import load
 from distributary.consume.broker import Broker
 from distributary.job import Service
+from distributary.operate.recorder import Recorder
 from distributary.operate.status import ServiceStatus
 
 
@@ -78,7 +79,7 @@ def shown_after_a_run(session: SparkSession, source: Source, folder: Path) -> An
     file.write_text(yaml.safe_dump(config), encoding="utf-8")
     loaded = load(file)
     status = ServiceStatus()
-    assert Service(loaded, session, Broker(loaded.kafka_properties()), status).run(once=True) == 0
+    assert Service(loaded, session, Broker(loaded.kafka_properties()), Recorder(status)).run(once=True) == 0
     return status.snapshot().get("transactions")
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from distributary import __version__
 from distributary.errors import UsageError
 from distributary.operate import health
 from distributary.operate.status import Batch, ServiceStatus, TableState
@@ -108,7 +109,7 @@ def test_the_time_of_the_last_complete_transaction_is_a_metric_where_it_is_known
     assert f"\n{name} 1.5\n" in ask(server, "/metrics").text
 
 
-def test_metrics_say_what_the_status_says(server: health.Server, status: ServiceStatus) -> None:
+def test_metrics_say_what_the_status_says(server: health.Server, status: ServiceStatus, clock: Clock) -> None:
     status.update(
         'dbo.odd"name',
         state=TableState.HALTED,
@@ -117,8 +118,10 @@ def test_metrics_say_what_the_status_says(server: health.Server, status: Service
         quarantined=2,
         last_commit_at=1700000000.5,
         ghosts=3,
+        source_ts=1700000010000,
     )
     status.update("dbo.new")
+    clock.now = 7
     answer = ask(server, "/metrics")
     assert answer.status == 200
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
@@ -139,6 +142,13 @@ def test_metrics_say_what_the_status_says(server: health.Server, status: Service
         ("distributary_table_quarantined_total", (new,)): 0,
         ("distributary_table_last_commit_timestamp_seconds", (odd,)): 1700000000.5,
         ("distributary_table_ghost_rows", (odd,)): 3,  # of the other table it is not known
+        ("distributary_table_lag_seconds", (odd,)): 90,
+        ("distributary_table_lag_seconds", (new,)): 0,
+        ("distributary_table_source_timestamp_seconds", (odd,)): 1700000010,
+        ("distributary_ready", ()): 0,
+        ("distributary_start_timestamp_seconds", ()): 1700000100,
+        ("distributary_last_turn_timestamp_seconds", ()): 1700000093,
+        ("distributary_build_info", (("version", __version__),)): 1,
         **{("distributary_table_state", (("state", name), odd)): value for name, value in states.items()},
         **{("distributary_table_state", (("state", name), new)): float(name == "starting") for name in states},
     }

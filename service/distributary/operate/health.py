@@ -11,7 +11,7 @@ import errno
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,12 +21,11 @@ from typing import Any
 import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from distributary.errors import UsageError
 from distributary.operate.page import page
-from distributary.operate.status import ServiceStatus, TableState
+from distributary.operate.recorder import Recorder
+from distributary.operate.status import ServiceStatus
 
 logger = structlog.get_logger(__name__)
 
@@ -82,15 +81,19 @@ def start(
     host: str = "127.0.0.1",
     port: int = 8080,
     max_silence_seconds: float = MAX_SILENCE_SECONDS,
+    recorder: Recorder | None = None,
 ) -> Server:
     """Serve `status` on `host` and `port` (0: any free port) until the server is stopped.
 
+    `recorder` counts what happens to the same tables, for /metrics; without one only what the status knows is there.
     `/livez` fails when the service's loop made no turn for `max_silence_seconds`.
     Raises UsageError: `http-port-taken`, or `http-address-unusable` where this machine can't listen on that address.
     """
     try:
         family, _, _, _, _ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        http = _HTTPServer((host, port), family, _Pages(status, max_silence_seconds))
+        http = _HTTPServer(
+            (host, port), family, _Pages(status, max_silence_seconds, (recorder or Recorder(status)).registry)
+        )
     except OSError as error:
         raise _unusable(host, port, error) from error
     server = Server(http)
@@ -123,19 +126,16 @@ class _Answer:
 class _Pages:
     """What each path answers."""
 
-    def __init__(self, status: ServiceStatus, max_silence_seconds: float) -> None:
+    def __init__(self, status: ServiceStatus, max_silence_seconds: float, registry: CollectorRegistry) -> None:
         self._status = status
         self._max_silence_seconds = max_silence_seconds
-        # A registry of its own: the process-wide one would mix in whatever a library registers there.
-        self._registry = CollectorRegistry()
-        self._registry.register(_TableCollector(status))
         self._pages: dict[str, Callable[[], _Answer]] = {
             "/": self._page,
             "/livez": self._livez,
             "/readyz": self._readyz,
             "/status": lambda: _json(status.snapshot()),
             "/history": lambda: _json(status.history.as_json(), indent=None),
-            "/metrics": lambda: _Answer(generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4),
+            "/metrics": lambda: _Answer(generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4),
         }
 
     def answer(self, path: str) -> _Answer:
@@ -164,59 +164,6 @@ class _Pages:
 
 def _json(value: object, indent: int | None = 2) -> _Answer:
     return _Answer(f"{json.dumps(value, indent=indent, ensure_ascii=False)}\n".encode(), JSON)
-
-
-class _TableCollector(Collector):
-    """Makes the metrics out of the status at the moment they are asked for, so the two can't differ."""
-
-    def __init__(self, status: ServiceStatus) -> None:
-        self._status = status
-
-    def collect(self) -> Iterator[Metric]:
-        lag = GaugeMetricFamily(
-            "distributary_table_lag_records", "Records in Kafka that the table has not taken in yet.", labels=["table"]
-        )
-        applied = CounterMetricFamily(
-            "distributary_table_records_applied",
-            "Records that the table has taken in, over all runs.",
-            labels=["table"],
-        )
-        quarantined = CounterMetricFamily(
-            "distributary_table_quarantined",
-            "Records of the table put into quarantine, over all runs.",
-            labels=["table"],
-        )
-        state = GaugeMetricFamily(
-            "distributary_table_state", "1 for the state that the table is in, else 0.", labels=["table", "state"]
-        )
-        last_commit = GaugeMetricFamily(
-            "distributary_table_last_commit_timestamp_seconds",
-            "When the service last committed to the table, in seconds since 1970.",
-            labels=["table"],
-        )
-        ghosts = GaugeMetricFamily(
-            "distributary_table_ghost_rows",
-            "Rows of the table that its last complete snapshot does not have.",
-            labels=["table"],
-        )
-        for table in self._status.tables():
-            lag.add_metric([table.table], table.lag_records)
-            applied.add_metric([table.table], table.records_applied)
-            quarantined.add_metric([table.table], table.quarantined)
-            for one in TableState:
-                state.add_metric([table.table, one.value], float(table.state is one))
-            if table.last_commit_at is not None:
-                last_commit.add_metric([table.table], table.last_commit_at)
-            if table.ghosts is not None:
-                ghosts.add_metric([table.table], table.ghosts)
-        yield from (lag, applied, quarantined, state, last_commit, ghosts)
-        complete = (self._status.transactions or {}).get("complete") or {}
-        if complete.get("ts_ms") is not None:
-            yield GaugeMetricFamily(
-                "distributary_complete_transaction_timestamp_seconds",
-                "Commit time of the last transaction up to which all tables are complete, in seconds since 1970.",
-                value=complete["ts_ms"] / 1000,
-            )
 
 
 class _HTTPServer(ThreadingHTTPServer):
