@@ -31,6 +31,7 @@ from distributary.launch.session import open_session
 from distributary.operate import health
 from distributary.operate.faults import classified
 from distributary.operate.halts import Halts
+from distributary.operate.lag_group import LagGroup
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.quarantine import Quarantine
@@ -81,6 +82,7 @@ class Service:
         self._session = session
         self._broker = broker
         self._stopping = threading.Event()
+        self._lag_group = LagGroup(config, broker.commit)
         self._around = Surroundings(
             config=config,
             session=session,
@@ -89,6 +91,7 @@ class Service:
             quarantine=Quarantine(session, config.quarantine_path()),
             recorder=recorder,
             stopping=self._stopping,
+            taken=self._lag_group.taken,
         )
         self._offsets = OffsetLog(session, config.checkpoint)
         self._workers: dict[str, TableWorker | None] = {}
@@ -109,6 +112,7 @@ class Service:
         self._listen_for_signals()
         self._halts.clear()  # what halted an earlier run may be mended: each table is tried anew
         self._tracker.start()
+        self._lag_group.start()
         self._plan(self._offsets.newest())
         query = self._start(once=once)
         self.status.mark_ready()
@@ -118,6 +122,7 @@ class Service:
             cut_short = self._stopping.is_set()
             self._finish(query)
             self._tracker.stop(to_the_end=once and not cut_short)
+            self._lag_group.stop()
         left = [w for w in self._tables() if w.halted is not None]
         for worker in left:
             _log.error("table is halted", table=worker.name, code=worker.halted.code if worker.halted else "")

@@ -41,7 +41,8 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all tables of the service share. `transactions` is set where there is a transaction topic."""
+    """What all tables of the service share. `transactions` is set where there is a transaction topic; `taken` is told a
+    table's topic and next offsets when they stand in its commits."""
 
     config: Config
     session: SparkSession
@@ -51,6 +52,7 @@ class Surroundings:
     recorder: Recorder
     stopping: threading.Event
     transactions: threading.Event = field(default_factory=threading.Event)
+    taken: Callable[[str, Offsets], None] = lambda _topic, _offsets: None
 
     @property
     def status(self) -> ServiceStatus:
@@ -303,6 +305,7 @@ class TableWorker:
 
     def _report(self, state: TableState) -> None:
         progress, head = self.progress, self._head
+        self._around.taken(self.topic, self.taken)
         if head is not None and head.written is not None and head.written.at is not None:
             self._around.status.update(self.name, last_commit_at=head.written.at)
         self._around.status.update(
