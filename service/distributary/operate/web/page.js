@@ -375,7 +375,14 @@
   $("sort").onchange = (event) => { view.sort = ""; sortBy(event.target.value); };
   $("clear").onclick = clear;
   $("more").onclick = further;
-  new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) further(); }, { rootMargin: "600px" }).observe($("more"));
+  const below = new IntersectionObserver((seen) => {
+    if (!seen.some((one) => one.isIntersecting)) return;
+    further();
+    // Observed anew: who is at the end again at once would else not be noticed, as it was in sight all the time.
+    below.unobserve($("more"));
+    below.observe($("more"));
+  }, { rootMargin: "600px" });
+  below.observe($("more"));
   $("attention-more").onclick = () => { view.all = !view.all; showAttention(Object.values(status.tables)); };
   document.addEventListener("keydown", (event) => {
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
