@@ -52,7 +52,7 @@ def committed(kafka: str, group: str) -> dict[tuple[str, int], int]:
     """The group's offsets, as kafka-consumer-groups.sh would see them."""
     admin = AdminClient({"bootstrap.servers": kafka})
     [future] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-    return {(one.topic, one.partition): one.offset for one in future.result().topic_partitions}
+    return {(one.topic, one.partition): one.offset for one in future.result(TIMEOUT).topic_partitions}
 
 
 def until(holds: Callable[[], bool]) -> None:
