@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo test test-long check format lock clean
+.PHONY: help setup jars demo test test-long check format metrics lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ test-long: $(STAMP) ## the tests that take too long for every change
 format: $(STAMP) ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+metrics: $(STAMP) ## write docs/metrics.md anew from the catalogue
+	$(BIN)/python -m distributary.operate.metrics > docs/metrics.md
 
 lock: ## write requirements.lock anew from pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -28,9 +28,11 @@ from distributary.launch.session import open_session
 from distributary.operate import health
 from distributary.operate.faults import classified
 from distributary.operate.halts import Halts
+from distributary.operate.lag_group import LagGroup
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.quarantine import Quarantine
+from distributary.operate.recorder import Recorder
 from distributary.operate.resuming import Resuming
 from distributary.operate.roster import Roster
 from distributary.operate.status import ServiceStatus, TableState
@@ -62,14 +64,15 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
     broker = Broker(config.kafka_properties())
     # A wrong address or a port that is taken is told before a JVM starts.
     broker.names()
-    status = ServiceStatus()
+    recorder = Recorder(ServiceStatus())
     with ExitStack() as ending:
         if config.http.enabled and not once:
-            ending.callback(health.start(status, config.http.host, config.http.port).stop)
+            server = health.start(recorder.status, config.http.host, config.http.port, recorder=recorder)
+            ending.callback(server.stop)
         session = open_session(config.spark_properties())
         ending.callback(session.stop)
         watch = Watch(file, config) if file is not None and not once else None
-        return Service(config, session, broker, status, watch).run(once=once)
+        return Service(config, session, broker, recorder, watch).run(once=once)
 
 
 class Service:
@@ -80,22 +83,24 @@ class Service:
         config: Config,
         session: SparkSession,
         broker: Broker,
-        status: ServiceStatus,
+        recorder: Recorder,
         watch: Watch | None = None,
     ) -> None:
         self.config = config
-        self.status = status
+        self.status = recorder.status
         self._session = session
         self._broker = broker
         self._stopping = threading.Event()
+        self._lag_group = LagGroup(config, broker.commit)
         self._around = Surroundings(
             config=config,
             session=session,
             broker=broker,
             options=spark_options(config.kafka_properties()),
             quarantine=Quarantine(session, config.quarantine_path()),
-            status=self.status,
+            recorder=recorder,
             stopping=self._stopping,
+            taken=self._lag_group.taken,
         )
         self._offsets = OffsetLog(session, config.checkpoint)
         self._roster = Roster(self._around, self._halt, self._gone)
@@ -107,7 +112,7 @@ class Service:
         self._once = False
         note = own_path(config, "transactions", f"{config.source.topic_prefix}.json")
         self._tracker = Tracker(
-            config, broker, Note(session, note), status, self._roster.by_topic, self._around.transactions
+            config, broker, Note(session, note), self.status, self._roster.by_topic, self._around.transactions
         )
         self._halts = Halts(session, config)
         self._resuming = Resuming(session, config, self._halts, lambda worker: self._retry_at.pop(worker.topic, None))
@@ -118,6 +123,7 @@ class Service:
         self._listen_for_signals()
         self._halts.clear()  # what halted an earlier run may be mended: each table is tried anew
         self._tracker.start()
+        self._lag_group.start()
         self._roster.plan(self._offsets.newest())
         query = self._start(once=once)
         self.status.mark_ready()
@@ -127,6 +133,7 @@ class Service:
             cut_short = self._stopping.is_set()
             self._finish(query)
             self._tracker.stop(to_the_end=once and not cut_short)
+            self._lag_group.stop()
         left = [w for w in self._roster.tables() if w.halted is not None]
         for worker in left:
             _log.error("table is halted", table=worker.name, code=worker.halted.code if worker.halted else "")
@@ -281,7 +288,10 @@ class Service:
             worker.step()
         except Exception as error:
             _log.debug("a slice failed", table=worker.name, exc_info=error)
-            raise classified(error) from error
+            fault = classified(error)
+            if isinstance(fault, TransientError):
+                self._around.recorder.retried(worker.name)
+            raise fault from error
 
     def _halt(self, worker: TableWorker, halt: TableHalt) -> None:
         worker.halted = halt

@@ -11,14 +11,17 @@ from typing import Any
 
 import pytest
 import yaml
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
-from tests.support.kafka import Record, create_topic, produce
+from tests.support.kafka import TIMEOUT, Record, create_topic, produce
 from tests.support.spark import rows_of
 
 from distributary.config import load
 from distributary.consume.broker import Broker
 from distributary.job import Service
+from distributary.operate.recorder import Recorder
 from distributary.operate.status import ServiceStatus
 
 
@@ -78,8 +81,20 @@ def shown_after_a_run(session: SparkSession, source: Source, folder: Path) -> An
     file.write_text(yaml.safe_dump(config), encoding="utf-8")
     loaded = load(file)
     status = ServiceStatus()
-    assert Service(loaded, session, Broker(loaded.kafka_properties()), status).run(once=True) == 0
+    assert Service(loaded, session, Broker(loaded.kafka_properties()), Recorder(status)).run(once=True) == 0
+    lag_tools_see(source, status)
     return status.snapshot().get("transactions")
+
+
+def lag_tools_see(source: Source, status: ServiceStatus) -> None:
+    """What the tables have taken in stands in the consumer group, at the end of a run with `--once` too."""
+    admin = AdminClient({"bootstrap.servers": source.kafka})
+    group = ConsumerGroupTopicPartitions(f"distributary-{source.prefix}")
+    [future] = admin.list_consumer_group_offsets([group]).values()
+    told = {(one.topic, one.partition): one.offset for one in future.result(TIMEOUT).topic_partitions}
+    taken = [offsets for table in status.tables() for offsets in table.next_offsets.items()]
+    assert told == {(topic, p): offset for topic, partitions in taken for p, offset in partitions.items()}
+    assert len(told) == 2
 
 
 def test_3_9_up_to_which_transaction_all_tables_are_complete(session: SparkSession, kafka: str, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from distributary.consume.options import spark_options
 from distributary.consume.topics import TableId
 from distributary.launch.session import open_session
 from distributary.operate.quarantine import Quarantine
+from distributary.operate.recorder import Recorder
 from distributary.operate.status import ServiceStatus
 from distributary.operate.worker import Surroundings, TableWorker
 
@@ -81,7 +82,7 @@ class Bench:
             broker=Broker(config.kafka_properties()),
             options=spark_options(config.kafka_properties()),
             quarantine=Quarantine(self.session, config.quarantine_path()),
-            status=ServiceStatus(),
+            recorder=Recorder(ServiceStatus()),
             stopping=threading.Event(),
         )
         settings = config.settings_for("dbo", "t")

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import base64
+import hashlib
 import http.client
 import json
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -10,9 +13,10 @@ from typing import NamedTuple
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from distributary import __version__
 from distributary.errors import UsageError
 from distributary.operate import health
-from distributary.operate.status import ServiceStatus, TableState
+from distributary.operate.status import Batch, ServiceStatus, TableState
 
 
 class Answer(NamedTuple):
@@ -35,7 +39,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def status(clock: Clock) -> ServiceStatus:
-    return ServiceStatus(clock=clock)
+    return ServiceStatus(clock=clock, wall=lambda: 1700000100.0)
 
 
 @pytest.fixture
@@ -105,7 +109,7 @@ def test_the_time_of_the_last_complete_transaction_is_a_metric_where_it_is_known
     assert f"\n{name} 1.5\n" in ask(server, "/metrics").text
 
 
-def test_metrics_say_what_the_status_says(server: health.Server, status: ServiceStatus) -> None:
+def test_metrics_say_what_the_status_says(server: health.Server, status: ServiceStatus, clock: Clock) -> None:
     status.update(
         'dbo.odd"name',
         state=TableState.HALTED,
@@ -114,8 +118,10 @@ def test_metrics_say_what_the_status_says(server: health.Server, status: Service
         quarantined=2,
         last_commit_at=1700000000.5,
         ghosts=3,
+        source_ts=1700000010000,
     )
     status.update("dbo.new")
+    clock.now = 7
     answer = ask(server, "/metrics")
     assert answer.status == 200
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
@@ -136,6 +142,13 @@ def test_metrics_say_what_the_status_says(server: health.Server, status: Service
         ("distributary_table_quarantined_total", (new,)): 0,
         ("distributary_table_last_commit_timestamp_seconds", (odd,)): 1700000000.5,
         ("distributary_table_ghost_rows", (odd,)): 3,  # of the other table it is not known
+        ("distributary_table_lag_seconds", (odd,)): 90,
+        ("distributary_table_lag_seconds", (new,)): 0,
+        ("distributary_table_source_timestamp_seconds", (odd,)): 1700000010,
+        ("distributary_ready", ()): 0,
+        ("distributary_start_timestamp_seconds", ()): 1700000100,
+        ("distributary_last_turn_timestamp_seconds", ()): 1700000093,
+        ("distributary_build_info", (("version", __version__),)): 1,
         **{("distributary_table_state", (("state", name), odd)): value for name, value in states.items()},
         **{("distributary_table_state", (("state", name), new)): float(name == "starting") for name in states},
     }
@@ -144,7 +157,8 @@ def test_metrics_say_what_the_status_says(server: health.Server, status: Service
 
 def test_the_first_page_points_to_the_others(server: health.Server) -> None:
     answer = ask(server, "/")
-    for path in ("/livez", "/readyz", "/status", "/metrics"):
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    for path in ("/livez", "/readyz", "/status", "/history", "/metrics"):
         assert path in answer.text
         assert ask(server, path).status in (200, 503)
 
@@ -201,3 +215,33 @@ def test_a_stopped_server_frees_its_port_and_may_be_stopped_again(status: Servic
     second = health.start(status, "127.0.0.1", port)
     assert ask(second, "/livez").status == 200
     second.stop()
+
+
+def test_the_page_is_whole_and_its_policy_names_what_is_in_it(server: health.Server) -> None:
+    answer = ask(server, "/")
+    assert "/* page." not in answer.text  # style and script are in their places
+    [style] = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
+    [script] = re.findall(r"<script>(.*?)</script>", answer.text, re.DOTALL)
+    policy = answer.headers["Content-Security-Policy"].split("; ")
+    for kind, content in (("style-src", style), ("script-src", script)):
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{kind} 'sha256-{digest}'" in policy
+    assert policy[0] == "default-src 'none'"
+    assert not any("unsafe" in rule or "*" in rule for rule in policy)
+    assert re.findall(r"""(?:src|href)=["'](?!data:|#)[^"']*[:/]""", answer.text) == []  # nothing from elsewhere
+
+
+@pytest.mark.parametrize("path", ["/", "/status", "/history", "/metrics", "/livez", "/nothing"])
+def test_no_answer_is_kept_guessed_at_or_framed(server: health.Server, path: str) -> None:
+    headers = ask(server, path).headers
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+
+
+def test_the_history_of_the_tables_is_told_as_json(server: health.Server, status: ServiceStatus) -> None:
+    status.committed("s.t", Batch(at=1.0, records=9, applied=8, quarantined=1, seconds=0.5), freshness_seconds=3.0)
+    history = json.loads(ask(server, "/history").text)
+    assert history["tables"]["s.t"]["records"][-1] == 8
+    assert history["tables"]["s.t"]["freshness"][-1] == 3.0
+    assert history["until"] - 1700000100.0 <= history["step_seconds"]

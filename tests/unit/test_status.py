@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import threading
+from dataclasses import replace
 
 import pytest
 
-from distributary.operate.status import ServiceStatus, TableState, TableStatus
+from distributary.operate.status import Batch, ServiceStatus, TableState, TableStatus
 
 
 class Clock:
@@ -56,7 +58,8 @@ def test_what_was_given_can_be_changed_afterwards_without_changing_the_status() 
 
 
 def test_the_snapshot_is_the_same_after_json() -> None:
-    status = ServiceStatus(clock=Clock())
+    status = ServiceStatus(clock=Clock(), wall=lambda: 1700000060.123)
+    status.committed("s.t", Batch(at=12.5, records=8, applied=7, quarantined=1, seconds=2.5), freshness_seconds=4.5)
     status.update(
         "s.t",
         topics=["p.s.t"],
@@ -64,7 +67,6 @@ def test_the_snapshot_is_the_same_after_json() -> None:
         position="0001",
         next_offsets={"p.s.t": {1: 4, 0: 3}},
         goal_offsets={"p.s.t": {0: 3, 1: 6}},
-        last_commit_at=12.5,
         source_ts=1700000000123,
         error={"code": "topic-reset", "message": "offsets are gone", "fix": "resume"},
         ghosts=2,
@@ -87,8 +89,34 @@ def test_the_snapshot_is_the_same_after_json() -> None:
         "source_ts": 1700000000123,
         "error": {"code": "topic-reset", "message": "offsets are gone", "fix": "resume"},
         "ghosts": 2,
+        "freshness_seconds": 4.5,
+        "last_batch": {"at": 12.5, "records": 8, "applied": 7, "quarantined": 1, "seconds": 2.5},
         "lag_records": 2,
+        "lag_seconds": 60.0,
+        "command": "distributary run -c FILE",
     }
+
+
+def test_the_lag_in_seconds_is_the_age_of_the_newest_change_while_the_table_is_behind() -> None:
+    behind = TableStatus("s.t", goal_offsets={"t": {0: 1}})
+    assert behind.lag_seconds(now=50.0) is None  # nothing tells it
+    assert replace(behind, source_ts=20_000).lag_seconds(now=50.0) == 30.0
+    assert replace(behind, source_ts=60_000).lag_seconds(now=50.0) == 0.0  # the source's clock is ahead
+    assert replace(behind, source_ts=20_000, next_offsets={"t": {0: 1}}).lag_seconds(now=50.0) == 0.0
+
+
+def test_the_command_for_ghosts_names_the_table_as_one_word_of_a_shell() -> None:
+    assert TableStatus("s.t").command is None
+    table = TableStatus("s.it's; reboot", ghosts=1)
+    assert table.command is not None
+    assert shlex.split(table.command) == ["distributary", "resume", "-c", "FILE", "s.it's; reboot", "--reconcile"]
+
+
+def test_a_commit_that_tells_no_time_leaves_the_freshness_as_it_was() -> None:
+    status = ServiceStatus()
+    batch = Batch(at=1.0, records=1, applied=1, quarantined=0, seconds=0.5)
+    status.committed("s.t", batch, freshness_seconds=3.0)
+    assert status.committed("s.t", batch, freshness_seconds=None).freshness_seconds == 3.0
 
 
 def test_an_error_goes_away_when_it_is_set_to_none() -> None:

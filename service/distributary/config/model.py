@@ -101,6 +101,15 @@ ABOUT_TABLES = ("defaults", "tables", "include")
 """What of a config says which tables there are, and how they are kept."""
 
 
+class ConsumerGroup(Section):
+    """The Kafka consumer group that shows existing lag tools what the tables have taken in."""
+
+    enabled: Flag = Field(True, description="Whether offsets are committed to it. Nothing else depends on them.")
+    name: Text | None = Field(
+        None, description="The group. Default: distributary-<source.topic_prefix>. Two services need two names."
+    )
+
+
 class Config(Section):
     """The config of distributary, version 1."""
 
@@ -137,6 +146,10 @@ class Config(Section):
     )
     trigger: Trigger = Field(default_factory=Trigger, description="How often, and how much at a time.")
     http: Http = Field(default_factory=Http, description="The service's own pages.")
+
+    consumer_group: ConsumerGroup = Field(
+        default_factory=ConsumerGroup, description="Where Kafka's own lag tools find the service."
+    )
 
     _places: tuple[str, ...] = PrivateAttr(())
 
@@ -205,6 +218,10 @@ class Config(Section):
     def quarantine_path(self) -> str:
         """Where the quarantine table lies."""
         return self.quarantine.path or f"{(self.target.path or '').rstrip('/')}/_quarantine"
+
+    def consumer_group_name(self) -> str:
+        """The group for lag tools."""
+        return self.consumer_group.name or f"distributary-{self.source.topic_prefix}"
 
     def place_of(self, entry: int) -> str:
         """`file:line` of an entry of `tables`, counted from 0; empty where the config did not come from a file."""

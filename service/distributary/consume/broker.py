@@ -10,6 +10,7 @@ from typing import Any
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
     Consumer,
+    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaException,
     Message,
@@ -29,6 +30,7 @@ from distributary.consume.options import librdkafka_options
 from distributary.consume.tail import Tail
 from distributary.errors import TransientError
 
+_NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 _TIMEOUT = 30.0  # seconds an admin call may take before the work is tried again
 _LOOKED_AT = 20  # records per partition from which a table's format is learnt
 _LOOKED_FURTHER = 2_000  # where none of those has a value
@@ -78,7 +80,7 @@ class Broker:
             try:
                 described = future.result()
             except KafkaException as error:
-                if error.args[0].name() in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"):
+                if error.args[0].name() in _NO_TOPIC:
                     continue
                 raise _transient("describe topics", error) from error
             ids = tuple(sorted(p.id for p in described.partitions))
@@ -169,6 +171,23 @@ class Broker:
         records = self.records(topic, start, _LOOKED_AT)
         return records if any(r.value for r in records) else self.records(topic, start, _LOOKED_FURTHER)
 
+    def commit(self, group: str, offsets: Mapping[str, Offsets]) -> None:
+        """Commits offsets, by topic, to a consumer group that has no members.
+
+        A partition that is not there any more is passed over. Raises TransientError.
+        """
+        wanted = [TopicPartition(t, p, offset) for t, partitions in offsets.items() for p, offset in partitions.items()]
+        try:
+            futures = self._admin.alter_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=_TIMEOUT
+            )
+            results = futures[group].result().topic_partitions
+        except KafkaException as error:
+            raise _not_committed(group, error.args[0].str()) from error
+        errors = {one.error.str() for one in results if one.error and one.error.name() not in _NO_TOPIC}
+        if errors:
+            raise _not_committed(group, ", ".join(sorted(errors)))
+
     def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 10.0) -> list[Record]:
         """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more."""
         latest = self.latest(topic)
@@ -215,6 +234,15 @@ def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
     # The client's types allow for more than it gives: a list of pairs of name and bytes.
     pairs: Iterable[Any] = message.headers() or ()
     return tuple((str(pair[0]), pair[1]) for pair in pairs)
+
+
+def _not_committed(group: str, reason: str) -> TransientError:
+    return TransientError(
+        "kafka-group-offsets",
+        f"Kafka did not take offsets for the consumer group {group}: {reason}",
+        "allow READ on the group and on the topics, name another group under consumer_group.name, or set"
+        " consumer_group.enabled: false",
+    )
 
 
 def _transient(what: str, error: KafkaException) -> TransientError:

@@ -41,8 +41,8 @@ class Facts:
     values for those that were not sent. `suspect`: the source may have gone back (see went_back). `unknown` counts
     records of another shape than the one they were decoded by. `snapshot` is the position of a snapshot of the table
     that ends in the slice, `lowest` the lowest one of its records, `read` the largest one of its snapshot rows, bad
-    ones among them; `unread` counts bad records that may be snapshot rows; `payload` is what all records' payloads
-    have in bytes.
+    ones among them; `unread` counts bad records that may be snapshot rows. `deletes` counts tombstones too. `payload`
+    is what all records' payloads have in bytes.
     """
 
     connector: str
@@ -68,6 +68,22 @@ class Facts:
     read: str | None = None
     unread: int = 0
     payload: int = 0
+    creates: int = 0
+    tombstones: int = 0
+
+    @property
+    def operations(self) -> dict[str, int]:
+        """How many records of each operation the slice has, without those that can't be applied."""
+        deletes = self.deletes - self.tombstones
+        counts = {
+            "create": self.creates,
+            "update": self.changes - self.creates - deletes,
+            "delete": deletes,
+            "read": self.reads,
+            "tombstone": self.tombstones,
+            "message": self.records - self.applied - self.bad,
+        }
+        return {**counts, "truncate": self.records - self.bad - sum(counts.values())}
 
     @property
     def position(self) -> str | None:
@@ -86,6 +102,7 @@ def facts(records: DataFrame, progress: Progress) -> Facts:
             F.expr("count_if(bad IS NOT NULL)").alias("bad"),
             F.expr("count_if(kind = 'r' AND bad IS NULL)").alias("reads"),
             F.expr("count_if(kind IN ('c', 'u', 'd') AND bad IS NULL)").alias("changes"),
+            F.expr("count_if(kind = 'c' AND bad IS NULL)").alias("creates"),
             F.expr("count_if(kind IN ('d', 'x') AND bad IS NULL)").alias("deletes"),
             F.expr("count_if(kind = 'x' AND NOT carried AND bad IS NULL)").alias("tombstones"),
             F.expr("count_if(kind = 'd' AND bad IS NULL)").alias("deletes_told"),
@@ -178,6 +195,8 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
         read=_largest(row["read"] for row in rows.values()),
         unread=total("unread"),
         payload=total("payload"),
+        creates=total("creates"),
+        tombstones=total("deletes") - total("deletes_told"),
     )
 
 

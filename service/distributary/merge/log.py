@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from distributary.errors import TableHalt
-from distributary.merge.progress import Head, Progress, user_metadata
+from distributary.merge.progress import Head, Progress, user_metadata, written
 
 _LOOK_BACK = 2000  # commit files of other writers (OPTIMIZE, ALTER …) that may lie over the last one of ours
 
@@ -40,8 +41,8 @@ class DeltaLog:
         if not versions:
             return None
         for version in versions[:_LOOK_BACK]:
-            if (progress := self._read(version)) is not None:
-                return Head(versions[0], progress)
+            if (found := self._read(version)) is not None:
+                return replace(found, version=versions[0])
         if versions[-1] > 0 or len(versions) > _LOOK_BACK:
             raise TableHalt(
                 "progress-lost",
@@ -53,11 +54,11 @@ class DeltaLog:
 
     def since(self, head: Head) -> Head:
         """The head as it is now, looking only at what was committed after `head`."""
-        version, progress = head.version, head.progress
+        version = head.version
         while self._files.exists(self._file(version + 1)):
             version += 1
-            progress = self._read(version) or progress
-        return Head(version, progress)
+            head = self._read(version) or head
+        return replace(head, version=version)
 
     def _versions(self) -> list[int]:
         names = [status.getPath().getName() for status in self._files.listStatus(self._folder)]
@@ -69,14 +70,18 @@ class DeltaLog:
     def _file(self, version: int) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._folder, f"{version:020d}.json")
 
-    def _read(self, version: int) -> Progress | None:
-        """One commit's progress record. Spark writes the commitInfo as the file's first line, deltalake as its last."""
+    def _read(self, version: int) -> Head | None:
+        """One commit, where it has a progress record.
+
+        Spark writes the commitInfo as the file's first line, deltalake as its last.
+        """
         stream = self._files.open(self._file(version))
         try:
             lines = self._jvm.java.io.BufferedReader(self._jvm.java.io.InputStreamReader(stream, "UTF-8"))
             while (line := lines.readLine()) is not None:
                 if '"commitInfo"' in line:
-                    return Progress.from_json(user_metadata(line))
+                    progress = Progress.from_json(user_metadata(line))
+                    return None if progress is None else Head(version, progress, written(line))
         finally:
             stream.close()
         return None

@@ -145,10 +145,41 @@ def later(one: InTransaction | None, other: InTransaction | None) -> InTransacti
 
 @dataclass(frozen=True)
 class Head:
-    """Where a table's log is: its version, and the newest progress record (None before the service's first commit)."""
+    """Where a table's log is: its version, the newest progress record (None before the service's first commit), and
+    what the commit with that record wrote."""
 
     version: int
     progress: Progress | None
+    written: Written | None = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """What Delta says of the commit that carries the record: its time in seconds since 1970, and the rows that it
+    inserted, updated and deleted; a count that Delta does not tell is not there."""
+
+    at: float | None
+    rows: Mapping[str, int]
+
+
+# Delta's names for the counts of a commit (operationMetrics), by what the rows went through.
+_ROWS = {
+    "inserted": ("numTargetRowsInserted", "numOutputRows"),
+    "updated": ("numTargetRowsUpdated", "numUpdatedRows"),
+    "deleted": ("numTargetRowsDeleted", "numDeletedRows"),
+}
+
+
+def written(line: str) -> Written:
+    """What a commit file's commitInfo line says of its rows."""
+    info = json.loads(line).get("commitInfo") or {}
+    at, counts = info.get("timestamp"), info.get("operationMetrics") or {}
+    # A merge has numOutputRows too: the rows that it wrote anew, most of them as they were.
+    rows = {change: next((counts[name] for name in names if name in counts), None) for change, names in _ROWS.items()}
+    return Written(
+        at / 1000 if isinstance(at, int | float) else None,
+        {change: int(count) for change, count in rows.items() if count is not None},
+    )
 
 
 def user_metadata(line: str) -> str | None:

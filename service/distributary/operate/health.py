@@ -1,7 +1,8 @@
-"""The read-only HTTP server for probes, dashboards and curious people.
+"""The read-only HTTP server for probes, dashboards and operators.
 
-`/livez` and `/readyz` are for Kubernetes, `/metrics` for Prometheus, `/status` for scripts and people. Nothing can be
-changed through it and no user's data passes through it: table names, counts, offsets and positions only.
+`/` is the page for people, which asks `/status` and `/history` again and again; `/livez` and `/readyz` are for
+Kubernetes, `/metrics` for Prometheus. Nothing can be changed through it and no user's data passes through it: table
+names, counts, offsets and positions only.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import errno
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
@@ -19,11 +21,11 @@ from typing import Any
 import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from distributary.errors import UsageError
-from distributary.operate.status import ServiceStatus, TableState
+from distributary.operate.page import page
+from distributary.operate.recorder import Recorder
+from distributary.operate.status import ServiceStatus
 
 logger = structlog.get_logger(__name__)
 
@@ -33,7 +35,15 @@ MAX_SILENCE_SECONDS = 600.0
 
 PLAIN_TEXT = "text/plain; charset=utf-8"
 JSON = "application/json; charset=utf-8"
-INDEX = "distributary: /livez /readyz /status /metrics\n"
+HTML = "text/html; charset=utf-8"
+INDEX = "distributary: / /livez /readyz /status /history /metrics\n"
+# What every answer carries. Only the page itself may do more than nothing, see page().
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
 
 
 class Server:
@@ -71,15 +81,19 @@ def start(
     host: str = "127.0.0.1",
     port: int = 8080,
     max_silence_seconds: float = MAX_SILENCE_SECONDS,
+    recorder: Recorder | None = None,
 ) -> Server:
     """Serve `status` on `host` and `port` (0: any free port) until the server is stopped.
 
+    `recorder` counts what happens to the same tables, for /metrics; without one only what the status knows is there.
     `/livez` fails when the service's loop made no turn for `max_silence_seconds`.
     Raises UsageError: `http-port-taken`, or `http-address-unusable` where this machine can't listen on that address.
     """
     try:
         family, _, _, _, _ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        http = _HTTPServer((host, port), family, _Pages(status, max_silence_seconds))
+        http = _HTTPServer(
+            (host, port), family, _Pages(status, max_silence_seconds, (recorder or Recorder(status)).registry)
+        )
     except OSError as error:
         raise _unusable(host, port, error) from error
     server = Server(http)
@@ -101,97 +115,55 @@ def _unusable(host: str, port: int, error: OSError) -> UsageError:
     )
 
 
-class _Pages:
-    """What each path answers: status, content type, body."""
+@dataclass(frozen=True)
+class _Answer:
+    body: bytes
+    content_type: str = PLAIN_TEXT
+    status: HTTPStatus = HTTPStatus.OK
+    headers: Mapping[str, str] = field(default_factory=dict)
 
-    def __init__(self, status: ServiceStatus, max_silence_seconds: float) -> None:
+
+class _Pages:
+    """What each path answers."""
+
+    def __init__(self, status: ServiceStatus, max_silence_seconds: float, registry: CollectorRegistry) -> None:
         self._status = status
         self._max_silence_seconds = max_silence_seconds
-        # A registry of its own: the process-wide one would mix in whatever a library registers there.
-        self._registry = CollectorRegistry()
-        self._registry.register(_TableCollector(status))
-        self._pages: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {
-            "/": lambda: (HTTPStatus.OK, PLAIN_TEXT, INDEX.encode()),
+        self._pages: dict[str, Callable[[], _Answer]] = {
+            "/": self._page,
             "/livez": self._livez,
             "/readyz": self._readyz,
-            "/status": self._status_json,
-            "/metrics": lambda: (HTTPStatus.OK, CONTENT_TYPE_PLAIN_0_0_4, generate_latest(self._registry)),
+            "/status": lambda: _json(status.snapshot()),
+            "/history": lambda: _json(status.history.as_json(), indent=None),
+            "/metrics": lambda: _Answer(generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4),
         }
 
-    def answer(self, path: str) -> tuple[HTTPStatus, str, bytes]:
-        page = self._pages.get(path.partition("?")[0])
-        if page is None:
-            return HTTPStatus.NOT_FOUND, PLAIN_TEXT, f"there is no such page\n{INDEX}".encode()
-        return page()
+    def answer(self, path: str) -> _Answer:
+        answer = self._pages.get(path.partition("?")[0])
+        if answer is None:
+            return _Answer(f"there is no such page\n{INDEX}".encode(), status=HTTPStatus.NOT_FOUND)
+        return answer()
 
-    def _livez(self) -> tuple[HTTPStatus, str, bytes]:
+    @staticmethod
+    def _page() -> _Answer:
+        found = page()
+        return _Answer(found.body, HTML, headers={"Content-Security-Policy": found.policy})
+
+    def _livez(self) -> _Answer:
         if self._status.live(self._max_silence_seconds):
-            return HTTPStatus.OK, PLAIN_TEXT, b"live\n"
+            return _Answer(b"live\n")
         silence = self._status.seconds_since_beat()
         text = f"the service's loop made no turn for {silence:.0f} s (limit {self._max_silence_seconds:g} s)\n"
-        return HTTPStatus.SERVICE_UNAVAILABLE, PLAIN_TEXT, text.encode()
+        return _Answer(text.encode(), status=HTTPStatus.SERVICE_UNAVAILABLE)
 
-    def _readyz(self) -> tuple[HTTPStatus, str, bytes]:
+    def _readyz(self) -> _Answer:
         if self._status.ready:
-            return HTTPStatus.OK, PLAIN_TEXT, b"ready\n"
-        return HTTPStatus.SERVICE_UNAVAILABLE, PLAIN_TEXT, b"the service is starting\n"
-
-    def _status_json(self) -> tuple[HTTPStatus, str, bytes]:
-        body = json.dumps(self._status.snapshot(), indent=2, ensure_ascii=False)
-        return HTTPStatus.OK, JSON, f"{body}\n".encode()
+            return _Answer(b"ready\n")
+        return _Answer(b"the service is starting\n", status=HTTPStatus.SERVICE_UNAVAILABLE)
 
 
-class _TableCollector(Collector):
-    """Makes the metrics out of the status at the moment they are asked for, so the two can't differ."""
-
-    def __init__(self, status: ServiceStatus) -> None:
-        self._status = status
-
-    def collect(self) -> Iterator[Metric]:
-        lag = GaugeMetricFamily(
-            "distributary_table_lag_records", "Records in Kafka that the table has not taken in yet.", labels=["table"]
-        )
-        applied = CounterMetricFamily(
-            "distributary_table_records_applied",
-            "Records that the table has taken in, over all runs.",
-            labels=["table"],
-        )
-        quarantined = CounterMetricFamily(
-            "distributary_table_quarantined",
-            "Records of the table put into quarantine, over all runs.",
-            labels=["table"],
-        )
-        state = GaugeMetricFamily(
-            "distributary_table_state", "1 for the state that the table is in, else 0.", labels=["table", "state"]
-        )
-        last_commit = GaugeMetricFamily(
-            "distributary_table_last_commit_timestamp_seconds",
-            "When the service last committed to the table, in seconds since 1970.",
-            labels=["table"],
-        )
-        ghosts = GaugeMetricFamily(
-            "distributary_table_ghost_rows",
-            "Rows of the table that its last complete snapshot does not have.",
-            labels=["table"],
-        )
-        for table in self._status.tables():
-            lag.add_metric([table.table], table.lag_records)
-            applied.add_metric([table.table], table.records_applied)
-            quarantined.add_metric([table.table], table.quarantined)
-            for one in TableState:
-                state.add_metric([table.table, one.value], float(table.state is one))
-            if table.last_commit_at is not None:
-                last_commit.add_metric([table.table], table.last_commit_at)
-            if table.ghosts is not None:
-                ghosts.add_metric([table.table], table.ghosts)
-        yield from (lag, applied, quarantined, state, last_commit, ghosts)
-        complete = (self._status.transactions or {}).get("complete") or {}
-        if complete.get("ts_ms") is not None:
-            yield GaugeMetricFamily(
-                "distributary_complete_transaction_timestamp_seconds",
-                "Commit time of the last transaction up to which all tables are complete, in seconds since 1970.",
-                value=complete["ts_ms"] / 1000,
-            )
+def _json(value: object, indent: int | None = 2) -> _Answer:
+    return _Answer(f"{json.dumps(value, indent=indent, ensure_ascii=False)}\n".encode(), JSON)
 
 
 class _HTTPServer(ThreadingHTTPServer):
@@ -218,25 +190,25 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 10  # seconds; else a client that connects and says nothing holds its thread for ever
 
     def do_GET(self) -> None:
-        self._answer(*self.server.pages.answer(self.path))
+        self._send(self.server.pages.answer(self.path))
 
     do_HEAD = do_GET  # noqa: N815 - the name that http.server asks for
 
     def _refuse(self) -> None:
-        self._answer(HTTPStatus.METHOD_NOT_ALLOWED, PLAIN_TEXT, b"only GET and HEAD: nothing can be changed here\n")
+        text = b"only GET and HEAD: nothing can be changed here\n"
+        self._send(_Answer(text, status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"}))
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_TRACE = do_CONNECT = _refuse  # noqa: N815
 
-    def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "no-store")
-        if status is HTTPStatus.METHOD_NOT_ALLOWED:
-            self.send_header("Allow", "GET, HEAD")
+    def _send(self, answer: _Answer) -> None:
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(answer.body)))
+        for name, value in {**HEADERS, **answer.headers}.items():
+            self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body)
+            self.wfile.write(answer.body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         # Probes come every few seconds: they have no place in the log of a service.

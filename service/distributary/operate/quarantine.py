@@ -24,12 +24,16 @@ class Quarantine:
         self._path = path
         self._lock = threading.Lock()
 
-    def add(self, table: str, raw: DataFrame, bad: DataFrame) -> None:
+    def add(self, table: str, raw: DataFrame, bad: DataFrame) -> dict[str, int]:
         """Adds the records of `raw` (Kafka's columns) that `bad` (partition, offset, bad STRUCT<code, message>) names.
 
-        Done before the table's own commit counts them as taken in; a slice that is taken again adds none twice.
+        Done before the table's own commit counts them as taken in; a slice that is taken again adds none twice. Gives
+        how many records there are by reason.
         """
-        rows = raw.join(F.broadcast(bad.select("partition", "offset", "bad")), ["partition", "offset"]).select(
+        # They are to be sent to every executor: fetched here, they can be counted on the way.
+        named = bad.select("partition", "offset", "bad.code", "bad.message").toArrow()
+        found = F.broadcast(raw.sparkSession.createDataFrame(named))
+        rows = raw.join(found, ["partition", "offset"]).select(
             "topic",
             "partition",
             "offset",
@@ -38,8 +42,8 @@ class Quarantine:
             "value",
             "headers",
             F.lit(table).alias("table"),
-            F.col("bad.code").alias("reason"),
-            F.col("bad.message").alias("message"),
+            F.col("code").alias("reason"),
+            "message",
             F.current_timestamp().alias("quarantined_at"),
             F.lit(None).cast("timestamp").alias("replayed_at"),
         )
@@ -52,6 +56,7 @@ class Quarantine:
                 .whenNotMatchedInsertAll()
                 .execute()
             )
+        return {pair["values"]: pair["counts"] for pair in named["code"].value_counts().to_pylist()}
 
     def _ensure(self) -> None:
         schema = _parse_datatype_string(_SCHEMA)

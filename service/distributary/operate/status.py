@@ -7,12 +7,17 @@ the table itself.
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from dataclasses import fields as dataclass_fields
 from enum import Enum
 from typing import Any
+
+from distributary import __version__
+from distributary.operate.history import History
 
 Offsets = Mapping[str, Mapping[int, int]]
 """Per topic and partition an offset."""
@@ -29,6 +34,18 @@ class TableState(str, Enum):
 
 
 @dataclass(frozen=True)
+class Batch:
+    """A slice that a table has committed: when (seconds since 1970), its records, those applied and those put into
+    quarantine, and how many seconds it took from its beginning to its commit."""
+
+    at: float
+    records: int
+    applied: int
+    quarantined: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class TableStatus:
     """One table at one moment.
 
@@ -39,6 +56,8 @@ class TableStatus:
     `last_commit_at` is in seconds, `source_ts` (commit time at the source of the newest change taken in) in
     milliseconds, both since 1970.
     `ghosts` counts the rows that the last complete snapshot leaves over, None where that is not known.
+    `freshness_seconds` is the time from the source's commit of the newest change to the commit that took it in, and
+    `last_batch` the newest one of this run; both None before that.
     `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted.
     """
 
@@ -55,6 +74,8 @@ class TableStatus:
     source_ts: int | None = None
     error: Mapping[str, str] | None = None
     ghosts: int | None = None
+    freshness_seconds: float | None = None
+    last_batch: Batch | None = None
 
     def __post_init__(self) -> None:
         # Copies: the service goes on changing its own dicts while another thread reads these.
@@ -73,9 +94,28 @@ class TableStatus:
             for partition, goal in partitions.items()
         )
 
-    def as_json(self) -> dict[str, Any]:
-        """The same with JSON's types only: partitions become text, the lag is added."""
-        fields = asdict(self)
+    def lag_seconds(self, now: float) -> float | None:
+        """How old the newest change taken in is at the source while the table is behind, 0 while it is not; None where
+        nothing tells it. `now` is in seconds since 1970."""
+        if self.lag_records == 0:
+            return 0.0
+        if self.source_ts is None:
+            return None
+        return max(0.0, round(now - self.source_ts / 1000, 3))
+
+    @property
+    def command(self) -> str | None:
+        """What an operator has to run, as a line for a shell; None where nothing is to be done."""
+        if self.state is TableState.HALTED:
+            # Once the cause is mended: a halted table goes on when the service starts again.
+            return "distributary run -c FILE"
+        if self.ghosts:
+            return f"distributary resume -c FILE {shlex.quote(self.table)} --reconcile"
+        return None
+
+    def as_json(self, now: float) -> dict[str, Any]:
+        """The same with JSON's types only: partitions become text; the lag and what is to be done are added."""
+        fields: dict[str, Any] = {one.name: getattr(self, one.name) for one in dataclass_fields(self)}
         fields["topics"] = list(self.topics)
         fields["state"] = self.state.value
         for name in ("next_offsets", "goal_offsets"):
@@ -83,24 +123,31 @@ class TableStatus:
                 topic: {str(partition): offset for partition, offset in sorted(partitions.items())}
                 for topic, partitions in fields[name].items()
             }
+        fields["error"] = dict(self.error) if self.error is not None else None
+        fields["last_batch"] = asdict(self.last_batch) if self.last_batch is not None else None
         fields["lag_records"] = self.lag_records
+        fields["lag_seconds"] = self.lag_seconds(now)
+        fields["command"] = self.command
         return fields
 
 
 class ServiceStatus:
     """The status of one running service. Every method may be called from any thread.
 
-    `clock` counts seconds and never runs backwards; tests give their own.
+    `clock` counts seconds and never runs backwards, `wall` gives seconds since 1970; tests give their own. `history`
+    has what the tables did lately.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
         self._lock = threading.Lock()
         self._clock = clock
+        self._wall = wall
+        self.history = History(wall)
         self._tables: dict[str, TableStatus] = {}
         self._ready = False
         self._transactions: Mapping[str, Any] | None = None
         self._config: Mapping[str, Any] | None = None
-        self._started_at = time.time()
+        self._started_at = wall()
         # The start counts as a beat: a service that never gets to its loop must be found dead as well.
         self._last_beat = clock()
 
@@ -114,6 +161,14 @@ class ServiceStatus:
             after = replace(before, **changes)
             self._tables[table] = after
             return after
+
+    def committed(self, table: str, batch: Batch, freshness_seconds: float | None) -> TableStatus:
+        """A table has committed a slice; `freshness_seconds` is None where nothing in it tells a time at the source."""
+        self.history.add(table, batch.applied, freshness_seconds)
+        changes: dict[str, Any] = {"last_commit_at": batch.at, "last_batch": batch}
+        if freshness_seconds is not None:
+            changes["freshness_seconds"] = freshness_seconds
+        return self.update(table, **changes)
 
     def show_transactions(self, transactions: Mapping[str, Any] | None) -> None:
         """Shows how far all tables are complete together, as JSON's types; None where nothing tells it."""
@@ -141,6 +196,7 @@ class ServiceStatus:
         """Stop showing `table`, for instance because its topic is gone."""
         with self._lock:
             self._tables.pop(table, None)
+        self.history.forget(table)
 
     def beat(self) -> None:
         """To be called at each turn of the service's loop: says that it is alive."""
@@ -176,15 +232,27 @@ class ServiceStatus:
         with self._lock:
             return tuple(self._tables[name] for name in sorted(self._tables))
 
+    @property
+    def started_at(self) -> float:
+        """When the service started, in seconds since 1970."""
+        return self._started_at
+
+    def now(self) -> float:
+        """The time by the status's own clock, in seconds since 1970."""
+        return self._wall()
+
     def snapshot(self) -> dict[str, Any]:
-        """Everything as JSON's types: `ready`, `started_at` (seconds since 1970), `seconds_since_beat`, `tables`, and
-        where it is known `transactions`; `config` where something in the config's files does not count."""
-        transactions, config = self.transactions, self.config
+        """Everything as JSON's types: `version`, `time` and `started_at` (seconds since 1970), `ready`,
+        `seconds_since_beat`, `tables`, where it is known `transactions`, and `config` where something in the config's
+        files does not count."""
+        now, transactions, config = self.now(), self.transactions, self.config
         return {
+            "version": __version__,
+            "time": now,
             "ready": self.ready,
             "started_at": self._started_at,
             "seconds_since_beat": round(self.seconds_since_beat(), 3),
-            "tables": {status.table: status.as_json() for status in self.tables()},
+            "tables": {status.table: status.as_json(now) for status in self.tables()},
             **({} if transactions is None else {"transactions": transactions}),
             **({} if config is None else {"config": config}),
         }

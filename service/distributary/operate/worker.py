@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
@@ -31,8 +31,9 @@ from distributary.operate.limits import too_many_bad
 from distributary.operate.logs import get_logger
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.reader import TableReader
+from distributary.operate.recorder import Recorder, Watch
 from distributary.operate.requests import Accept
-from distributary.operate.status import ServiceStatus, TableState
+from distributary.operate.status import Batch, ServiceStatus, TableState
 from distributary.operate.tables import deletes_path
 
 _READS_SENT_AGAIN = 7 * 24 * 3600 * 1000  # milliseconds of source time in which a snapshot row may be sent again
@@ -41,16 +42,23 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all tables of the service share. `transactions` is set where there is a transaction topic."""
+    """What all tables of the service share. `transactions` is set where there is a transaction topic; `taken` is told a
+    table's topic and next offsets when they stand in its commits."""
 
     config: Config
     session: SparkSession
     broker: Broker
     options: Mapping[str, str]
     quarantine: Quarantine
-    status: ServiceStatus
+    recorder: Recorder
     stopping: threading.Event
     transactions: threading.Event = field(default_factory=threading.Event)
+    taken: Callable[[str, Offsets], None] = lambda _topic, _offsets: None
+
+    @property
+    def status(self) -> ServiceStatus:
+        """Where each table's state is shown."""
+        return self.recorder.status
 
 
 class TableWorker:
@@ -127,6 +135,7 @@ class TableWorker:
         self._head = self._lake.head()
         self._deletes.forget_old(datetime.now(timezone.utc).date())
         self._started = True
+        self._around.recorder.found(self.name)
         self._report(TableState.STARTING)
         ghosts.warn(self._head, self._bound)
 
@@ -135,24 +144,28 @@ class TableWorker:
         perhaps another one: the next step looks."""
         self._shrunk = self._shrunk or any(offset < self.goal.get(p, 0) for p, offset in end.items())
         self.goal = largest([self.goal, end])
+        if self._started:  # before, it is not known what the table has
+            self._around.status.update(self.name, goal_offsets={self.topic: dict(self.goal)})
 
     def step(self) -> None:
         """Takes one slice on the way to the goal. Raises TableHalt, TransientError and what Spark raises."""
-        if not self._started:
-            self.start()
-        self._head = self._lake.head(self._head)
-        self._shrunk = False
-        topic = self._topic()
-        # A partition that was never read starts at the first record that Kafka has.
-        self._first = self._around.broker.earliest(topic)
-        self._accept(topic)
-        self._check(topic)
+        watch = Watch()
+        with watch.phase("look"):
+            if not self._started:
+                self.start()
+            self._head = self._lake.head(self._head)
+            self._shrunk = False
+            topic = self._topic()
+            # A partition that was never read starts at the first record that Kafka has.
+            self._first = self._around.broker.earliest(topic)
+            self._accept(topic)
+            self._check(topic)
         at_most = self._around.config.trigger.max_records
         part = next_slice(self.topic, {**self._first, **self.taken}, self.goal, at_most)
         if part:
             far = self.behind() > 2 * at_most
             self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
-            self._take(topic, part)
+            self._take(topic, part, watch)
         self._head = ghosts.counted(
             self._lake, self._head, marks_deleted="__deleted" in self._mode.service_columns, log=self._bound
         )
@@ -211,11 +224,12 @@ class TableWorker:
         """A table without progress record and without rows: its first batch did not come about."""
         return bool(self._lake.delta().toDF().isEmpty())
 
-    def _take(self, topic: Topic, part: Slice) -> None:
+    def _take(self, topic: Topic, part: Slice, watch: Watch) -> None:
         self._lake.suit(part.records)
         raw = read(self._lake.session, self._around.options, part)
         known = None if self.progress is None or self.progress.is_new else self.progress
-        look = self._reader.look(topic, part.start, known)
+        with watch.phase("look"):
+            look = self._reader.look(topic, part.start, known)
         key = look.key or self._settings.key
         progress = known or first_progress(self.topic, topic.topic_id, look.order, self._settings.mode, key)
         if known is None and self.progress is not None:
@@ -225,13 +239,25 @@ class TableWorker:
         check_key(progress.key, key)
         if progress.unwrapped != (look.unwrapped is not None):
             progress = progress.model_copy(update={"unwrapped": look.unwrapped is not None})
-        came = self._reader.read(raw, progress)
+        with watch.phase("read"):
+            came = self._reader.read(raw, progress)
         if came.altered:
+            self._around.recorder.schema_changed(self.name)
             self._head = self._lake.head(self._head)
         self._check_facts(came.records, came.found, progress)
+        reasons: Mapping[str, int] = {}
         if came.found.bad:
-            self._around.quarantine.add(self.name, raw, came.records.where("bad IS NOT NULL"))
-        self._merge(came.records, came.found, progress, part, topic)
+            with watch.phase("quarantine"):
+                reasons = self._around.quarantine.add(self.name, raw, came.records.where("bad IS NOT NULL"))
+        with watch.phase("write"):
+            bad = self._merge(came.records, came.found, progress, part, topic)
+        self._record(came.found, watch, reasons)
+        if bad is not None:
+            raise TableHalt(
+                "too-many-bad-records",
+                f"{bad} of the last records went to the quarantine table, more than quarantine.max_ratio allows",
+                "look at their reasons in the quarantine table; mend the cause or raise quarantine.max_ratio",
+            )
 
     def _check_facts(self, records: DataFrame, found: Facts, progress: Progress) -> None:
         if found.truncated is not None and self._settings.truncate == "halt":
@@ -251,7 +277,8 @@ class TableWorker:
                 f"set `epoch: {self._settings.epoch + 1}` for this table if what follows is to replace what was before",
             )
 
-    def _merge(self, records: DataFrame, found: Facts, progress: Progress, part: Slice, topic: Topic) -> None:
+    def _merge(self, records: DataFrame, found: Facts, progress: Progress, part: Slice, topic: Topic) -> int | None:
+        """Commits the slice; see _commit."""
         truncated = found.truncated if self._settings.truncate in ("apply", "soft") else None
         after = self._after(progress, found, part, truncated, topic)
         head = self._head
@@ -279,7 +306,7 @@ class TableWorker:
         )
         ready = self._mode.write(to, slice_)
         after = after.model_copy(update={"undecided": after.undecided + ready.undecided})
-        self._commit(head, after, ready.write, found)
+        return self._commit(head, after, ready.write, found)
 
     def _after(self, progress: Progress, found: Facts, part: Slice, truncated: str | None, topic: Topic) -> Progress:
         last = dict(progress.last)
@@ -306,7 +333,8 @@ class TableWorker:
             recent=(*progress.recent, (found.records, found.bad)),
         )
 
-    def _commit(self, head: Head, after: Progress, write: Write, found: Facts) -> None:
+    def _commit(self, head: Head, after: Progress, write: Write, found: Facts) -> int | None:
+        """Gives how many of the last records were bad, where that is more than the config allows."""
         recent, bad = too_many_bad(after.recent, self._around.config.quarantine.max_ratio)
         after = after.model_copy(update={"recent": recent})
         self._head = self._lake.commit(head, after, write)
@@ -318,16 +346,27 @@ class TableWorker:
             quarantined=found.bad,
             next=dict(after.next),
         )
-        self._around.status.update(self.name, last_commit_at=datetime.now(timezone.utc).timestamp())
-        if bad is not None:
-            raise TableHalt(
-                "too-many-bad-records",
-                f"{bad} of the last records went to the quarantine table, more than quarantine.max_ratio allows",
-                "look at their reasons in the quarantine table; mend the cause or raise quarantine.max_ratio",
-            )
+        return bad
+
+    def _record(self, found: Facts, watch: Watch, reasons: Mapping[str, int]) -> None:
+        """Tells of a slice that was committed."""
+        newest, written = found.newest_ts_ms, self._head.written if self._head else None
+        at = written.at if written and written.at is not None else datetime.now(timezone.utc).timestamp()
+        self._around.recorder.committed(
+            self.name,
+            Batch(at, found.records, found.applied, found.bad, round(watch.seconds, 3)),
+            freshness_seconds=None if newest is None else max(0.0, round(at - newest / 1000, 3)),
+            phases=watch.phases,
+            operations=found.operations,
+            merged=written.rows if written else {},
+            reasons=reasons,
+        )
 
     def _report(self, state: TableState) -> None:
-        progress = self.progress
+        progress, head = self.progress, self._head
+        self._around.taken(self.topic, self.taken)
+        if head is not None and head.written is not None and head.written.at is not None:
+            self._around.status.update(self.name, last_commit_at=head.written.at)
         self._around.status.update(
             self.name,
             topics=(self.topic,),

@@ -15,7 +15,7 @@ import distributary
 from distributary.config import load
 
 ROOT = Path(__file__).parents[3]
-FULL_VERSION = re.compile(r"[\w./-]+:\d+\.\d+(\.\d+)?[\w.-]*")
+FULL_VERSION = re.compile(r"[\w./-]+:v?\d+\.\d+(\.\d+)?[\w.-]*")
 
 Service = dict[str, Any]
 
@@ -67,7 +67,7 @@ def test_what_waits_for_health_waits_for_a_service_that_tells_its_health(service
 def test_what_is_mounted_from_the_repository_is_in_the_repository(compose: dict[str, Any]) -> None:
     sources = [source for service in compose["services"].values() for source in mounts(service).values()]
     files = [source for source in sources if source.startswith("./")]
-    assert len(files) == 3
+    assert len(files) == 8
     for file in files:
         assert (ROOT / file).is_file(), file
     assert {source for source in sources if not source.startswith("./")} == set(compose["volumes"])
@@ -122,3 +122,28 @@ def test_the_connector_is_registered_with_connect(services: dict[str, Service]) 
     assert "/connector.json" in mounts(services["register"])
     assert re.fullmatch(r"http://connect:8083/connectors/\w+/config", command[-1])
     assert services["connect"]["environment"]["BOOTSTRAP_SERVERS"] == "kafka:29092"
+
+
+def test_monitoring_is_there_on_request_only_and_scrapes_the_service(services: dict[str, Service]) -> None:
+    extra = {name for name, service in services.items() if service.get("profiles") == ["monitoring"]}
+    assert extra == {"prometheus", "grafana"}
+    scraped = yaml.safe_load((ROOT / "deploy/monitoring/prometheus.yaml").read_text())
+    [job] = scraped["scrape_configs"]
+    port = services["distributary"]["ports"][0].rpartition(":")[2]
+    assert job["static_configs"] == [{"targets": [f"distributary:{port}"]}]
+    assert "distributary" in job["job_name"]  # the rules ask for it
+    # The rules lie beside the config, as it names them.
+    places = {PurePosixPath(place) for place in mounts(services["prometheus"])}
+    assert {
+        PurePosixPath("/etc/prometheus/prometheus.yml"),
+        *(PurePosixPath("/etc/prometheus") / file for file in scraped["rule_files"]),
+    } == places
+
+
+def test_grafana_finds_prometheus_and_the_dashboard(services: dict[str, Service]) -> None:
+    provisioning = ROOT / "deploy/monitoring/grafana"
+    [source] = yaml.safe_load((provisioning / "datasource.yaml").read_text())["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+    [provider] = yaml.safe_load((provisioning / "dashboards.yaml").read_text())["providers"]
+    [dashboard] = [p for p in map(PurePosixPath, mounts(services["grafana"])) if p.suffix == ".json"]
+    assert str(dashboard.parent) == provider["options"]["path"]

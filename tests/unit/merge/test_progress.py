@@ -7,7 +7,7 @@ import json
 import pytest
 
 from distributary.errors import TableHalt
-from distributary.merge.progress import InTransaction, Last, Progress, first_progress, later, user_metadata
+from distributary.merge.progress import InTransaction, Last, Progress, first_progress, later, user_metadata, written
 
 
 def test_a_record_survives_the_commit_it_travels_in() -> None:
@@ -41,3 +41,22 @@ def test_of_two_places_the_one_with_the_larger_position_is_later_whichever_came_
     assert later(half, high) == later(high, half) == half
     assert later(None, low) == later(low, None) == low
     assert later(None, None) is None
+
+
+def test_a_merge_tells_its_rows_and_its_time_and_not_the_rows_that_it_only_copied() -> None:
+    metrics = {
+        "numTargetRowsInserted": "3",
+        "numTargetRowsUpdated": "2",
+        "numTargetRowsDeleted": "1",
+        "numTargetRowsCopied": "900",
+        "numOutputRows": "905",
+    }
+    found = written(json.dumps({"commitInfo": {"timestamp": 1500, "operation": "MERGE", "operationMetrics": metrics}}))
+    assert (found.at, found.rows) == (1.5, {"inserted": 3, "updated": 2, "deleted": 1})
+
+
+def test_an_append_tells_what_it_adds_and_a_commit_without_counts_tells_none() -> None:
+    append = {"commitInfo": {"timestamp": 1, "operation": "WRITE", "operationMetrics": {"numOutputRows": "7"}}}
+    assert written(json.dumps(append)).rows == {"inserted": 7}
+    assert written('{"commitInfo": {}}').rows == {}
+    assert written('{"commitInfo": {}}').at is None

@@ -1,0 +1,105 @@
+"""The catalogue of metrics: its rules, its page, and that what is exposed is what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from distributary.operate.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, Kind, Metric, as_markdown
+from distributary.operate.recorder import Recorder, Watch
+from distributary.operate.status import Batch, ServiceStatus, TableState
+
+ROOT = Path(__file__).parents[3]
+BATCH = Batch(at=1700000000.0, records=9, applied=7, quarantined=2, seconds=1.5)
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    """One to which all has happened that can."""
+    status = ServiceStatus()
+    recorder = Recorder(status)
+    recorder.found("s.t")
+    recorder.retried("s.t")
+    recorder.schema_changed("s.t")
+    recorder.committed(
+        "s.t",
+        BATCH,
+        freshness_seconds=3.5,
+        phases=dict.fromkeys(PHASES, 0.3),
+        operations=dict.fromkeys(OPERATIONS, 2),
+        merged=dict.fromkeys(CHANGES, 4),
+        reasons={"bad-value": 2},
+    )
+    status.update("s.t", state=TableState.RUNNING, ghosts=1, source_ts=1, goal_offsets={"t": {0: 1}})
+    status.show_transactions({"complete": {"id": "1", "ts_ms": 1}, "pending": 3, "waiting_for": []})
+    return recorder
+
+
+def samples(recorder: Recorder) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    text = generate_latest(recorder.registry).decode()
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_what_is_exposed_is_the_catalogue(recorder: Recorder) -> None:
+    labels = {name: frozenset(dict(at)) - {"le"} for name, at in samples(recorder)}
+    assert labels == {name: frozenset(metric.labels) for metric in CATALOGUE for name in metric.series}
+    text = generate_latest(recorder.registry).decode()
+    for metric in CATALOGUE:
+        name = metric.series[0] if metric.kind is Kind.COUNTER else metric.name
+        assert f"# HELP {name} {metric.help}\n# TYPE {name} {metric.kind.value}\n" in text
+
+
+@pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
+def test_names_follow_the_rules_of_prometheus(metric: Metric) -> None:
+    assert re.fullmatch(r"distributary(_[a-z]+)+", metric.name)
+    assert not re.search(r"_(total|count|sum|bucket)$", metric.name)
+    assert (metric.unit == "seconds") == metric.name.endswith("_seconds")
+    assert metric.help.endswith(".")
+    assert set(metric.labels) <= {"table", "state", "op", "change", "phase", "reason", "version"}
+
+
+def test_the_page_is_made_from_the_catalogue() -> None:
+    assert (ROOT / "docs/metrics.md").read_text() == as_markdown(), "run `make metrics`"
+
+
+def test_a_commit_counts_once_and_in_all_its_parts(recorder: Recorder) -> None:
+    found = samples(recorder)
+    table = ("table", "s.t")
+    assert found["distributary_table_commits_total", (table,)] == 1
+    assert found["distributary_table_records_total", (("op", "update"), table)] == 2
+    assert found["distributary_table_merged_rows_total", (("change", "deleted"), table)] == 4
+    assert found["distributary_table_quarantined_by_reason_total", (("reason", "bad-value"), table)] == 2
+    assert found["distributary_table_batch_duration_seconds_sum", (("phase", "write"), table)] == 0.3
+    assert found["distributary_batch_duration_seconds_bucket", (("le", "0.25"), ("phase", "write"))] == 0
+    assert found["distributary_batch_duration_seconds_bucket", (("le", "0.5"), ("phase", "write"))] == 1
+    assert found["distributary_table_freshness_seconds", (table,)] == 3.5
+    status = recorder.status.table("s.t")
+    assert status is not None
+    assert (status.last_batch, status.last_commit_at) == (BATCH, 1700000000.0)
+
+
+def test_counters_of_a_table_begin_at_0_so_that_the_first_event_is_an_increase() -> None:
+    recorder = Recorder(ServiceStatus())
+    recorder.found("s.t")
+    found = samples(recorder)
+    for name in ("commits", "retries", "schema_changes"):
+        assert found[f"distributary_table_{name}_total", (("table", "s.t"),)] == 0
+
+
+def test_a_watch_adds_up_what_belongs_to_a_phase_also_where_it_fails() -> None:
+    watch = Watch()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"), watch.phase("look"):
+            raise ValueError("no")
+    with watch.phase("read"):
+        pass
+    assert list(watch.phases) == ["look", "read"]
+    assert 0 < sum(watch.phases.values()) <= watch.seconds
