@@ -116,6 +116,7 @@ def test_metrics_say_what_the_status_says(server: health.Server, status: Service
         goal_offsets={"t": {0: 9}},
         records_applied=1234,
         quarantined=2,
+        undecided=1,
         last_commit_at=1700000000.5,
         ghosts=3,
         source_ts=1700000010000,
@@ -139,7 +140,9 @@ def test_metrics_say_what_the_status_says(server: health.Server, status: Service
         ("distributary_table_records_applied_total", (odd,)): 1234,
         ("distributary_table_records_applied_total", (new,)): 0,
         ("distributary_table_quarantined_total", (odd,)): 2,
+        ("distributary_table_undecided_total", (odd,)): 1,
         ("distributary_table_quarantined_total", (new,)): 0,
+        ("distributary_table_undecided_total", (new,)): 0,
         ("distributary_table_last_commit_timestamp_seconds", (odd,)): 1700000000.5,
         ("distributary_table_ghost_rows", (odd,)): 3,  # of the other table it is not known
         ("distributary_table_lag_seconds", (odd,)): 90,
