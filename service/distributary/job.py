@@ -34,6 +34,7 @@ from distributary.operate.halts import Halts
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.quarantine import Quarantine
+from distributary.operate.registry import Registry, registry_of
 from distributary.operate.status import ServiceStatus, TableState
 from distributary.operate.tables import connector_of_topic, lake_path, own_path, refuse_unbuilt, settings_of
 from distributary.operate.tracker import Tracker
@@ -58,6 +59,7 @@ def run(config: Config, *, once: bool) -> int:
     Returns the exit code: 0, or 1 where `once` leaves a halted table. Raises DistributaryError for what ends all.
     """
     refuse_unbuilt(config)
+    registry = registry_of(config.source)
     broker = Broker(config.kafka_properties())
     # A wrong address or a port that is taken is told before a JVM starts.
     broker.names()
@@ -67,13 +69,20 @@ def run(config: Config, *, once: bool) -> int:
             ending.callback(health.start(status, config.http.host, config.http.port).stop)
         session = open_session(config.spark_properties())
         ending.callback(session.stop)
-        return Service(config, session, broker, status).run(once=once)
+        return Service(config, session, broker, status, registry).run(once=once)
 
 
 class Service:
     """The running service: the stream, its tables, and the threads that advance them."""
 
-    def __init__(self, config: Config, session: SparkSession, broker: Broker, status: ServiceStatus) -> None:
+    def __init__(
+        self,
+        config: Config,
+        session: SparkSession,
+        broker: Broker,
+        status: ServiceStatus,
+        registry: Registry | None = None,
+    ) -> None:
         self.config = config
         self.status = status
         self._session = session
@@ -87,17 +96,27 @@ class Service:
             quarantine=Quarantine(session, config.quarantine_path()),
             status=self.status,
             stopping=self._stopping,
+            registry=registry,
         )
         self._offsets = OffsetLog(session, config.checkpoint)
         self._workers: dict[str, TableWorker | None] = {}
         self._paths: dict[str, str] = {}
         self._unclear: set[str] = set()
+        self._unasked: dict[str, Offsets] = {}
+        self._ask_again_at = 0.0
+        self._asked_in_vain = 0
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
         self._retry_at: dict[str, float] = {}
         self._once = False
         note = own_path(config, "transactions", f"{config.source.topic_prefix}.json")
         self._tracker = Tracker(
-            config, broker, Note(session, note), status, lambda: dict(self._workers), self._around.transactions
+            config,
+            broker,
+            Note(session, note),
+            status,
+            lambda: dict(self._workers),
+            self._around.transactions,
+            registry,
         )
         self._halts = Halts(session, config)
 
@@ -148,12 +167,13 @@ class Service:
             if not query.isActive:
                 error = query.exception()
                 if error is None:
-                    if not any(self._to_do(worker) for worker in self._tables()):
+                    if not self._unasked and not any(self._to_do(worker) for worker in self._tables()):
                         return query
                 else:
                     failures += 1
                     query = self._again(error, failures, once=once)
             self.status.beat()
+            self._plan_again()
             self._nudge()
             self._stopping.wait(_TURN)
         return query
@@ -188,9 +208,29 @@ class Service:
 
     def _plan(self, ends: dict[str, Offsets]) -> None:
         for topic, end in ends.items():
-            worker = self._worker(topic)
+            try:
+                worker = self._worker(topic)
+            except TransientError as fault:
+                # Only the records, and what is asked about them, would tell which table it is: no other has to wait.
+                self._unasked[topic] = end
+                self._ask_again_at = time.monotonic() + self._pause(1)
+                _log.warning("a topic is looked at again later", topic=topic, code=fault.code, reason=fault.message)
+                if self._once and self._asked_in_vain >= _ROUNDS_OF_ONCE:
+                    raise
+                continue
+            self._unasked.pop(topic, None)
             if worker is not None:
                 worker.aim(end)
+
+    def _plan_again(self) -> None:
+        """Looks again at topics of which nothing could tell which table they are."""
+        if self._unasked and time.monotonic() >= self._ask_again_at:
+            self._asked_in_vain += 1
+            self._plan(dict(self._unasked))
+
+    def _pause(self, faults: int) -> float:
+        """The seconds to wait after so many faults."""
+        return min(60.0, max(1.0, self.config.trigger.interval_seconds()) * faults)
 
     def _tables(self) -> list[TableWorker]:
         return [worker for worker in list(self._workers.values()) if worker is not None]
@@ -226,8 +266,7 @@ class Service:
             self._halt(worker, halt)
         except DistributaryError as fault:
             worker.faults += 1
-            wait_for = min(60.0, max(1.0, self.config.trigger.interval_seconds()) * worker.faults)
-            self._retry_at[worker.topic] = time.monotonic() + wait_for
+            self._retry_at[worker.topic] = time.monotonic() + self._pause(worker.faults)
             self._tell(worker, TableState.RETRYING, fault)
             _log.warning("table is tried again later", table=worker.name, code=fault.code, reason=fault.message)
             if self._once and worker.faults >= _ROUNDS_OF_ONCE:
@@ -260,7 +299,7 @@ class Service:
         prefix = self.config.source.topic_prefix
         connector: str | None = self.config.source.connector
         if connector is None and has_database_part(topic, prefix):
-            connector = connector_of_topic(topic, self.config, self._broker)
+            connector = connector_of_topic(topic, self.config, self._broker, self._around.registry)
             if connector is None:
                 self._tell_unclear(topic)
                 return None  # no record tells yet: asked again with the next batch

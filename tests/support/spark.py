@@ -20,6 +20,7 @@ from distributary.consume.options import spark_options
 from distributary.consume.topics import TableId
 from distributary.launch.session import open_session
 from distributary.operate.quarantine import Quarantine
+from distributary.operate.registry import registry_of
 from distributary.operate.status import ServiceStatus
 from distributary.operate.worker import Surroundings, TableWorker
 
@@ -83,6 +84,7 @@ class Bench:
             quarantine=Quarantine(self.session, config.quarantine_path()),
             status=ServiceStatus(),
             stopping=threading.Event(),
+            registry=registry_of(config.source),
         )
         settings = config.settings_for("dbo", "t")
         assert settings is not None

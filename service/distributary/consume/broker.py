@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from confluent_kafka import (
     Consumer,
     IsolationLevel,
     KafkaException,
-    Message,
     TopicCollection,
     TopicPartition,
 )
@@ -19,7 +17,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from distributary.consume.offsets import Offsets
 from distributary.consume.options import librdkafka_options
-from distributary.consume.tail import Tail
+from distributary.consume.tail import Headers, Tail, headers_of
 from distributary.errors import TransientError
 
 _TIMEOUT = 30.0  # seconds an admin call may take before the work is tried again
@@ -42,7 +40,7 @@ class Record:
     offset: int
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
+    headers: Headers = ()
 
 
 class Broker:
@@ -137,17 +135,11 @@ class Broker:
                 partition, offset = message.partition(), message.offset()
                 if partition is not None and offset is not None and taken.get(partition, 0) < at_most:
                     taken[partition] = taken.get(partition, 0) + 1
-                    headers = _headers(message)
+                    headers = headers_of(message)
                     records.append(Record(partition, offset, message.key(), message.value(), headers))
         finally:
             consumer.close()
         return records
-
-
-def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
-    # The client's types allow for more than it gives: a list of pairs of name and bytes.
-    pairs: Iterable[Any] = message.headers() or ()
-    return tuple((str(pair[0]), pair[1]) for pair in pairs)
 
 
 def _transient(what: str, error: KafkaException) -> TransientError:

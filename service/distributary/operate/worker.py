@@ -31,8 +31,10 @@ from distributary.operate.limits import too_many_bad
 from distributary.operate.logs import get_logger
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.reader import TableReader
+from distributary.operate.registry import Registry
 from distributary.operate.status import ServiceStatus, TableState
 from distributary.operate.tables import deletes_path
+from distributary.operate.wire import wire_of
 
 _READS_SENT_AGAIN = 7 * 24 * 3600 * 1000  # milliseconds of source time in which a snapshot row may be sent again
 _log = get_logger(__name__)
@@ -40,7 +42,8 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all tables of the service share. `transactions` is set where there is a transaction topic."""
+    """What all tables of the service share. `transactions` is set where there is a transaction topic;
+    `registry` is there where records are Avro."""
 
     config: Config
     session: SparkSession
@@ -50,6 +53,7 @@ class Surroundings:
     status: ServiceStatus
     stopping: threading.Event
     transactions: threading.Event = field(default_factory=threading.Event)
+    registry: Registry | None = None
 
 
 class TableWorker:
@@ -76,7 +80,14 @@ class TableWorker:
         self._started = False
         self._bound = _log.bind(table=str(table), topic=topic)
         self._reader = TableReader(
-            around.broker, around.config.source, settings, self._lake, self._mode, self._bound, around.transactions
+            around.broker,
+            around.config.source,
+            settings,
+            self._lake,
+            self._mode,
+            self._bound,
+            around.transactions,
+            wire_of(around.registry),
         )
 
     @property
