@@ -54,6 +54,14 @@ class SchemaRegistry(Section):
     bearer_auth_token: SecretStr | None = Field(
         None, alias="bearer.auth.token", description="A token, as ${env:NAME} or ${file:PATH}."
     )
+    bearer_auth_logical_cluster: Text | None = Field(
+        None,
+        alias="bearer.auth.logical.cluster",
+        description="The registry's cluster id; Confluent's cloud asks for it.",
+    )
+    bearer_auth_identity_pool_id: Text | None = Field(
+        None, alias="bearer.auth.identity.pool.id", description="The identity pool of the token, in Confluent's cloud."
+    )
     ssl_ca_location: Text | None = Field(
         None, alias="ssl.ca.location", description="A PEM file with the certificates to trust."
     )
@@ -70,6 +78,13 @@ class SchemaRegistry(Section):
     _no_inline_secrets = field_validator(
         "basic_auth_user_info", "bearer_auth_token", "ssl_key_password", mode="before"
     )(_from_outside)
+
+    @model_validator(mode="after")
+    def _one_way_to_log_in(self) -> SchemaRegistry:
+        if self.basic_auth_user_info is not None and self.bearer_auth_token is not None:
+            message = "basic.auth.user.info and bearer.auth.token are both given, and a request can carry only one"
+            raise Problem("bad-value", message, "give one of the two").error()
+        return self
 
     def properties(self) -> dict[str, str]:
         """All that is given, under the registry client's own names, secrets readable. Not for logs."""
