@@ -57,7 +57,7 @@ class SchemaRegistry(Section):
     bearer_auth_logical_cluster: Text | None = Field(
         None,
         alias="bearer.auth.logical.cluster",
-        description="The registry's cluster id; Confluent's cloud asks for it.",
+        description="The registry's cluster id, in Confluent's cloud.",
     )
     bearer_auth_identity_pool_id: Text | None = Field(
         None, alias="bearer.auth.identity.pool.id", description="The identity pool of the token, in Confluent's cloud."
