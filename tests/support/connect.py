@@ -100,7 +100,9 @@ def avro_converter(registry: str) -> dict[str, str]:
         ".apicurio.registry.use-id": "contentId",
         ".apicurio.registry.dereference-schema": "true",
     }
-    return {f"{side}.converter{name}": value for side in ("key", "value") for name, value in settings.items()}
+    both = {f"{side}.converter{name}": value for side in ("key", "value") for name, value in settings.items()}
+    # A key's id stands in front of its bytes, as Confluent's converter has it, a value's in Apicurio's header.
+    return {**both, "key.converter.apicurio.registry.headers.enabled": "false"}
 
 
 @contextmanager

@@ -159,6 +159,12 @@ def test_text_that_is_no_json_is_refused() -> None:
             (("__value_schema_id", b"\x01" + bytes(range(16))),),
             ("00010203-0405-0607-0809-0a0b0c0d0e0f", b"\x06"),
         ),
+        (
+            b"\x00\x02\x02\x02\x02\x01",
+            (("apicurio.value.contentId", b"\0" * 7 + b"\2"),),
+            ("2", b"\x00\x02\x02\x02\x02\x01"),
+        ),
+        (b"\x00\x02\x02\x02\xc8\x01", (("apicurio.value.globalId", b"\x00" * 7 + b"\x02"),), None),
         (b"\x06", (("__key_schema_id", b"\x00\x00\x00\x00\x07"),), None),
         (b"\x00\x00\x00\x00\x05\x06", (("__value_schema_id", b"7"),), ("5", b"\x06")),
         (b"\x00\x00\x00\x00\x05\x06", (("__value_schema_id", None),), ("5", b"\x06")),

@@ -79,13 +79,6 @@ class SchemaRegistry(Section):
         "basic_auth_user_info", "bearer_auth_token", "ssl_key_password", mode="before"
     )(_from_outside)
 
-    @model_validator(mode="after")
-    def _one_way_to_log_in(self) -> SchemaRegistry:
-        if self.basic_auth_user_info is not None and self.bearer_auth_token is not None:
-            message = "basic.auth.user.info and bearer.auth.token are both given, and a request can carry only one"
-            raise Problem("bad-value", message, "give one of the two").error()
-        return self
-
     def properties(self) -> dict[str, str]:
         """All that is given, under the registry client's own names, secrets readable. Not for logs."""
         given = {field.alias or name: getattr(self, name) for name, field in type(self).model_fields.items()}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
-from pydantic import SecretStr, ValidationError
 
 from distributary.config.source import SchemaRegistry
 from distributary.decode.connect import parse_schema
@@ -126,9 +125,3 @@ def test_a_file_that_is_no_certificate_is_told(tmp_path: Path) -> None:
     wrong.write_text("no certificate", "utf-8")
     with pytest.raises(SetupError):
         Registry(settings(url="https://localhost", **{"ssl.ca.location": str(wrong)}))
-
-
-def test_a_password_and_a_token_at_once_are_refused() -> None:
-    both = {"basic.auth.user.info": SecretStr("me:x"), "bearer.auth.token": SecretStr("x")}
-    with pytest.raises(ValidationError, match="both given"):
-        settings(url="http://localhost:8081", **both)
