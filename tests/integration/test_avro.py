@@ -183,12 +183,6 @@ def test_6_3_broken_bytes_are_quarantined_with_the_reason_and_their_neighbours_a
     assert bench.rows() == [(1, "good"), (9, "\ufffd is text like any other")]
 
 
-def test_a_topic_of_nothing_but_broken_records_is_quarantined_whole(bench: Bench, topic: AvroTopic) -> None:
-    bench.options = {**bench.options, "source": {**bench.options["source"], "connector": "sqlserver"}}
-    bench.take([topic.record(1, b"no"), topic.record(2, b"nothing")])
-    assert reasons(bench) == {0: "no-schema-id", 1: "no-schema-id"}
-
-
 def test_schema_ids_in_headers_are_as_good_as_those_in_front(bench: Bench, topic: AvroTopic) -> None:
     def in_headers(number: int, v: str) -> Record:
         ids = {"key": topic.registered("key", KEY), "value": topic.registered("value", envelope(TEXT))}

@@ -37,8 +37,7 @@ AVRO_CONVERTER = Bundle(
     name=f"apicurio-converter-{APICURIO}",
     artifacts=(Artifact("io.apicurio", "apicurio-registry-distro-connect-converter", APICURIO, type="tar.gz"),),
 )
-"""Apicurio's: the one of Confluent is not in Maven Central. Both come from the same code, and write the same bytes and
-schemas."""
+"""Apicurio's: the one of Confluent is not in Maven Central."""
 
 START_SECONDS = 120
 RUNNING_SECONDS = 60

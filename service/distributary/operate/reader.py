@@ -32,8 +32,6 @@ from distributary.operate.wire import Wire
 
 _LOOKED_AT = 20  # records per partition from which a table's format is learnt
 _LOOKED_FURTHER = 2_000  # where none of those has a value
-# Where nothing but faults was found so far.
-_NO_SHAPE = Shape(Signature(None, None), {}, {})
 _HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 
 
@@ -179,12 +177,11 @@ class TableReader:
     def _decoded(self, cut: DataFrame, progress: Progress) -> Read:
         altered = self._evolve(progress)
         reading = self._reading(progress)
-        shapes = self._shapes or [_NO_SHAPE]
-        if len(shapes) == 1:
-            records = decoded(cut, shapes[0], reading)
+        if len(self._shapes) == 1:
+            records = decoded(cut, self._shapes[0], reading)
         else:
-            number = shape_number(shapes)
-            parts = [decoded(cut.where(number == i), shape, reading) for i, shape in enumerate(shapes)]
+            number = shape_number(self._shapes)
+            parts = [decoded(cut.where(number == i), shape, reading) for i, shape in enumerate(self._shapes)]
             records = parts[0]
             for more in parts[1:]:
                 records = records.unionByName(more)
