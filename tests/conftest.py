@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.kafka import running_kafka
+from tests.support.registry import Registry, running_registry
 
 from distributary.demo.play import SHORT_LIVED
 
@@ -20,6 +21,13 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Kafka that all tests share: each takes topics of its own. Topics are not made by themselves."""
     with running_kafka(tmp_path_factory.mktemp("kafka")) as bootstrap:
         yield bootstrap
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    """A schema registry that all tests share: each takes subjects of its own."""
+    with running_registry(tmp_path_factory.mktemp("registry")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,7 @@ from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
+from distributary.operate.registry import Registry, registry_of
 from distributary.operate.resuming import Resuming
 from distributary.operate.roster import Roster
 from distributary.operate.status import ServiceStatus, TableState
@@ -61,6 +62,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
     exit code: 0, or 1 where `once` leaves a halted table. Raises DistributaryError for what ends all.
     """
     refuse_unbuilt(config)
+    registry = registry_of(config.source)
     broker = Broker(config.kafka_properties())
     # A wrong address or a port that is taken is told before a JVM starts.
     broker.names()
@@ -72,7 +74,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         session = open_session(config.spark_properties())
         ending.callback(session.stop)
         watch = Watch(file, config) if file is not None and not once else None
-        return Service(config, session, broker, recorder, watch).run(once=once)
+        return Service(config, session, broker, recorder, registry, watch).run(once=once)
 
 
 class Service:
@@ -84,6 +86,7 @@ class Service:
         session: SparkSession,
         broker: Broker,
         recorder: Recorder,
+        registry: Registry | None = None,
         watch: Watch | None = None,
     ) -> None:
         self.config = config
@@ -101,6 +104,7 @@ class Service:
             recorder=recorder,
             stopping=self._stopping,
             taken=self._lag_group.taken,
+            registry=registry,
         )
         self._offsets = OffsetLog(session, config.checkpoint)
         self._roster = Roster(self._around, self._halt, self._gone)
@@ -112,7 +116,7 @@ class Service:
         self._once = False
         note = own_path(config, "transactions", f"{config.source.topic_prefix}.json")
         self._tracker = Tracker(
-            config, broker, Note(session, note), self.status, self._roster.by_topic, self._around.transactions
+            config, broker, Note(session, note), self.status, self._roster.by_topic, self._around.transactions, registry
         )
         self._halts = Halts(session, config)
         self._resuming = Resuming(session, config, self._halts, lambda worker: self._retry_at.pop(worker.topic, None))
@@ -167,7 +171,7 @@ class Service:
                 error = query.exception()
                 if error is None:
                     self._resuming.look(self._roster.tables(), now=True)
-                    if not any(worker.has_to_step() for worker in self._roster.tables()):
+                    if not self._roster.unasked and not any(worker.has_to_step() for worker in self._roster.tables()):
                         return query
                 else:
                     failures += 1
@@ -175,6 +179,7 @@ class Service:
             query = self._follow(query)
             self.status.beat()
             self._resuming.look(self._roster.tables())
+            self._roster.plan_again(give_up=once)
             self._nudge()
             self._stopping.wait(_TURN)
         return query
@@ -272,8 +277,8 @@ class Service:
             self._halt(worker, halt)
         except DistributaryError as fault:
             worker.faults += 1
-            wait_for = min(60.0, max(1.0, self.config.trigger.interval_seconds()) * worker.faults)
-            self._retry_at[worker.topic] = time.monotonic() + wait_for
+            pause = min(60.0, max(1.0, self.config.trigger.interval_seconds()) * worker.faults)
+            self._retry_at[worker.topic] = time.monotonic() + pause
             self._tell(worker, TableState.RETRYING, fault)
             _log.warning("table is tried again later", table=worker.name, code=fault.code, reason=fault.message)
             if self._once and worker.faults >= _ROUNDS_OF_ONCE:

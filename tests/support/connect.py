@@ -32,6 +32,13 @@ POSTGRES_CONNECTOR = Bundle(
     name=f"debezium-postgres-{DEBEZIUM}",
     artifacts=(Artifact("io.debezium", "debezium-connector-postgres", DEBEZIUM, type="tar.gz", classifier="plugin"),),
 )
+APICURIO = "2.5.11.Final"
+AVRO_CONVERTER = Bundle(
+    name=f"apicurio-converter-{APICURIO}",
+    artifacts=(Artifact("io.apicurio", "apicurio-registry-distro-connect-converter", APICURIO, type="tar.gz"),),
+)
+"""Apicurio's: the one of Confluent is not in Maven Central."""
+
 START_SECONDS = 120
 RUNNING_SECONDS = 60
 
@@ -82,19 +89,37 @@ class Connect:
             raise RuntimeError(f"{method} {path}: {error.code} {error.read().decode()}") from error
 
 
+def avro_converter(registry: str) -> dict[str, str]:
+    """A connector's settings for keys and values in Avro, as Confluent's clients read it; `registry` is Apicurio's."""
+    settings = {
+        "": "io.apicurio.registry.utils.converter.AvroConverter",
+        ".apicurio.registry.url": f"{registry}/apis/registry/v2",
+        ".apicurio.registry.auto-register": "true",
+        ".apicurio.registry.as-confluent": "true",
+        ".apicurio.registry.use-id": "contentId",
+        ".apicurio.registry.dereference-schema": "true",
+    }
+    both = {f"{side}.converter{name}": value for side in ("key", "value") for name, value in settings.items()}
+    # A key's id stands in front of its bytes, as Confluent's converter has it, a value's in Apicurio's header.
+    return {**both, "key.converter.apicurio.registry.headers.enabled": "false"}
+
+
 @contextmanager
-def running_connect(bootstrap: str, directory: Path) -> Iterator[Connect]:
-    """A worker with Debezium's PostgreSQL connector on the Kafka at `bootstrap`, its files in `directory`."""
+def running_connect(bootstrap: str, directory: Path, *more: Bundle) -> Iterator[Connect]:
+    """A worker with Debezium's PostgreSQL connector, and with more plugins, on the Kafka at `bootstrap`, its files in
+    `directory`."""
     libraries, plugins = CONNECT_JARS.cached(), directory / "plugins"
-    [archive] = POSTGRES_CONNECTOR.cached().glob("*.tar.gz")
-    with tarfile.open(archive) as packed:
-        packed.extractall(plugins, filter="data")
+    for bundle in (POSTGRES_CONNECTOR, *more):
+        [archive] = bundle.cached().glob("*.tar.gz")
+        with tarfile.open(archive) as packed:
+            packed.extractall(plugins / bundle.name, filter="data")
     [port] = free_ports(1)
     settings = {
         "bootstrap.servers": bootstrap,
         "listeners": f"http://127.0.0.1:{port}",
         "plugin.path": plugins,
-        "plugin.discovery": "service_load",
+        # Not every converter lists itself for the quick search.
+        "plugin.discovery": "hybrid_warn" if more else "service_load",
         "offset.storage.file.filename": directory / "offsets",
         "offset.flush.interval.ms": 1000,
         "key.converter": "org.apache.kafka.connect.json.JsonConverter",

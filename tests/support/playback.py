@@ -63,14 +63,16 @@ class Run:
 class Playback:
     """One lake, filled from one topic prefix."""
 
-    def __init__(self, bootstrap: str, folder: Path, **settings: Any) -> None:
-        """`settings` are keys of the config, besides those that are the same for every playback."""
+    def __init__(self, bootstrap: str, folder: Path, source: Mapping[str, Any] | None = None, **settings: Any) -> None:
+        """`settings` are keys of the config, besides those that are the same for every playback, and `source` keys
+        under that name."""
         self.prefix = f"played{uuid.uuid4().hex[:8]}"
         self.lake = folder / "lake"
         self.bootstrap = bootstrap
         self._checkpoint = folder / "checkpoint"
         self._config_file = folder / "config.yaml"
         self._settings = settings
+        self._source = source or {}
         self._topics: set[str] = set()
         self._runs = 0
 
@@ -102,7 +104,7 @@ class Playback:
         config = {
             "version": 1,
             "kafka": {"bootstrap.servers": self.bootstrap},
-            "source": {"topic_prefix": self.prefix},
+            "source": {"topic_prefix": self.prefix, **self._source},
             "target": {"path": str(self.lake)},
             "checkpoint": str(self._checkpoint),
             "http": {"enabled": False},

@@ -21,6 +21,7 @@ from distributary.consume.topics import TableId
 from distributary.launch.session import open_session
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
+from distributary.operate.registry import registry_of
 from distributary.operate.status import ServiceStatus
 from distributary.operate.worker import Surroundings, TableWorker
 
@@ -84,6 +85,7 @@ class Bench:
             quarantine=Quarantine(self.session, config.quarantine_path()),
             recorder=Recorder(ServiceStatus()),
             stopping=threading.Event(),
+            registry=registry_of(config.source),
         )
         settings = config.settings_for("dbo", "t")
         assert settings is not None

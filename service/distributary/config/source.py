@@ -54,6 +54,14 @@ class SchemaRegistry(Section):
     bearer_auth_token: SecretStr | None = Field(
         None, alias="bearer.auth.token", description="A token, as ${env:NAME} or ${file:PATH}."
     )
+    bearer_auth_logical_cluster: Text | None = Field(
+        None,
+        alias="bearer.auth.logical.cluster",
+        description="The registry's cluster id, in Confluent's cloud.",
+    )
+    bearer_auth_identity_pool_id: Text | None = Field(
+        None, alias="bearer.auth.identity.pool.id", description="The identity pool of the token, in Confluent's cloud."
+    )
     ssl_ca_location: Text | None = Field(
         None, alias="ssl.ca.location", description="A PEM file with the certificates to trust."
     )

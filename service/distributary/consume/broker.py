@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
@@ -13,7 +12,6 @@ from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaException,
-    Message,
     TopicCollection,
     TopicPartition,
 )
@@ -27,7 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from distributary.consume.offsets import Offsets
 from distributary.consume.options import librdkafka_options
-from distributary.consume.tail import Tail
+from distributary.consume.tail import Headers, Tail, headers_of
 from distributary.errors import TransientError
 
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
@@ -57,7 +55,7 @@ class Record:
     offset: int
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
+    headers: Headers = ()
     timestamp: int | None = None
 
 
@@ -223,17 +221,11 @@ class Broker:
                     kind, at = message.timestamp()
                     timestamp = None if kind == TIMESTAMP_NOT_AVAILABLE else at
                     records.append(
-                        Record(partition, offset, message.key(), message.value(), _headers(message), timestamp)
+                        Record(partition, offset, message.key(), message.value(), headers_of(message), timestamp)
                     )
         finally:
             consumer.close()
         return records
-
-
-def _headers(message: Message) -> tuple[tuple[str, bytes | None], ...]:
-    # The client's types allow for more than it gives: a list of pairs of name and bytes.
-    pairs: Iterable[Any] = message.headers() or ()
-    return tuple((str(pair[0]), pair[1]) for pair in pairs)
 
 
 def _not_committed(group: str, reason: str) -> TransientError:

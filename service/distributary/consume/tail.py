@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from distributary.errors import TransientError
+
+Headers = tuple[tuple[str, bytes | None], ...]
 
 
 @dataclass(frozen=True)
 class Tailed:
-    """A record: its offset, its value, and its time in milliseconds since 1970."""
+    """A record: its offset, its value, its time in milliseconds since 1970, and its headers."""
 
     offset: int
     value: bytes | None
     timestamp_ms: int
+    headers: Headers = ()
 
 
 class Tail:
@@ -59,9 +63,16 @@ class Tail:
             self._at_end = False
             offset = message.offset()
             assert offset is not None
-            records.append(Tailed(offset, message.value(), message.timestamp()[1]))
+            records.append(Tailed(offset, message.value(), message.timestamp()[1], headers_of(message)))
         return records, self._at_end
 
     def close(self) -> None:
         """Ends it."""
         self._consumer.close()
+
+
+def headers_of(message: Message) -> Headers:
+    """The headers of one of the client's messages."""
+    # The client's types allow for more than it gives: a list of pairs of name and bytes.
+    pairs: Iterable[Any] = message.headers() or ()
+    return tuple((str(pair[0]), pair[1]) for pair in pairs)

@@ -26,7 +26,7 @@ class Seen:
 def signatures(records: DataFrame) -> list[Seen]:
     """The signatures of sliced records, oldest first (one Spark job). Rows without schema give one, of all fields."""
     rows = (
-        records.where("valid AND (v IS NULL OR startswith(ltrim(v), '{'))")
+        records.where("fault IS NULL AND (v IS NULL OR startswith(ltrim(v), '{'))")
         .groupBy("ks", "vs")
         .agg(F.expr("max(timestamp)").cast("double").alias("newest"))
         .collect()
@@ -80,7 +80,9 @@ def types_by_value(
     wanted = list(columns)
     rows = "get_json_object(v, '$.after')" + (", get_json_object(v, '$.before')" if before else "")
     row = "v" if unwrapped else f"coalesce({rows})"
-    parsed = records.where("valid").select(F.expr(f"array(try_parse_json({row}), try_parse_json(k))").alias("parsed"))
+    parsed = records.where("fault IS NULL").select(
+        F.expr(f"array(try_parse_json({row}), try_parse_json(k))").alias("parsed")
+    )
     values = (
         parsed.select(F.explode("parsed").alias("object"))
         .where("startswith(schema_of_variant(object), 'OBJECT')")

@@ -57,6 +57,9 @@ Before Debezium 2.0 there was only `last`. All rows of an incremental snapshot s
 
 NOT_JSON = Reason("not-json", "the value is not one JSON object")
 BAD_UTF8 = Reason("not-utf8", "the key or the value is not valid UTF-8")
+NO_SCHEMA_ID = Reason("no-schema-id", "the key or the value does not name the schema that it was written with")
+NOT_AVRO = Reason("not-avro", "the key's or the value's bytes are not what the schema that they name says")
+NOT_AN_AVRO_SCHEMA = Reason("not-an-avro-schema", "the schema that the key or the value names is not one for columns")
 BAD_SCHEMA = Reason("bad-schema", "the schema beside the value is not that of a change event")
 NOT_AN_ENVELOPE = Reason("not-an-envelope", "the value has no Debezium envelope (`op` and `source` are missing)")
 UNKNOWN_OPERATION = Reason("unknown-operation", "`op` is none of c, u, r, d, t, m")
@@ -69,10 +72,13 @@ NO_POSITION = Reason("no-position", "`source` does not say where in the database
 BAD_VALUE = Reason("bad-value", "these columns hold a value that their type can't hold: ")
 OTHER_CONNECTOR = Reason("other-connector", "`source.connector` is not the one the table's other records come from")
 
+UNREADABLE = (BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA)
+"""Reasons why nothing of a record can be read."""
+
 REASONS = {
     reason.code: reason
     for reason in (
-        NOT_JSON, BAD_UTF8, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION, NOT_A_ROW, NO_ROW, NO_KEY, NO_KEY_COLUMNS,
-        BAD_KEY, NO_POSITION, BAD_VALUE, OTHER_CONNECTOR,
+        NOT_JSON, *UNREADABLE, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION, NOT_A_ROW, NO_ROW, NO_KEY,
+        NO_KEY_COLUMNS, BAD_KEY, NO_POSITION, BAD_VALUE, OTHER_CONNECTOR,
     )
 }  # fmt: skip

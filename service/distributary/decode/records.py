@@ -64,7 +64,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         F.expr("new_key IS NOT NULL" if not reading.key_from_row else "half <=> 'd'").alias("moved_out"),
         F.expr(_other_key("old_keyp", "p.before", shape, reading)).alias("old_k"),
         F.expr(_other_key("new_keyp", "p.after", shape, reading)).alias("new_k"),
-        "valid",
+        "fault",
         F.expr(_kind(op, reading)).alias("kind"),
         F.expr(f"v IS NOT NULL AND (p IS NULL OR p.{_CORRUPT} IS NOT NULL)").alias("broken"),
         F.expr(_key_broken(reading)).alias("key_broken"),

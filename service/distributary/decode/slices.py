@@ -23,20 +23,19 @@ def sliced(raw: DataFrame, unwrapped: Unwrapped | None = None, *, before: bool =
     """Key and value as text, cut into schema and payload.
 
     In: Kafka's columns (key BINARY, value BINARY, partition, offset, timestamp, headers). Out: partition, offset,
-    timestamp, old_key and new_key STRING (the headers of a key change; NULL without), valid BOOLEAN (UTF-8), k and v
-    STRING (payloads; v is NULL for a tombstone), ks and vs STRING (signatures, see shapes.Signature); h STRUCT where
-    rows without envelope have headers that were added (see unwrapped.header_texts). `before`: the row before the change
-    tells the signature where there is none after it.
+    timestamp, old_key and new_key STRING (the headers of a key change; NULL without), fault STRING (the code of the
+    reason why it is no text at all, see envelope.UNREADABLE; NULL where it is), k and v STRING (payloads; v is NULL for
+    a tombstone), ks and vs STRING (signatures, see shapes.Signature); h STRUCT where rows without envelope have headers
+    that were added (see unwrapped.header_texts). `before`: the row before the change tells the signature where there is
+    none after it.
     """
-    headers = F.col("headers")
-    added = (header_texts(headers, unwrapped.headers).alias("h"),) if unwrapped and unwrapped.headers else ()
+    added = added_headers(unwrapped)
     row = row_signature("v") if unwrapped else _row_of_envelope(before=before)
     text = raw.select(
         "partition",
         "offset",
         "timestamp",
-        _header(headers, e.OLD_KEY_HEADER).alias("old_key"),
-        _header(headers, e.NEW_KEY_HEADER).alias("new_key"),
+        *key_headers(),
         F.expr("coalesce(is_valid_utf8(CAST(key AS STRING)), true)").alias("key_valid"),
         F.expr("coalesce(is_valid_utf8(CAST(value AS STRING)), true)").alias("value_valid"),
         F.expr(_compact("CAST(key AS STRING)")).alias("k"),
@@ -51,7 +50,7 @@ def sliced(raw: DataFrame, unwrapped: Unwrapped | None = None, *, before: bool =
         "timestamp",
         "old_key",
         "new_key",
-        F.expr("key_valid AND value_valid").alias("valid"),
+        F.expr(f"CASE WHEN NOT (key_valid AND value_valid) THEN '{e.BAD_UTF8.code}' END").alias("fault"),
         *(["h"] if added else []),
         F.expr(_payload("k")).alias("k"),
         F.expr(_payload("v")).alias("v"),
@@ -70,9 +69,21 @@ def _row_of_envelope(*, before: bool) -> str:
     return f"to_json(json_object_keys(coalesce({rows}, '{{}}')))"
 
 
-def _header(headers: Column, name: str) -> Column:
+def key_headers() -> list[Column]:
+    """The columns old_key and new_key of Kafka's `headers`."""
+    return [_header(e.OLD_KEY_HEADER).alias("old_key"), _header(e.NEW_KEY_HEADER).alias("new_key")]
+
+
+def added_headers(unwrapped: Unwrapped | None) -> list[Column]:
+    """The column h of Kafka's `headers`, where rows without envelope have added ones."""
+    if unwrapped is None or not unwrapped.headers:
+        return []
+    return [header_texts(F.col("headers"), unwrapped.headers).alias("h")]
+
+
+def _header(name: str) -> Column:
     """STRING: the header's value; empty where the header has none, NULL where there is no such header."""
-    found = F.try_element_at(F.filter(headers, lambda h: h["key"] == name), F.lit(1))
+    found = F.try_element_at(F.filter("headers", lambda h: h["key"] == name), F.lit(1))
     return F.when(found.isNotNull(), F.coalesce(found["value"].cast("string"), F.lit("")))
 
 
@@ -123,5 +134,5 @@ def shape_number(shapes: Sequence[Shape]) -> Column:
             row_fits = row_fits | F.expr(f"startswith(vs, '[') AND size({others}) = 0")
         number = F.when(key_fits & row_fits, index).otherwise(number)
     # What is no JSON object has no shape of its own to wait for: it is quarantined whatever the shapes are.
-    hopeless = ~F.col("valid") | (F.col("v").isNotNull() & ~F.startswith(F.ltrim(F.col("v")), F.lit("{")))
+    hopeless = F.col("fault").isNotNull() | (F.col("v").isNotNull() & ~F.startswith(F.ltrim(F.col("v")), F.lit("{")))
     return F.when(hopeless, 0).otherwise(number)

@@ -21,7 +21,7 @@ def verdict(shape: Shape, reading: Reading) -> str:
     needs_key = "false" if reading.keyless else applies
     cases: list[tuple[str, str]] = [
         ("true" if shape.unreadable else "false", _reason(e.BAD_SCHEMA)),
-        ("NOT valid", _reason(e.BAD_UTF8)),
+        *((f"fault = {sql.text(reason.code)}", _reason(reason)) for reason in e.UNREADABLE),
         ("broken", _reason(e.NOT_JSON)),
         ("no_envelope", _reason(e.NOT_A_ROW if reading.unwrapped else e.NOT_AN_ENVELOPE)),
         ("kind = '!'", _reason(e.UNKNOWN_OPERATION)),

@@ -57,6 +57,11 @@ _DEFAULTS = {
     "spark.sql.debug.maxToStringFields": "5",
 }
 _JVM_UTC = "-Duser.timezone=UTC"
+# Broken Avro bytes may tell any length, and the memory for it would be taken before it shows that nothing is there.
+_AVRO_LIMITS = " ".join(
+    f"-Dorg.apache.avro.limits.{name}.maxLength={limit}"
+    for name, limit in (("bytes", 1 << 28), ("string", 1 << 28), ("collectionItems", 1 << 24))
+)
 
 
 def open_session(properties: Mapping[str, str]) -> SparkSession:
@@ -75,7 +80,7 @@ def open_session(properties: Mapping[str, str]) -> SparkSession:
     else:
         settings["spark.jars"] = ",".join(str(jar) for jar in jars())
         for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
-            settings[key] = f"{settings.get(key, '')} {_JVM_UTC} -Dlog4j2.level=warn".strip()
+            settings[key] = f"{settings.get(key, '')} {_JVM_UTC} {_AVRO_LIMITS} -Dlog4j2.level=warn".strip()
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:

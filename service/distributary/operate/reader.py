@@ -18,7 +18,7 @@ from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PRO
 from distributary.decode.position import BY_OFFSET
 from distributary.decode.records import Reading, decoded
 from distributary.decode.shapes import Shape, Signature, TypeSources, shape_of
-from distributary.decode.slices import shape_number, sliced
+from distributary.decode.slices import shape_number
 from distributary.decode.unwrapped import Unwrapped, added_by
 from distributary.evolve.diff import check_key, check_key_columns
 from distributary.evolve.policy import allowed_additions
@@ -28,6 +28,9 @@ from distributary.merge.progress import Progress
 from distributary.merge.table import LakeTable
 from distributary.operate.limits import refuse_unbuilt
 from distributary.operate.look import Known, Look, look_at
+from distributary.operate.wire import Wire
+
+_HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,10 @@ class TableReader:
         mode: Mode,
         log: FilteringBoundLogger,
         transactions: Event,
+        wire: Wire,
     ) -> None:
         self._broker = broker
+        self._wire = wire
         self._source = source
         self._settings = settings
         self._lake = lake
@@ -79,7 +84,7 @@ class TableReader:
         records = self._broker.head(topic, start)
         known = Known(progress.connector, progress.unwrapped) if progress else None
         added = added_by(self._source.connector_properties)
-        look = look_at(records, topic.name, self._source.connector, added, known)
+        look = look_at(self._wire.as_json(records), topic.name, self._source.connector, added, known)
         refuse_unbuilt(self._settings, look)
         self._look = look if look.tells_all else None
         self._unwrapped = look.unwrapped
@@ -101,13 +106,11 @@ class TableReader:
         """
         cut = self._sliced(raw)
         if len(self._shapes) != 1 or self._shapes[0].untyped:
-            cut = _kept(cut)
-            self._learn(cut)
+            cut = self._learnt(raw, cut)
         read = self._decoded(cut, progress)
         altered = read.altered
         if read.found.unknown:
-            cut = _kept(cut)
-            self._learn(cut)
+            cut = self._learnt(raw, cut)
             read = self._decoded(cut, progress)
             altered = altered or read.altered
         if (wanted := self._mode.wants(read.found)) != self._details:
@@ -118,16 +121,24 @@ class TableReader:
         return Read(read.records, read.found, altered)
 
     def _as_raw(self, records: Sequence[Record]) -> DataFrame:
-        rows = {"key": [r.key for r in records], "value": [r.value for r in records]}
-        schema = pa.schema({"key": pa.binary(), "value": pa.binary()})
-        head = self._lake.session.createDataFrame(pa.table(rows, schema=schema))
+        rows = {name: [getattr(r, name) for r in records] for name in ("key", "value")}
+        headers = [[{"key": name, "value": value} for name, value in r.headers] for r in records]
+        schema = pa.schema({"key": pa.binary(), "value": pa.binary(), "headers": _HEADERS})
+        head = self._lake.session.createDataFrame(pa.table({**rows, "headers": headers}, schema=schema))
         return head.selectExpr(
-            "key", "value", "0 AS partition", "0L AS offset", "current_timestamp() AS timestamp",
-            "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
-        )  # fmt: skip
+            "key", "value", "headers", "0 AS partition", "0L AS offset", "current_timestamp() AS timestamp"
+        )
 
     def _sliced(self, raw: DataFrame) -> DataFrame:
-        return sliced(raw, self._unwrapped, before=self._details.before)
+        return self._wire.sliced(raw, self._unwrapped, before=self._details.before)
+
+    def _learnt(self, raw: DataFrame, cut: DataFrame) -> DataFrame:
+        """Sliced records of which all schemas and shapes are known."""
+        if self._wire.learn(raw):
+            cut = self._sliced(raw)
+        cut = _kept(cut)
+        self._learn(cut)
+        return cut
 
     def _learn(self, cut: DataFrame) -> None:
         """The shapes of sliced records; types of values without schema are looked up or taken from the values."""

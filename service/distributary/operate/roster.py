@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -10,12 +11,13 @@ from distributary.config import Config
 from distributary.config.table import same_but_for_the_entry
 from distributary.consume.offsets import Offsets
 from distributary.consume.topics import TableId, has_database_part, table_of
-from distributary.errors import TableHalt
+from distributary.errors import TableHalt, TransientError
 from distributary.operate.continuity import two_topics
 from distributary.operate.logs import get_logger
 from distributary.operate.tables import connector_of_topic, lake_path, settings_of
 from distributary.operate.worker import Surroundings, TableWorker
 
+_ROUNDS = 3  # in vain, after which a run that is to end gives up
 _log = get_logger(__name__)
 
 
@@ -40,6 +42,11 @@ class Roster:
         self._unclear: set[str] = set()
         self._outdated: set[str] = set()
         self._lock = threading.Lock()
+        self.unasked: dict[str, Offsets] = {}
+        """Topics that wait, and how far their tables would go."""
+        self._ask_again_at = 0.0
+        self._in_vain = 0
+        self._fault: TransientError | None = None
 
     def tables(self) -> list[TableWorker]:
         """All workers."""
@@ -50,12 +57,32 @@ class Roster:
         return dict(self._workers)
 
     def plan(self, ends: Mapping[str, Offsets]) -> None:
-        """Has the tables of these topics go as far; new ones come to work."""
+        """Has the tables of these topics go as far; new ones come to work. A topic of which nothing could tell which
+        table it is, because what was asked did not answer, waits for plan_again()."""
         for topic, end in ends.items():
             with self._lock:
-                worker = self._worker(topic)
+                try:
+                    worker = self._worker(topic)
+                except TransientError as fault:
+                    self._wait_for(topic, end, fault)
+                    continue
+                self.unasked.pop(topic, None)
                 if worker is not None:
                     worker.aim(end)
+
+    def plan_again(self, *, give_up: bool) -> None:
+        """Looks again at the topics that wait. With `give_up` it raises TransientError after some rounds in vain."""
+        if self.unasked and time.monotonic() >= self._ask_again_at:
+            self._in_vain += 1
+            self.plan(dict(self.unasked))
+            if give_up and self.unasked and self._in_vain >= _ROUNDS and self._fault is not None:
+                raise self._fault
+
+    def _wait_for(self, topic: str, end: Offsets, fault: TransientError) -> None:
+        self.unasked[topic], self._fault = end, fault
+        pause = max(1.0, self._around.config.trigger.interval_seconds())
+        self._ask_again_at = time.monotonic() + min(60.0, pause)
+        _log.warning("a topic is looked at again later", topic=topic, code=fault.code, reason=fault.message)
 
     def follow(self, config: Config) -> None:
         """From now on the tables are those of this config. What counts for a table that is at work changes with
@@ -106,7 +133,7 @@ class Roster:
         source = self._around.config.source
         connector: str | None = source.connector
         if connector is None and has_database_part(topic, source.topic_prefix):
-            connector = connector_of_topic(topic, self._around.config, self._around.broker)
+            connector = connector_of_topic(topic, self._around.config, self._around.broker, self._around.registry)
             if connector is None:
                 self._tell_unclear(topic)
                 return None  # no record tells yet: asked again with the next batch

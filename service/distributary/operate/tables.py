@@ -11,6 +11,8 @@ from distributary.consume.topics import TableId, has_database_part, is_signal_ta
 from distributary.decode.unwrapped import added_by
 from distributary.errors import UsageError
 from distributary.operate.look import connector_of
+from distributary.operate.registry import Registry, registry_of
+from distributary.operate.wire import as_json
 
 _LOOKED_AT = 20  # records per partition
 
@@ -32,21 +34,20 @@ class Listed:
 
 def refuse_unbuilt(config: Config) -> None:
     """Raises UsageError where the config asks for what this version can't do for any table."""
-    if config.source.format != "json":
-        raise UsageError("not-built", f"source.format {config.source.format} is not built yet", "use json")
     if config.target.path is None:
         raise UsageError("not-built", "target.catalog is not built yet", "use target.path")
 
 
 def listed(config: Config, broker: Broker) -> list[Listed]:
     """The config's tables that have a topic, by name. A topic that tells no connector yet is left out where only that
-    would tell which table it is."""
+    would tell which table it is. Raises what the registry of Avro records raises where it has to be asked."""
     found = []
+    registry = registry_of(config.source)
     for topic in broker.names():
         prefix = config.source.topic_prefix
         connector: str | None = config.source.connector
         if connector is None and has_database_part(topic, prefix):
-            connector = connector_of_topic(topic, config, broker)
+            connector = connector_of_topic(topic, config, broker, registry)
             if connector is None:
                 continue
         table = table_of(topic, prefix, connector)
@@ -78,13 +79,15 @@ def settings_of(table: TableId | None, config: Config) -> TableSettings | None:
     return config.settings_for(table.schema, table.table)
 
 
-def connector_of_topic(topic: str, config: Config, broker: Broker) -> str | None:
-    """The connector that a topic's first records tell, None where none does."""
+def connector_of_topic(topic: str, config: Config, broker: Broker, registry: Registry | None) -> str | None:
+    """The connector that a topic's first records tell, None where none does; `registry` has their schemas where they
+    are Avro."""
     found = broker.topics([topic]).get(topic)
     if found is None:
         return None
     added = added_by(config.source.connector_properties)
-    return connector_of(broker.records(found, broker.earliest(found), _LOOKED_AT), added)
+    records = broker.records(found, broker.earliest(found), _LOOKED_AT)
+    return connector_of([as_json(record, registry) for record in records], added)
 
 
 def lake_path(config: Config, table: TableId) -> str:

@@ -22,8 +22,10 @@ from distributary.operate.complete import Ledger
 from distributary.operate.faults import classified
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
+from distributary.operate.registry import Registry
 from distributary.operate.standing import Answer, Claim, Frontier, Kafka, Standing, Transaction
 from distributary.operate.status import ServiceStatus
+from distributary.operate.wire import json_of
 from distributary.operate.worker import TableWorker
 
 _TURN = 1.0  # seconds that reading may take, and between two looks
@@ -39,7 +41,7 @@ _log = get_logger(__name__)
 
 class Tracker:
     """`tables` gives the workers by topic, None for a topic that is no table of the config; `found` is set once there
-    is a transaction topic."""
+    is a transaction topic, and `registry` has the schemas of Avro records."""
 
     def __init__(
         self,
@@ -49,12 +51,14 @@ class Tracker:
         status: ServiceStatus,
         tables: Callable[[], Mapping[str, TableWorker | None]],
         found: threading.Event,
+        registry: Registry | None = None,
     ) -> None:
         self._broker = broker
         self._note = note
         self._status = status
         self._tables = tables
         self._found = found
+        self._registry = registry
         self._prefix = config.source.topic_prefix
         self._topic = transaction_topic(self._prefix, config.source.connector_properties)
         self.follow(config)
@@ -143,7 +147,8 @@ class Tracker:
         assert self._tail is not None
         records, at_end = self._tail.read(_CHUNK, _TURN)
         for record in records:
-            if (said := boundary(record.value)) is not None:
+            value = json_of(record.value, record.headers, "value", self._registry)
+            if (said := boundary(value)) is not None:
                 self._ledger.add(said, record.offset, record.timestamp_ms)
         standings = {topic: _standing(worker) for topic, worker in self._tables().items() if worker is not None}
         self._news = self._news or bool(records) or standings != self._standings

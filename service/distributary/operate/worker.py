@@ -32,9 +32,11 @@ from distributary.operate.logs import get_logger
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.reader import TableReader
 from distributary.operate.recorder import Recorder, Watch
+from distributary.operate.registry import Registry
 from distributary.operate.requests import Accept
 from distributary.operate.status import Batch, ServiceStatus, TableState
 from distributary.operate.tables import deletes_path
+from distributary.operate.wire import wire_of
 
 _READS_SENT_AGAIN = 7 * 24 * 3600 * 1000  # milliseconds of source time in which a snapshot row may be sent again
 _log = get_logger(__name__)
@@ -43,7 +45,7 @@ _log = get_logger(__name__)
 @dataclass(frozen=True)
 class Surroundings:
     """What all tables of the service share. `transactions` is set where there is a transaction topic; `taken` is told a
-    table's topic and next offsets when they stand in its commits."""
+    table's topic and next offsets when they stand in its commits; `registry` is there where records are Avro."""
 
     config: Config
     session: SparkSession
@@ -54,6 +56,7 @@ class Surroundings:
     stopping: threading.Event
     transactions: threading.Event = field(default_factory=threading.Event)
     taken: Callable[[str, Offsets], None] = lambda _topic, _offsets: None
+    registry: Registry | None = None
 
     @property
     def status(self) -> ServiceStatus:
@@ -210,6 +213,7 @@ class TableWorker:
             self._mode,
             self._bound,
             around.transactions,
+            wire_of(around.registry),
         )
 
     def _check(self, topic: Topic) -> None:

@@ -10,10 +10,12 @@ from typing import Any
 
 from distributary.config import Config
 from distributary.consume.broker import Broker, Topic
-from distributary.errors import DistributaryError, TableHalt, UsageError
+from distributary.errors import DistributaryError, TableHalt
 from distributary.operate.continuity import two_topics
 from distributary.operate.records import newest_record
+from distributary.operate.registry import Registry, registry_of
 from distributary.operate.tables import Listed, listed, refuse_unbuilt
+from distributary.operate.wire import wire_of
 from distributary.survey.concern import Concern
 from distributary.survey.overall import overall
 from distributary.survey.passed_over import PassedOver, passed_over
@@ -48,18 +50,17 @@ class Plan:
 
 
 def plan(config: Config) -> Plan:
-    """The plan of a config. Raises UsageError for what this version can't do, TransientError where Kafka does not
-    answer."""
+    """The plan of a config. Raises UsageError for what this version can't do, TransientError where Kafka or the
+    registry does not answer."""
     refuse_unbuilt(config)
-    if config.source.format != "json":
-        raise UsageError("not-built", f"plan does not read source.format {config.source.format} yet", "use validate")
+    registry = registry_of(config.source)
     broker = Broker(config.kafka_properties())
     names = broker.names()
     tables = listed(config, broker)
     topics = broker.topics([one.topic for one in tables])
     settings = broker.settings(topics)
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        looked = list(pool.map(lambda one: _look(one, config, broker, topics, settings), tables))
+        looked = list(pool.map(lambda one: _look(one, config, broker, topics, settings, registry), tables))
     scenes = [scene for _, scene in looked if scene is not None]
     return Plan(
         tables=tuple(one_place_each([table for table, _ in looked])),
@@ -74,6 +75,7 @@ def _look(
     broker: Broker,
     topics: Mapping[str, Topic],
     settings: Mapping[str, Mapping[str, str]],
+    registry: Registry | None,
 ) -> tuple[TablePlan, Scene | None]:
     try:
         topic = topics.get(one.topic)
@@ -82,7 +84,7 @@ def _look(
         newest = newest_record(one.path)
         progress = newest.progress if newest else None
         # Where somebody deleted the topic meanwhile, or may not read it, the others are still told.
-        records = sample(broker, topic, progress.next if progress else {}, settings.get(one.topic))
+        records = sample(broker, topic, progress.next if progress else {}, settings.get(one.topic), wire_of(registry))
         return planned(one, config, records, progress, stored(one.path), round(time.time() * 1000))
     except DistributaryError as error:
         return refused(one, error), None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from distributary.consume.broker import Broker, Record, Topic
 from distributary.consume.offsets import Offsets
+from distributary.operate.wire import Wire
 
 _NEWEST = 20  # records per partition; columns that came later are in them
 
@@ -50,8 +51,11 @@ class Sample:
                 yield record
 
 
-def sample(broker: Broker, topic: Topic, taken: Mapping[int, int], settings: Mapping[str, str] | None) -> Sample:
-    """A sample of the topic, for a table that has taken in `taken` (next offset per partition)."""
+def sample(
+    broker: Broker, topic: Topic, taken: Mapping[int, int], settings: Mapping[str, str] | None, wire: Wire
+) -> Sample:
+    """A sample of the topic, for a table that has taken in `taken` (next offset per partition). Its records are as
+    JsonConverter would have written them, whatever they are on the wire."""
     first, end = broker.earliest(topic), broker.latest(topic)
     # Where retention ran past the table nothing can be read at the offset that it asks for.
     start = {p: max(taken.get(p, 0), first.get(p, 0)) for p in end}
@@ -61,7 +65,7 @@ def sample(broker: Broker, topic: Topic, taken: Mapping[int, int], settings: Map
         first=first,
         start=start,
         end=end,
-        head=tuple(broker.head(topic, start)),
-        newest=tuple(broker.records(topic, newest, _NEWEST)),
+        head=tuple(wire.as_json(broker.head(topic, start))),
+        newest=tuple(wire.as_json(broker.records(topic, newest, _NEWEST))),
         settings=settings,
     )

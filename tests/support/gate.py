@@ -1,0 +1,74 @@
+"""A door in front of a real HTTP server: with TLS, asking who is there, or shut."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class Gate:
+    """`expected`: what the header Authorization must say. `shut`: the server is not there now, everybody is told."""
+
+    target: str
+    expected: str | None = None
+    shut: bool = False
+    asked: int = 0
+    port: int = 0
+
+    def handler(self) -> type[BaseHTTPRequestHandler]:
+        """Passes requests on where it may."""
+        gate = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                gate.asked += 1
+                if gate.shut:
+                    self._answer(503, b"{}")
+                elif gate.expected is not None and self.headers.get("Authorization") != gate.expected:
+                    self._answer(401, b"{}")
+                else:
+                    self._answer(*gate.passed_on(self.path))
+
+            def _answer(self, status: int, body: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name it has there
+                """Says nothing."""
+
+        return Handler
+
+    def passed_on(self, path: str) -> tuple[int, bytes]:
+        """What the server behind it answers."""
+        try:
+            with urllib.request.urlopen(self.target + path, timeout=30) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+
+@contextmanager
+def standing(gate: Gate, tls: ssl.SSLContext | None = None) -> Iterator[Gate]:
+    """The gate while it takes requests; `port` is where."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), gate.handler())
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    gate.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield gate
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

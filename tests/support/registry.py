@@ -1,0 +1,75 @@
+"""A real schema registry with Confluent's API, Apicurio's, from its archive."""
+
+from __future__ import annotations
+
+import tarfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from distributary.demo.process import ServerProcess, free_ports
+from distributary.launch.bundle import Bundle
+from distributary.launch.ivy import Artifact
+from distributary.launch.java import java
+
+# The newest that runs on Java 17 and whose description in Maven Central is whole.
+APICURIO = "2.6.13.Final"
+REGISTRY = Bundle(
+    name=f"apicurio-registry-{APICURIO}",
+    artifacts=(Artifact("io.apicurio", "apicurio-registry-app", APICURIO, type="tar.gz", classifier="all"),),
+)
+START_SECONDS = 120
+
+
+class Registry:
+    """A running registry, its files in `directory`. What it holds is in memory, and lost when it stops."""
+
+    def __init__(self, directory: Path) -> None:
+        [self._port] = free_ports(1)
+        self._directory = directory
+        self._server: ServerProcess | None = None
+        [archive] = REGISTRY.cached().glob("*.tar.gz")
+        with tarfile.open(archive) as packed:
+            packed.extractall(directory, filter="data")
+
+    @property
+    def root(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def url(self) -> str:
+        """Where it has Confluent's API."""
+        return f"{self.root}/apis/ccompat/v7"
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        command = [java(), "-Xmx384m", f"-Dquarkus.http.port={self._port}", "-Dquarkus.http.host=127.0.0.1"]
+        command += ["-jar", str(self._directory / f"apicurio-registry-app-{APICURIO}-runner.jar")]
+        self._server = ServerProcess("schema registry", command, self._directory / "registry.log")
+        self._server.wait_until(self._answers, START_SECONDS)
+
+    def stop(self) -> None:
+        """Ends it; it can be started again."""
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/subjects", timeout=10) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+@contextmanager
+def running_registry(directory: Path) -> Iterator[Registry]:
+    """A registry from its archive."""
+    registry = Registry(directory)
+    try:
+        registry.start()
+        yield registry
+    finally:
+        registry.stop()
