@@ -182,7 +182,7 @@ def test_filter_and_sort_are_in_the_address_so_that_they_can_be_kept(
     opened(browser, server, 6)
     browser.find_element(By.ID, "filter").send_keys("dbo")
     sort_by(browser, "Lag")
-    until(browser, lambda: "words=dbo" in browser.current_url)
+    until(browser, lambda: "words=dbo" in browser.current_url and "sort=lag" in browser.current_url)
     address = browser.current_url
     browser.get("about:blank")
     browser.get(address)
