@@ -219,7 +219,7 @@ def test_another_writer_in_between_loses_nothing_and_nothing_comes_twice(
 def test_what_the_library_can_not_do_is_sparks(
     session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = bench(session, kafka, tmp_path)
+    one = bench(session, kafka, tmp_path, commit="auto")
     topic = Topic(one.topic)
     worker = None
 
