@@ -7,7 +7,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from delta.tables import DeltaMergeBuilder, DeltaTable, DeltaTableBuilder
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
@@ -163,9 +164,10 @@ class LakeTable:
     def _checkpoint(self) -> None:
         """Writes a checkpoint of the log, as Spark's own commits do from time to time."""
         jvm: Any = self.session._jvm
-        with suppress(Py4JError):  # the commit stands, and the next one tries again
-            log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.session._jsparkSession, self.path)
-            log.checkpoint(log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty()))
+        none = jvm.scala.Option.empty()
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.session._jsparkSession, self.path)
+        with suppress(Py4JJavaError, PySparkException):  # the commit stands, and the next one tries again
+            log.checkpoint(log.update(False, none, none), none)
 
     @contextmanager
     def _carrying(self, progress: Progress) -> Iterator[None]:

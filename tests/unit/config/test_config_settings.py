@@ -30,7 +30,7 @@ def test_without_a_word_everything_has_its_default(write: Write, tmp_path: Path)
         columns={},
         exclude=(),
         epoch=0,
-        commit="auto",
+        commit="spark",
     )
 
 
@@ -64,7 +64,7 @@ def test_a_key_of_the_rule_counts_instead_of_the_default(write: Write) -> None:
     config = load(
         write(
             """
-defaults: {mode: append, deletes: soft, truncate: halt, schema_changes: ignore, key: [a, b], epoch: 5, commit: spark}
+defaults: {mode: append, deletes: soft, truncate: halt, schema_changes: ignore, key: [a, b], epoch: 5, commit: auto}
 tables:
   - match: a.plain
   - match: a.other
@@ -80,7 +80,7 @@ tables:
     )
     plain, other = settings(config, "a", "plain"), settings(config, "a", "other")
     assert (plain.mode, plain.deletes, plain.truncate) == ("append", "soft", "halt")
-    assert (plain.schema_changes, plain.key, plain.epoch, plain.commit) == ("ignore", ("a", "b"), 5, "spark")
+    assert (plain.schema_changes, plain.key, plain.epoch, plain.commit) == ("ignore", ("a", "b"), 5, "auto")
     assert (other.mode, other.deletes, other.truncate) == ("upsert", "hard", "apply")
     assert (other.schema_changes, other.key, other.epoch, other.commit) == ("evolve", (), 0, "deltalake")
 
