@@ -108,7 +108,6 @@ def test_types_and_a_change_of_the_schema_arrive_through_the_converter(pipeline:
         source.execute("UPDATE kinds SET id = 400 WHERE id = 4")
         source.execute("ALTER TABLE kinds ADD COLUMN more numeric(5,2) DEFAULT 1.5, ADD COLUMN later timestamptz[]")
         source.execute("UPDATE kinds SET more = id / 100.0, later = ARRAY[now()] WHERE id < 10")
-        source.execute("INSERT INTO kinds (id, more) VALUES (101, NULL)")
-        source.execute("ALTER TABLE kinds DROP COLUMN doc")
+        source.execute("INSERT INTO kinds (id) VALUES (101)")
         source.execute("UPDATE kinds SET text_ = upper(text_)")
     pipeline.expect_equal("kinds")
