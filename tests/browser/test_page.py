@@ -131,7 +131,7 @@ def test_halted_tables_are_on_top_with_reason_code_and_the_command(
     opened(browser, server, 6)
     assert shown(browser)[0] == "dbo.orders"
     first, last = browser.find_elements(By.CSS_SELECTOR, "#attention-list li")
-    for part in ("dbo.orders", "Halted", *HALT.values(), "distributary run -c FILE"):
+    for part in ("dbo.orders", "Halted", *HALT.values(), "distributary resume -c FILE dbo.orders"):
         assert part in first.text
     assert "distributary resume -c FILE sales.payments --reconcile" in last.text
     assert text(browser, "#verdict") == "1 table halted"

@@ -25,8 +25,9 @@ from tests.support.spark import Bench
 
 from distributary.cli import main
 from distributary.errors import TableHalt
+from distributary.operate.accept import Accept
 from distributary.operate.halts import Halts
-from distributary.operate.requests import Accept, Requests
+from distributary.operate.requests import Requests
 from distributary.operate.worker import TableWorker
 
 

@@ -93,7 +93,7 @@ def test_the_snapshot_is_the_same_after_json() -> None:
         "last_batch": {"at": 12.5, "records": 8, "applied": 7, "quarantined": 1, "seconds": 2.5},
         "lag_records": 2,
         "lag_seconds": 60.0,
-        "command": "distributary run -c FILE",
+        "command": "distributary resume -c FILE s.t",
     }
 
 
@@ -110,6 +110,11 @@ def test_the_command_for_ghosts_names_the_table_as_one_word_of_a_shell() -> None
     table = TableStatus("s.it's; reboot", ghosts=1)
     assert table.command is not None
     assert shlex.split(table.command) == ["distributary", "resume", "-c", "FILE", "s.it's; reboot", "--reconcile"]
+
+
+def test_the_command_for_a_halted_table_has_the_option_that_its_halt_asks_for() -> None:
+    lost = TableStatus("s.t", state=TableState.HALTED, error={"code": "records-lost", "message": "", "fix": ""})
+    assert lost.command == "distributary resume -c FILE s.t --accept-loss"
 
 
 def test_a_commit_that_tells_no_time_leaves_the_freshness_as_it_was() -> None:

@@ -11,6 +11,7 @@ from distributary.config import Config
 from distributary.config.load import load
 from distributary.errors import UsageError
 from distributary.operate import logs
+from distributary.operate.accept import Accept
 
 
 @click.command(short_help="Start a halted table again.")
@@ -58,16 +59,16 @@ def resume(config_file: Path, table: str, accept: str | None, reconcile: bool, o
     if reconcile:
         _reconcile(config, table, output_format)
     else:
-        _resume(config, table, accept or "nothing", output_format)
+        _resume(config, table, Accept(accept or Accept.NOTHING), output_format)
 
 
-def _resume(config: Config, name: str, accept: str, output_format: str) -> None:
+def _resume(config: Config, name: str, accept: Accept, output_format: str) -> None:
     # Here and not above: Spark takes a second to import, which help and a bad config need not wait for.
-    from distributary.operate.requests import Accept, resuming
+    from distributary.operate.requests import resuming
 
-    asked = resuming(config, name, Accept(accept))
+    asked = resuming(config, name, accept)
     if output_format == "json":
-        output.show_json({"table": asked.table, "was": asked.halt, "accept": accept})
+        output.show_json({"table": asked.table, "was": asked.halt, "accept": accept.value})
         return
     was = f"halted [{asked.halt['code']}]" if asked.halt else "not halted"
     output.show_text(f"{asked.table} was {was}: the service takes the request up within seconds, or when it starts")

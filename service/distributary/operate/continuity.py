@@ -9,7 +9,7 @@ from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets
 from distributary.errors import TableHalt
 from distributary.merge.progress import Progress, first_progress
-from distributary.operate.requests import Accept
+from distributary.operate.accept import Accept
 
 TWO_TOPICS = "two-topics-one-table"
 """The code of a halt that only another config ends."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from pyarrow import fs
 from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.errors import SetupError, UsageError
+from distributary.operate.accept import ASKED_BY, Accept
 from distributary.operate.halts import read_halts
 from distributary.operate.note import Note, names_in
 from distributary.operate.records import plain
@@ -25,23 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ENDING = ".json"
-
-
-class Accept(str, Enum):
-    """What an operator accepts so that a table can go on."""
-
-    NOTHING = "nothing"
-    """It is tried again."""
-    LOSS = "loss"
-    """Records that Kafka no longer has are passed over."""
-    RESET = "reset"
-    """The topic is another one now: it is read from its start, on top of the rows that are there."""
-    REBUILD = "rebuild"
-    """All rows go, and the table is filled again from the start of its topic."""
-
-
-ASKED_BY = {"records-lost": Accept.LOSS, "topic-recreated": Accept.RESET}
-"""Halts, by code, that nothing but this (or a rebuild) ends."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Any
 
 from distributary import __version__
+from distributary.operate.accept import ASKED_BY
 from distributary.operate.history import History
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -107,8 +108,10 @@ class TableStatus:
     def command(self) -> str | None:
         """What an operator has to run, as a line for a shell; None where nothing is to be done."""
         if self.state is TableState.HALTED:
-            # Once the cause is mended: a halted table goes on when the service starts again.
-            return "distributary run -c FILE"
+            # Once the cause is mended, or accepted.
+            accept = ASKED_BY.get((self.error or {}).get("code", ""))
+            option = "" if accept is None else f" --accept-{accept.value}"
+            return f"distributary resume -c FILE {shlex.quote(self.table)}{option}"
         if self.ghosts:
             return f"distributary resume -c FILE {shlex.quote(self.table)} --reconcile"
         return None

@@ -26,6 +26,7 @@ from distributary.merge.progress import Head, Last, Progress, first_progress, la
 from distributary.merge.snapshots import after_slice
 from distributary.merge.table import LakeTable, Write
 from distributary.operate import ghosts
+from distributary.operate.accept import Accept
 from distributary.operate.continuity import accepted, check_continuity, not_ours
 from distributary.operate.limits import too_many_bad
 from distributary.operate.logs import get_logger
@@ -33,7 +34,6 @@ from distributary.operate.quarantine import Quarantine
 from distributary.operate.reader import TableReader
 from distributary.operate.recorder import Recorder, Watch
 from distributary.operate.registry import Registry
-from distributary.operate.requests import Accept
 from distributary.operate.status import Batch, ServiceStatus, TableState
 from distributary.operate.tables import deletes_path
 from distributary.operate.wire import wire_of

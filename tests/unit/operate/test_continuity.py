@@ -8,8 +8,8 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.errors import TableHalt
 from distributary.merge.progress import Last, first_progress
+from distributary.operate.accept import Accept
 from distributary.operate.continuity import accepted, check_continuity
-from distributary.operate.requests import Accept
 
 TOPIC = Topic("p.dbo.t", "first", (0, 1))
 TAKEN = first_progress("p.dbo.t", "first", "sqlserver", "upsert", ("id",)).model_copy(update={"next": {0: 5, 1: 7}})

@@ -172,7 +172,7 @@
       item.append(make("span", { class: "what" }, plural(table.ghosts, "ghost")));
       item.append(make("p", {}, "Rows that the last complete snapshot does not have."));
     }
-    if (table.command) item.append(commandLine(table.command, halted ? "Then start the service again:" : "To remove them:"));
+    if (table.command) item.append(commandLine(table.command, halted ? "Then start it again:" : "To remove them:"));
     return item;
   }
   function showAttention(tables) {
