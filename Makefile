@@ -1,6 +1,7 @@
 # Every target sets up what it needs by itself: Python 3.10+ and Java 17 are all that must be there.
 PYTHON ?= python3
 VENV ?= .venv
+TEST_PROCESSES ?= 2
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
@@ -30,8 +31,8 @@ check: $(STAMP) ## formatter, linter, type checker
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: $(STAMP) check ## all set-up, then all tests
-	$(BIN)/python -m pytest $(TEST_ARGS)
+test: $(STAMP) check ## all set-up, then all tests (TEST_PROCESSES at once; each has a Kafka and a Spark of its own)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
 
 test-long: $(STAMP) ## the tests that take too long for every change
 	$(BIN)/python -m pytest -m slow $(TEST_ARGS)
