@@ -7,9 +7,11 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 from tests.support.changes import Row, Topic
 from tests.support.kafka import produce
@@ -442,6 +444,15 @@ def test_6_4_records_that_retention_removed_halt_the_table_and_are_named(bench: 
     with pytest.raises(TableHalt, match="offsets 2 to 3"):
         bench.take([], worker)
     assert bench.rows() == [(1, 1), (2, 2)]
+
+
+def test_a_table_of_somebody_else_is_left_alone(bench: Bench) -> None:
+    write_deltalake(bench.table, pa.table({"id": [7], "v": ["theirs"]}))
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "ours"), at=1)
+    with pytest.raises(TableHalt, match="not-our-table"):
+        bench.take(topic.records)
+    assert bench.rows() == [(7, "theirs")]
 
 
 def test_1_6_a_table_whose_records_have_no_key_halts(bench: Bench) -> None:

@@ -15,15 +15,14 @@ from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Offsets, Slice, largest, next_slice
 from distributary.consume.source import read
 from distributary.consume.topics import TableId
-from distributary.decode.position import BY_OFFSET
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key
+from distributary.merge.advance import advanced
 from distributary.merge.deletes import RememberedDeletes
-from distributary.merge.facts import Facts, went_back
+from distributary.merge.facts import Facts
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
-from distributary.merge.progress import Head, Last, Progress, first_progress, later
-from distributary.merge.snapshots import after_slice
+from distributary.merge.progress import Head, Progress, first_progress
 from distributary.merge.table import LakeTable, Write
 from distributary.operate import ghosts
 from distributary.operate.accept import Accept
@@ -34,6 +33,7 @@ from distributary.operate.quarantine import Quarantine
 from distributary.operate.reader import TableReader
 from distributary.operate.recorder import Recorder, Watch
 from distributary.operate.registry import Registry
+from distributary.operate.source_log import check_source_log
 from distributary.operate.status import Batch, ServiceStatus, TableState
 from distributary.operate.tables import deletes_path
 from distributary.operate.wire import wire_of
@@ -221,7 +221,7 @@ class TableWorker:
         progress = self.progress
         if progress is not None:
             check_continuity(progress, topic, self._first, self._settings, self._lake.path)
-        elif self._head is not None and self._head.version > 0 and self._lake.columns() and not self._is_new():
+        elif self._head is not None and self._lake.columns() and not self._is_new():
             raise not_ours(self._lake.path)
 
     def _is_new(self) -> bool:
@@ -248,7 +248,7 @@ class TableWorker:
         if came.altered:
             self._around.recorder.schema_changed(self.name)
             self._head = self._lake.head(self._head)
-        self._check_facts(came.records, came.found, progress)
+        check_source_log(came.records, came.found, progress, self._settings, self.topic)
         reasons: Mapping[str, int] = {}
         if came.found.bad:
             with watch.phase("quarantine"):
@@ -263,28 +263,10 @@ class TableWorker:
                 "look at their reasons in the quarantine table; mend the cause or raise quarantine.max_ratio",
             )
 
-    def _check_facts(self, records: DataFrame, found: Facts, progress: Progress) -> None:
-        if found.truncated is not None and self._settings.truncate == "halt":
-            raise TableHalt(
-                "truncated",
-                f"the source table was truncated at {found.truncated} and truncate is halt",
-                "set truncate: apply or ignore",
-            )
-        # Offsets never go back, and their times say nothing of the source.
-        back = went_back(records, progress) if found.suspect and progress.connector != BY_OFFSET else None
-        if back is not None:
-            raise TableHalt(
-                "source-went-back",
-                f"offset {back.offset} of {self.topic} partition {back.partition} was committed at the source at"
-                f" {_time(back.ts_ms)} with position {back.position}, lower than {back.last_position}, reached at"
-                f" {_time(back.last_ts_ms)}: the source was restored or failed over to an earlier position",
-                f"set `epoch: {self._settings.epoch + 1}` for this table if what follows is to replace what was before",
-            )
-
     def _merge(self, records: DataFrame, found: Facts, progress: Progress, part: Slice, topic: Topic) -> int | None:
         """Commits the slice; see _commit."""
         truncated = found.truncated if self._settings.truncate in ("apply", "soft") else None
-        after = self._after(progress, found, part, truncated, topic)
+        after = advanced(progress, found, part.end, truncated, self._first, lambda: self._around.broker.latest(topic))
         head = self._head
         assert head is not None
         to = Destination(
@@ -311,31 +293,6 @@ class TableWorker:
         ready = self._mode.write(to, slice_)
         after = after.model_copy(update={"undecided": after.undecided + ready.undecided})
         return self._commit(head, after, ready.write, found)
-
-    def _after(self, progress: Progress, found: Facts, part: Slice, truncated: str | None, topic: Topic) -> Progress:
-        last = dict(progress.last)
-        for p, seen in found.partitions.items():
-            before = last.get(p, Last())
-            last[p] = Last(
-                position=max(filter(None, (before.position, seen.position)), default=None),
-                ts_ms=max(filter(None, (before.ts_ms, seen.ts_ms)), default=None),
-                deleted_key=seen.deleted_key,
-                transaction=later(before.transaction, seen.transaction),
-            )
-        taken = {**self._first, **progress.next, **part.end}
-        return progress.next_commit(
-            **after_slice(progress, found, taken, lambda: self._around.broker.latest(topic)),
-            next={**progress.next, **part.end},
-            last=last,
-            filled=progress.filled or found.placeholders > 0,
-            position=max(filter(None, (progress.position, found.position)), default=None),
-            truncated=max(filter(None, (progress.truncated, truncated)), default=None),
-            source_ts_ms=max(filter(None, (progress.source_ts_ms, found.newest_ts_ms)), default=None),
-            read_ts_ms=max(filter(None, (progress.read_ts_ms, found.read_ts_ms)), default=None),
-            records=progress.records + found.applied,
-            quarantined=progress.quarantined + found.bad,
-            recent=(*progress.recent, (found.records, found.bad)),
-        )
 
     def _commit(self, head: Head, after: Progress, write: Write, found: Facts) -> int | None:
         """Gives how many of the last records were bad, where that is more than the config allows."""
@@ -385,7 +342,3 @@ class TableWorker:
             ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
             error=None,
         )
-
-
-def _time(ts_ms: int) -> str:
-    return datetime.fromtimestamp(ts_ms / 1000, timezone.utc).isoformat(timespec="milliseconds")

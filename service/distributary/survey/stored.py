@@ -16,10 +16,9 @@ from distributary.operate.records import plain
 
 @dataclass(frozen=True)
 class Stored:
-    """A Delta table: its columns (name to Spark type), its version, and whether it has files with rows."""
+    """A Delta table: its columns (name to Spark type), and whether it has files with rows."""
 
     columns: Mapping[str, str]
-    version: int
     has_files: bool
 
     def of_the_source(self, service_columns: Collection[str]) -> dict[str, str]:
@@ -32,7 +31,7 @@ def stored(path: str) -> Stored | None:
     try:
         table = DeltaTable(plain(path))
         fields = StructType.fromJson(json.loads(table.schema().to_json())).fields
-        return Stored({f.name: f.dataType.simpleString() for f in fields}, table.version(), bool(table.file_uris()))
+        return Stored({f.name: f.dataType.simpleString() for f in fields}, bool(table.file_uris()))
     except TableNotFoundError:
         return None
     except (DeltaError, OSError, ValueError, KeyError) as error:

@@ -118,7 +118,7 @@ def _check_place(
     """The table must be ours, and Kafka must still have what comes next (see TableWorker)."""
     if progress is not None:
         check_continuity(progress, sample.topic, sample.first, one.settings, one.path)
-    elif lake is not None and lake.version > 0 and columns and lake.has_files:
+    elif lake is not None and columns and lake.has_files:
         raise not_ours(one.path)
 
 

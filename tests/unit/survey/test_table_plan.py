@@ -19,7 +19,7 @@ from distributary.survey.table_plan import ALTER, CREATE, GO_ON, HALT, UP_TO_DAT
 ROW = {"id": 1, "name": "a", "price": 1.5, "paid": True}
 COLUMNS = {"id": "bigint", "name": "string", "price": "double", "paid": "boolean"}
 SERVICE = {"__op": "string", "__position": "string"}
-LAKE = Stored({**COLUMNS, **SERVICE}, version=3, has_files=True)
+LAKE = Stored({**COLUMNS, **SERVICE}, has_files=True)
 
 
 def test_a_topic_without_a_table_makes_one() -> None:
@@ -76,7 +76,7 @@ def halted(*args: Any, **options: Any) -> str:
 
 def test_what_would_halt_the_table_is_told_beforehand() -> None:
     behind = sample(envelope("c", ROW), envelope("u", ROW), taken=1)
-    typed = Stored({**COLUMNS, "name": "int"}, 3, has_files=True)
+    typed = Stored({**COLUMNS, "name": "int"}, has_files=True)
     assert halted(sample(envelope("c", ROW, key=None))) == "no-key"
     assert halted(behind, known=progress(1, key=("no",)), lake=LAKE) == "key-changed"
     assert halted(behind, {"mode": "append"}, known=progress(1), lake=LAKE) == "mode-changed"
