@@ -12,6 +12,7 @@ from distributary.cli.demo import demo
 from distributary.cli.doctor import doctor
 from distributary.cli.init import init
 from distributary.cli.plan import plan
+from distributary.cli.quarantine import quarantine
 from distributary.cli.resume import resume
 from distributary.cli.run import run
 from distributary.cli.schema import schema
@@ -56,8 +57,9 @@ def main() -> None:
     Check this machine:      distributary doctor -c config.yaml
     Run the service:         distributary run -c config.yaml
     See how tables are:      distributary status -c config.yaml
+    See bad records:         distributary quarantine list -c config.yaml
     """
 
 
-for command in (demo, doctor, init, plan, resume, run, schema, status, validate):
+for command in (demo, doctor, init, plan, quarantine, resume, run, schema, status, validate):
     main.add_command(command)

@@ -1,4 +1,4 @@
-"""What an operator may accept so that a halted table goes on, and which halts ask for it."""
+"""What an operator may ask of a table, and which halts ask for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Accept(str, Enum):
-    """What is accepted, named as `distributary resume` has it."""
+    """What the table is to take as it is, so that it goes on."""
 
     NOTHING = "nothing"
     """The table is tried again."""
@@ -16,6 +16,8 @@ class Accept(str, Enum):
     """The topic is another one now: it is read from its start, on top of the rows that are there."""
     REBUILD = "rebuild"
     """All rows go, and the table is filled again from the start of its topic."""
+    REPLAY = "replay"
+    """Its records in quarantine are applied again."""
 
 
 ASKED_BY = {"records-lost": Accept.LOSS, "topic-recreated": Accept.RESET}

@@ -15,6 +15,8 @@ _SCHEMA = (
     " quarantined_at TIMESTAMP, replayed_at TIMESTAMP"
 )
 
+_OF_KAFKA = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+
 
 class Quarantine:
     """One Delta table for all tables of the service, at `path`. Each record is in it once, however often it is met."""
@@ -57,6 +59,28 @@ class Quarantine:
                 .execute()
             )
         return {pair["values"]: pair["counts"] for pair in named["code"].value_counts().to_pylist()}
+
+    def waiting(self, session: SparkSession, topic: str) -> DataFrame | None:
+        """The topic's records that were not applied since, as Kafka had them; None where there are none."""
+        if not DeltaTable.isDeltaTable(self._session, self._path):
+            return None
+        rows = session.read.format("delta").load(self._path)
+        rows = rows.where((F.col("topic") == topic) & F.col("replayed_at").isNull()).select(*_OF_KAFKA)
+        return None if rows.isEmpty() else rows
+
+    def applied(self, topic: str, places: DataFrame) -> None:
+        """Marks records that were applied: `places` has partition and offset. Done after the table's commit: a record
+        that is applied twice changes nothing."""
+        named = self._session.createDataFrame(places.select("partition", "offset").toArrow())
+        same = (F.col("q.topic") == topic) & (F.col("q.partition") == F.col("a.partition"))
+        with self._lock:
+            (
+                DeltaTable.forPath(self._session, self._path)
+                .alias("q")
+                .merge(named.alias("a"), same & (F.col("q.offset") == F.col("a.offset")))
+                .whenMatchedUpdate(set={"replayed_at": F.current_timestamp()})
+                .execute()
+            )
 
     def _ensure(self) -> None:
         schema = _parse_datatype_string(_SCHEMA)

@@ -23,7 +23,7 @@ from distributary.merge.facts import Facts
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Head, Progress, first_progress
-from distributary.merge.table import LakeTable, Write
+from distributary.merge.table import SMALL_SLICE, LakeTable, Write
 from distributary.operate import ghosts
 from distributary.operate.accept import Accept
 from distributary.operate.continuity import accepted, check_continuity, not_ours
@@ -33,6 +33,7 @@ from distributary.operate.quarantine import Quarantine
 from distributary.operate.reader import TableReader
 from distributary.operate.recorder import Recorder, Watch
 from distributary.operate.registry import Registry
+from distributary.operate.replay import replayed
 from distributary.operate.source_log import check_source_log
 from distributary.operate.status import Batch, ServiceStatus, TableState
 from distributary.operate.tables import deletes_path
@@ -161,8 +162,11 @@ class TableWorker:
             topic = self._topic()
             # A partition that was never read starts at the first record that Kafka has.
             self._first = self._around.broker.earliest(topic)
+            replays = self.asked is Accept.REPLAY
             self._accept(topic)
             self._check(topic)
+        if replays:
+            self._replay(topic)
         at_most = self._around.config.trigger.max_records
         part = next_slice(self.topic, {**self._first, **self.taken}, self.goal, at_most)
         if part:
@@ -198,7 +202,7 @@ class TableWorker:
             )
         if accept is Accept.REBUILD:
             self._deletes.forget_all()
-        if accept is not Accept.NOTHING:
+        if accept in (Accept.LOSS, Accept.RESET, Accept.REBUILD):
             self.goal = self._around.broker.latest(topic)
         self._reader = self._new_reader()
         self.asked = None
@@ -263,23 +267,41 @@ class TableWorker:
                 "look at their reasons in the quarantine table; mend the cause or raise quarantine.max_ratio",
             )
 
+    def _replay(self, topic: Topic) -> None:
+        """Applies the table's records in quarantine again, those that can be applied by now."""
+        progress, head = self.progress, self._head
+        raw = self._around.quarantine.waiting(self._lake.session, self.topic)
+        if raw is None or progress is None or head is None:
+            return
+        self._lake.suit(SMALL_SLICE + 1)  # how many there are is not known
+        self._reader.look(topic, {**self._first, **progress.next}, progress)
+        came = self._reader.read(raw, progress)
+        if came.altered:
+            self._head = head = self._lake.head(head) or head
+        again = replayed(came.records, progress)
+        self._bound.warning("records in quarantine are applied again", **again.told(came.found))
+        if not again.found.records:
+            return
+        part = DecodedSlice(
+            again.records,
+            again.found,
+            again.found.truncated if self._settings.truncate in ("apply", "soft") else None,
+            again.after.truncated if self._settings.truncate in ("apply", "soft") else progress.truncated,
+            first=False,
+            reached={},
+            reads_lately=True,
+            head=head,
+        )
+        self._head = self._lake.commit(head, again.after, self._mode.write(self._destination(progress), part).write)
+        self._around.quarantine.applied(self.topic, again.records)
+
     def _merge(self, records: DataFrame, found: Facts, progress: Progress, part: Slice, topic: Topic) -> int | None:
         """Commits the slice; see _commit."""
         truncated = found.truncated if self._settings.truncate in ("apply", "soft") else None
         after = advanced(progress, found, part.end, truncated, self._first, lambda: self._around.broker.latest(topic))
         head = self._head
         assert head is not None
-        to = Destination(
-            lake=self._lake,
-            deletes=self._deletes,
-            topic=self.topic,
-            connector=progress.connector,
-            columns=self._reader.columns,
-            key={name: self._reader.columns[name] for name in progress.key},
-            settings=self._settings,
-            tell=lambda event, count: self._bound.warning(event, count=count),
-            debug=lambda reason: self._bound.debug("the slice is committed by Spark", reason=reason),
-        )
+        to = self._destination(progress)
         slice_ = DecodedSlice(
             records,
             found,
@@ -293,6 +315,19 @@ class TableWorker:
         ready = self._mode.write(to, slice_)
         after = after.model_copy(update={"undecided": after.undecided + ready.undecided})
         return self._commit(head, after, ready.write, found)
+
+    def _destination(self, progress: Progress) -> Destination:
+        return Destination(
+            lake=self._lake,
+            deletes=self._deletes,
+            topic=self.topic,
+            connector=progress.connector,
+            columns=self._reader.columns,
+            key={name: self._reader.columns[name] for name in progress.key},
+            settings=self._settings,
+            tell=lambda event, count: self._bound.warning(event, count=count),
+            debug=lambda reason: self._bound.debug("the slice is committed by Spark", reason=reason),
+        )
 
     def _commit(self, head: Head, after: Progress, write: Write, found: Facts) -> int | None:
         """Gives how many of the last records were bad, where that is more than the config allows."""

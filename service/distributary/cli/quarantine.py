@@ -1,0 +1,113 @@
+"""`distributary quarantine`: records that could not be applied."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from distributary.cli import output
+from distributary.config.load import load
+from distributary.operate import logs
+from distributary.operate.accept import Accept
+
+
+@click.group(short_help="See records that could not be applied, and apply them again.")
+def quarantine() -> None:
+    """See the records that could not be applied, and apply them again once the cause is mended."""
+    logs.configure()
+
+
+@quarantine.command("list", short_help="List records in quarantine.")
+@output.config_option
+@click.argument("table", metavar="[TABLE]", required=False)
+@click.option("--all", "replayed", is_flag=True, help="Also those that were applied since.")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Show so many, the newest.")
+@output.output_option
+def list_(config_file: Path, table: str | None, replayed: bool, limit: int, output_format: str) -> None:
+    """List the records in quarantine, of TABLE (schema.table) or of all: how many for which reason, and the newest.
+
+    Until a record is applied the row of its key may be wrong.
+    """
+    # Here and not above: what help and a bad config need not wait for.
+    from distributary.operate.bad_records import as_text, newest, summary
+
+    config = load(config_file)
+    counts = [one for one in summary(config) if table in (None, one.table)]
+    records = newest(config, table, limit, replayed=replayed)
+    if output_format == "json":
+        told = [record.as_json() for record in records]
+        output.show_json({"counts": [asdict(one) for one in counts], "records": told})
+        return
+    if not counts:
+        output.show_text("no record is in quarantine", style="green")
+        return
+    grid = _grid("table", "reason", "records", "waiting")
+    for one in counts:
+        grid.add_row(one.table, one.reason, str(one.records), str(one.waiting))
+    _print(grid)
+    if records:
+        output.show_text("")
+        grid = _grid("topic", "partition", "offset", "reason", "key", "message")
+        for record in records:
+            place = (record.topic, str(record.partition), str(record.offset))
+            grid.add_row(*place, record.reason, as_text(record.key) or "", record.message)
+        _print(grid)
+
+
+@quarantine.command("show", short_help="Show one record.")
+@output.config_option
+@click.argument("topic")
+@click.argument("partition", type=click.IntRange(0))
+@click.argument("offset", type=click.IntRange(0))
+@output.output_option
+def show(config_file: Path, topic: str, partition: int, offset: int, output_format: str) -> None:
+    """Show the record at TOPIC PARTITION OFFSET with its key, value and headers."""
+    from distributary.operate.bad_records import one
+
+    told = one(load(config_file), topic, partition, offset).as_json()
+    if output_format == "json":
+        output.show_json(told)
+        return
+    for name, value in told.items():
+        for header in value if name == "headers" else ():
+            output.show_text(f"header {header['key']}: {header['value']}")
+        if name != "headers" and value is not None:
+            output.show_text(f"{name}: {value}")
+
+
+@quarantine.command("replay", short_help="Apply a table's records again.")
+@output.config_option
+@click.argument("table")
+@output.output_option
+def replay(config_file: Path, table: str, output_format: str) -> None:
+    """Apply the records of TABLE (schema.table) again, each in its place in the source's log: what is newer stays.
+
+    A service that runs does it within seconds, one that does not when it starts. Records that still can't be applied
+    stay in quarantine, and so do those that have no place in the log: PostgreSQL's snapshot rows and tombstones by
+    themselves. A snapshot by the connector makes their rows right.
+    """
+    from distributary.operate.requests import resuming
+
+    asked = resuming(load(config_file), table, Accept.REPLAY)
+    if output_format == "json":
+        output.show_json({"table": asked.table, "asked": Accept.REPLAY.value})
+    else:
+        output.show_text(f"{asked.table}: the service takes the request up within seconds, or when it starts")
+
+
+def _grid(*names: str) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for name in names:
+        numeric = name in ("partition", "offset", "records", "waiting")
+        grid.add_column(name, no_wrap=True, justify="right" if numeric else "left")
+    return grid
+
+
+def _print(grid: Table) -> None:
+    # As wide as it is: a line that is cut or wrapped is of no use to a script.
+    Console(highlight=False, width=None if sys.stdout.isatty() else 1000).print(grid)

@@ -1,0 +1,104 @@
+"""Records in quarantine: seen by the command, and applied again in their place. Names give the rule's number."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+from tests.support.changes import Topic
+from tests.support.spark import Bench
+
+from distributary.cli import main
+from distributary.operate.requests import Requests
+
+
+@pytest.fixture
+def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
+    """A topic of its own for each test."""
+    return Bench(session, kafka, tmp_path, f"bad{random.randrange(10**9)}.dbo.t").create()
+
+
+def command(bench: Bench, *words: str) -> Any:
+    """What a subcommand of `quarantine` tells."""
+    name, *more = words
+    arguments = ["quarantine", name, "-c", str(bench.folder / "config.yaml"), *more, "--output", "json"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def waiting(bench: Bench) -> int:
+    """How many records wait for being applied."""
+    return sum(count["waiting"] for count in command(bench, "list")["counts"])
+
+
+def replay(bench: Bench) -> None:
+    """The command, and a new driver that takes its request up."""
+    assert command(bench, "replay", "dbo.t") == {"table": "dbo.t", "asked": "replay"}
+    requests = Requests(bench.session, bench.config())
+    [request] = requests.waiting()
+    requests.done(request)
+    worker = bench.worker()
+    worker.resume(request.accept)
+    bench.take([], worker)
+
+
+@pytest.mark.parametrize("mode", ["upsert", "history", "append"])
+def test_6_3_records_in_quarantine_are_applied_in_their_place_once_the_cause_is_mended(bench: Bench, mode: str) -> None:
+    bench.rule = {"mode": mode}
+    topic = Topic(bench.topic)
+    for at, (op, key, value, x) in enumerate(
+        [
+            ("c", 1, "a", 1),
+            ("c", 2, "b", 1),
+            ("c", 3, "c", "no number"),
+            ("u", 1, "a2", "no number"),
+            ("u", 2, "b2", "no number"),
+            ("u", 1, "a3", 1),
+            ("d", 3, None, 1),
+            ("c", 4, "d", "no number"),
+        ],
+        start=1,
+    ):
+        after = None if op == "d" else {"id": key, "v": value, "x": x}
+        topic.change(op, {"id": key}, after, at=at)
+    bench.take(topic.records)
+    before = bench.rows("id", "v")
+    listed = command(bench, "list", "dbo.t")
+    assert [(one["reason"], one["records"], one["waiting"]) for one in listed["counts"]] == [("wrong-type", 4, 4)]
+    assert sorted(json.loads(one["key"])["id"] for one in listed["records"]) == [1, 2, 3, 4]
+    shown = command(bench, "show", bench.topic, "0", "2")
+    assert json.loads(shown["value"])["after"] == {"id": 3, "v": "c", "x": "no number"}
+
+    replay(bench)  # nothing is mended yet
+    assert (bench.rows("id", "v"), waiting(bench)) == (before, 4)
+    bench.rule = {"mode": mode, "exclude": ["x"]}
+    replay(bench)
+    assert waiting(bench) == 0
+    expected = {
+        "upsert": [(1, "a3"), (2, "b2"), (4, "d")],
+        "history": [(1, "a"), (1, "a2"), (1, "a3"), (2, "b"), (2, "b2"), (3, "c"), (4, "d")],
+        "append": [(1, "a"), (1, "a2"), (1, "a3"), (2, "b"), (2, "b2"), (3, "c"), (3, None), (4, "d")],
+    }
+    assert bench.rows("id", "v") == sorted(expected[mode], key=repr)
+    replay(bench)
+    bench.take(topic.records)
+    assert bench.rows("id", "v") == sorted(expected[mode], key=repr)
+
+
+def test_6_3_what_has_no_place_in_the_log_stays_in_quarantine(bench: Bench) -> None:
+    topic = Topic(bench.topic, connector="postgresql")
+    topic.change("r", {"id": 1}, {"id": 1, "v": "snapshot", "x": 1}, at=1)
+    topic.change("r", {"id": 2}, {"id": 2, "v": "snapshot", "x": "no number"}, at=1)
+    topic.change("u", {"id": 2}, {"id": 2, "v": "newer", "x": 1}, at=5)
+    bench.take(topic.records)
+    bench.rule = {"exclude": ["x"]}
+    replay(bench)
+    assert bench.rows("id", "v") == [(1, "snapshot"), (2, "newer")]
+    assert waiting(bench) == 1
+    assert command(bench, "list", "other.table") == {"counts": [], "records": []}
