@@ -80,7 +80,7 @@ def test_6_3_records_in_quarantine_are_applied_in_their_place_once_the_cause_is_
     bench.rule = {"mode": mode, "exclude": ["x"]}
     replay(bench)
     assert waiting(bench) == 0
-    expected = {
+    expected: dict[str, list[tuple[int, str | None]]] = {
         "upsert": [(1, "a3"), (2, "b2"), (4, "d")],
         "history": [(1, "a"), (1, "a2"), (1, "a3"), (2, "b"), (2, "b2"), (3, "c"), (4, "d")],
         "append": [(1, "a"), (1, "a2"), (1, "a3"), (2, "b"), (2, "b2"), (3, "c"), (3, None), (4, "d")],

@@ -16,10 +16,12 @@ from distributary.merge.progress import Progress
 
 @dataclass(frozen=True)
 class Replayed:
-    """`records` that can be applied, what was `found` in them, and the table's record `after` it."""
+    """`records` that can be applied, what was `found` in them, the newest truncate among them that counts, and the
+    table's record `after` it."""
 
     records: DataFrame
     found: Facts
+    truncated: str | None
     after: Progress
 
     def told(self, all_found: Facts) -> dict[str, int]:
@@ -28,15 +30,17 @@ class Replayed:
         return {"applied": self.found.records, "still_bad": all_found.bad, "without_a_place": placeless}
 
 
-def replayed(records: DataFrame, progress: Progress) -> Replayed:
-    """Looks at the decoded records (see records.decoded) of a table's quarantine once (one Spark job)."""
+def replayed(records: DataFrame, progress: Progress, *, truncates: bool) -> Replayed:
+    """Looks at the decoded records (see records.decoded) of a table's quarantine once (one Spark job). `truncates`:
+    those among them count."""
     placeless = "kind = 'x' OR kind = 'r'" if progress.connector == "postgresql" else "kind = 'x'"
     usable = records.where(f"bad IS NULL AND NOT ({placeless})")
     found = replace(facts(usable, progress), late=True)
+    truncated = found.truncated if truncates else None
     after = progress.next_commit(
         filled=progress.filled or found.placeholders > 0,
         position=max(filter(None, (progress.position, found.position)), default=None),
-        truncated=max(filter(None, (progress.truncated, found.truncated)), default=None),
+        truncated=max(filter(None, (progress.truncated, truncated)), default=None),
         records=progress.records + found.applied,
     )
-    return Replayed(usable, found, after)
+    return Replayed(usable, found, truncated, after)

@@ -278,15 +278,15 @@ class TableWorker:
         came = self._reader.read(raw, progress)
         if came.altered:
             self._head = head = self._lake.head(head) or head
-        again = replayed(came.records, progress)
+        again = replayed(came.records, progress, truncates=self._settings.truncate in ("apply", "soft"))
         self._bound.warning("records in quarantine are applied again", **again.told(came.found))
         if not again.found.records:
             return
         part = DecodedSlice(
             again.records,
             again.found,
-            again.found.truncated if self._settings.truncate in ("apply", "soft") else None,
-            again.after.truncated if self._settings.truncate in ("apply", "soft") else progress.truncated,
+            again.truncated,
+            again.after.truncated,
             first=False,
             reached={},
             reads_lately=True,
