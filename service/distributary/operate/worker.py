@@ -274,7 +274,10 @@ class TableWorker:
         if raw is None or progress is None or head is None:
             return
         self._lake.suit(SMALL_SLICE + 1)  # how many there are is not known
-        self._reader.look(topic, {**self._first, **progress.next}, progress)
+        if self._around.broker.latest(topic) == self._first:
+            self._bound.warning("records in quarantine wait until the topic has one that tells its format")
+            return
+        self._reader.look(topic, self._first, progress)
         came = self._reader.read(raw, progress)
         if came.altered:
             self._head = head = self._lake.head(head) or head
