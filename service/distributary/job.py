@@ -37,9 +37,10 @@ from distributary.operate.registry import Registry, registry_of
 from distributary.operate.resuming import Resuming
 from distributary.operate.roster import Roster
 from distributary.operate.status import ServiceStatus, TableState
+from distributary.operate.surroundings import Surroundings
 from distributary.operate.tables import own_path, refuse_unbuilt
 from distributary.operate.tracker import Tracker
-from distributary.operate.worker import Surroundings, TableWorker
+from distributary.operate.worker import TableWorker
 
 _SIDE_BY_SIDE = 4  # tables merged at once; more only queue for the same cores
 _TURN = 0.5  # seconds between two looks at what is to be done
@@ -170,8 +171,9 @@ class Service:
             if not query.isActive:
                 error = query.exception()
                 if error is None:
-                    self._resuming.look(self._roster.tables(), now=True)
-                    if not self._roster.unasked and not any(worker.has_to_step() for worker in self._roster.tables()):
+                    if not self._has_work():
+                        self._resuming.look(self._roster.tables(), now=True)
+                    if not self._has_work():
                         return query
                 else:
                     failures += 1
@@ -183,6 +185,9 @@ class Service:
             self._nudge()
             self._stopping.wait(_TURN)
         return query
+
+    def _has_work(self) -> bool:
+        return bool(self._roster.unasked) or any(worker.has_to_step() for worker in self._roster.tables())
 
     def _again(self, error: Exception, failures: int, *, once: bool) -> StreamingQuery:
         """Starts the stream again after an error, a few times."""

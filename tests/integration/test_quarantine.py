@@ -14,6 +14,9 @@ from tests.support.changes import Topic
 from tests.support.spark import Bench
 
 from distributary.cli import main
+from distributary.errors import TransientError
+from distributary.operate.accept import Accept
+from distributary.operate.quarantine import Quarantine
 from distributary.operate.requests import Requests
 
 
@@ -89,6 +92,29 @@ def test_6_3_records_in_quarantine_are_applied_in_their_place_once_the_cause_is_
     replay(bench)
     bench.take(topic.records)
     assert bench.rows("id", "v") == sorted(expected[mode], key=repr)
+
+
+def test_6_3_a_replay_that_a_passing_fault_cut_short_is_tried_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.rule = {"columns": {"x": "int"}}
+    topic = Topic(bench.topic)
+    topic.change("c", {"id": 1}, {"id": 1, "v": "a", "x": 1}, at=1)
+    topic.change("c", {"id": 2}, {"id": 2, "v": "b", "x": "no number"}, at=2)
+    bench.take(topic.records)
+    bench.rule = {"exclude": ["x"]}
+    worker = bench.worker()
+    worker.resume(Accept.REPLAY)
+    with monkeypatch.context() as broken:
+        broken.setattr(Quarantine, "waiting", _fails)
+        with pytest.raises(TransientError):
+            bench.take([], worker)
+    bench.take([], worker)
+    assert bench.rows("id", "v") == [(1, "a"), (2, "b")]
+
+
+def _fails(*_: Any) -> None:
+    raise TransientError("storage-or-network", "the storage did not answer")
 
 
 def test_6_3_what_has_no_place_in_the_log_stays_in_quarantine(bench: Bench) -> None:

@@ -23,7 +23,8 @@ from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
 from distributary.operate.registry import registry_of
 from distributary.operate.status import ServiceStatus
-from distributary.operate.worker import Surroundings, TableWorker
+from distributary.operate.surroundings import Surroundings
+from distributary.operate.worker import TableWorker
 
 
 def running_session() -> Iterator[SparkSession]:

@@ -1,8 +1,8 @@
 """Which engine commits a slice: Spark, or this process by itself (direct.py). Pure: each function gives the reason for
 Spark, None where there is none.
 
-In this process a small slice costs a tenth of what Spark's planning and jobs cost. Its limits are what fits into its
-memory, what the `deltalake` library can write at all, and what it would write otherwise than Spark does.
+In this process a small slice is spared Spark's planning and jobs. The limits are what fits into its memory, what the
+`deltalake` library can write at all, and what it would write otherwise than Spark does.
 """
 
 from __future__ import annotations

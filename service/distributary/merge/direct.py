@@ -140,7 +140,7 @@ class DirectTable:
         elif self._opened.version() < head.version:
             self._opened.update_incremental()
         if self._opened.version() != head.version:
-            raise _lost(self._path)
+            raise commit_lost(self._path)
         return self._opened
 
     @contextmanager
@@ -157,12 +157,13 @@ class DirectTable:
                 raise
             self._opened = None
             if isinstance(error, CommitFailedError) and DeltaTable(self._path).version() != head.version:
-                raise _lost(self._path) from error
+                raise commit_lost(self._path) from error
             self._failed = True
             raise NotByLibrary(type(error).__name__) from error
 
 
-def _lost(path: str) -> TransientError:
+def commit_lost(path: str) -> TransientError:
+    """Another writer's commit came first: nothing of this one is in the table."""
     return TransientError(
         "commit-lost",
         f"the commit to {path} did not come about: another driver was faster",

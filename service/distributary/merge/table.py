@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from distributary.config.table import Engine
-from distributary.errors import TransientError
-from distributary.merge.direct import DirectTable, NotByLibrary
+from distributary.merge.direct import DirectTable, NotByLibrary, commit_lost
 from distributary.merge.log import DeltaLog
 from distributary.merge.progress import APP_ID, Head, Progress
 
@@ -152,11 +151,7 @@ class LakeTable:
             write(head, progress)
         now = self._log.since(head)
         if now.progress is None or now.progress.commit != progress.commit:
-            raise TransientError(
-                "commit-lost",
-                f"the commit to {self.path} did not come about: another driver was faster",
-                "run one driver per config",
-            )
+            raise commit_lost(self.path)
         if self.direct is not None and self.direct.checkpoint_due(now.version):
             self._checkpoint()
         return now

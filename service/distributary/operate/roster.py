@@ -14,8 +14,9 @@ from distributary.consume.topics import TableId, has_database_part, table_of
 from distributary.errors import TableHalt, TransientError
 from distributary.operate.continuity import two_topics
 from distributary.operate.logs import get_logger
+from distributary.operate.surroundings import Surroundings
 from distributary.operate.tables import connector_of_topic, lake_path, settings_of
-from distributary.operate.worker import Surroundings, TableWorker
+from distributary.operate.worker import TableWorker
 
 _ROUNDS = 3  # in vain, after which a run that is to end gives up
 _log = get_logger(__name__)

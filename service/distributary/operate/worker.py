@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import datetime, timezone
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from distributary.config import Config
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Broker, Topic
+from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets, Slice, largest, next_slice
 from distributary.consume.source import read
 from distributary.consume.topics import TableId
@@ -29,40 +27,17 @@ from distributary.operate.accept import Accept
 from distributary.operate.continuity import accepted, check_continuity, not_ours
 from distributary.operate.limits import too_many_bad
 from distributary.operate.logs import get_logger
-from distributary.operate.quarantine import Quarantine
 from distributary.operate.reader import TableReader
-from distributary.operate.recorder import Recorder, Watch
-from distributary.operate.registry import Registry
+from distributary.operate.recorder import Watch
 from distributary.operate.replay import replayed
 from distributary.operate.source_log import check_source_log
-from distributary.operate.status import Batch, ServiceStatus, TableState
+from distributary.operate.status import Batch, TableState
+from distributary.operate.surroundings import Surroundings
 from distributary.operate.tables import deletes_path
 from distributary.operate.wire import wire_of
 
 _READS_SENT_AGAIN = 7 * 24 * 3600 * 1000  # milliseconds of source time in which a snapshot row may be sent again
 _log = get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What all tables of the service share. `transactions` is set where there is a transaction topic; `taken` is told a
-    table's topic and next offsets when they stand in its commits; `registry` is there where records are Avro."""
-
-    config: Config
-    session: SparkSession
-    broker: Broker
-    options: Mapping[str, str]
-    quarantine: Quarantine
-    recorder: Recorder
-    stopping: threading.Event
-    transactions: threading.Event = field(default_factory=threading.Event)
-    taken: Callable[[str, Offsets], None] = lambda _topic, _offsets: None
-    registry: Registry | None = None
-
-    @property
-    def status(self) -> ServiceStatus:
-        """Where each table's state is shown."""
-        return self.recorder.status
 
 
 class TableWorker:
@@ -92,7 +67,7 @@ class TableWorker:
         self._bound = _log.bind(table=str(table), topic=topic)
         self._reader = self._new_reader()
         self.asked: Accept | None = None
-        """What an operator accepts (see requests.py), until the next step has done it."""
+        """What an operator asks for, until a step has done it."""
         self._shrunk = False
 
     @property
@@ -162,11 +137,11 @@ class TableWorker:
             topic = self._topic()
             # A partition that was never read starts at the first record that Kafka has.
             self._first = self._around.broker.earliest(topic)
-            replays = self.asked is Accept.REPLAY
             self._accept(topic)
             self._check(topic)
-        if replays:
+        if self.asked is Accept.REPLAY:
             self._replay(topic)
+            self.asked = None
         at_most = self._around.config.trigger.max_records
         part = next_slice(self.topic, {**self._first, **self.taken}, self.goal, at_most)
         if part:
@@ -205,7 +180,8 @@ class TableWorker:
         if accept in (Accept.LOSS, Accept.RESET, Accept.REBUILD):
             self.goal = self._around.broker.latest(topic)
         self._reader = self._new_reader()
-        self.asked = None
+        if accept is not Accept.REPLAY:  # which comes after the table was looked at, and may have to be tried again
+            self.asked = None
 
     def _new_reader(self) -> TableReader:
         around = self._around

@@ -1,0 +1,39 @@
+"""What the workers of all tables share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from distributary.config import Config
+from distributary.consume.broker import Broker
+from distributary.consume.offsets import Offsets
+from distributary.operate.quarantine import Quarantine
+from distributary.operate.recorder import Recorder
+from distributary.operate.registry import Registry
+from distributary.operate.status import ServiceStatus
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all tables of the service share. `transactions` is set where there is a transaction topic; `taken` is told a
+    table's topic and next offsets when they stand in its commits; `registry` is there where records are Avro."""
+
+    config: Config
+    session: SparkSession
+    broker: Broker
+    options: Mapping[str, str]
+    quarantine: Quarantine
+    recorder: Recorder
+    stopping: threading.Event
+    transactions: threading.Event = field(default_factory=threading.Event)
+    taken: Callable[[str, Offsets], None] = lambda _topic, _offsets: None
+    registry: Registry | None = None
+
+    @property
+    def status(self) -> ServiceStatus:
+        """Where each table's state is shown."""
+        return self.recorder.status
