@@ -305,9 +305,9 @@ class Service:
 
     def _halt(self, worker: TableWorker, halt: TableHalt) -> None:
         worker.halted = halt
+        self._halts.add(worker.topic, worker.name, halt)  # first: who sees the halt may ask for its end at once
         self._tell(worker, TableState.HALTED, halt)
         _log.error("table halted", table=worker.name, code=halt.code, reason=halt.message, fix=halt.fix)
-        self._halts.add(worker.topic, worker.name, halt)
 
     def _gone(self, worker: TableWorker) -> None:
         """The table is at work no more, or no more as it was: what was told of it does not count."""
