@@ -86,7 +86,7 @@ class TableDefaults(Section):
         None,
         description="What commits to the table. auto: small slices by the deltalake library, in the service's own "
         "process, where the table and its storage allow it; all others by Spark. spark: all by Spark. deltalake: large "
-        "ones by the library too. Default: spark.",
+        "ones by the library too. Default: auto.",
     )
 
 
@@ -116,7 +116,7 @@ class TableSettings:
     columns: dict[str, str] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     epoch: int = 0
-    commit: Engine = "spark"
+    commit: Engine = "auto"
 
 
 def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
@@ -141,5 +141,5 @@ def resolve(rule: TableRule, defaults: TableDefaults, where: str = "") -> TableS
         columns={**(defaults.columns or {}), **(rule.columns or {})},
         exclude=tuple(dict.fromkeys((*(defaults.exclude or ()), *(rule.exclude or ())))),
         epoch=rule.epoch if rule.epoch is not None else defaults.epoch or 0,
-        commit=rule.commit or defaults.commit or "spark",
+        commit=rule.commit or defaults.commit or "auto",
     )

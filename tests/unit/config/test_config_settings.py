@@ -30,7 +30,7 @@ def test_without_a_word_everything_has_its_default(write: Write, tmp_path: Path)
         columns={},
         exclude=(),
         epoch=0,
-        commit="spark",
+        commit="auto",
     )
 
 
