@@ -6,20 +6,23 @@ the one already known is far cheaper than parsing it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from distributary.decode import envelope as e
 from distributary.decode import sql
-from distributary.decode.shapes import Shape, has_schema
+from distributary.decode.shapes import Shape, Signature, has_schema
 from distributary.decode.unwrapped import Unwrapped, header_texts, row_signature
 
+_OPEN = '{"schema":'
 _CUT = ',"payload":'
 
 
-def sliced(raw: DataFrame, unwrapped: Unwrapped | None = None, *, before: bool = False) -> DataFrame:
+def sliced(
+    raw: DataFrame, unwrapped: Unwrapped | None = None, *, before: bool = False, known: Sequence[Signature] = ()
+) -> DataFrame:
     """Key and value as text, cut into schema and payload.
 
     In: Kafka's columns (key BINARY, value BINARY, partition, offset, timestamp, headers). Out: partition, offset,
@@ -27,41 +30,88 @@ def sliced(raw: DataFrame, unwrapped: Unwrapped | None = None, *, before: bool =
     reason why it is no text at all, see envelope.UNREADABLE; NULL where it is), k and v STRING (payloads; v is NULL for
     a tombstone), ks and vs STRING (signatures, see shapes.Signature); h STRUCT where rows without envelope have headers
     that were added (see unwrapped.header_texts). `before`: the row before the change tells the signature where there is
-    none after it.
+    none after it. Records with the schemas of `known` signatures are cut at once: their bytes up to the payload are
+    compared, not looked through.
     """
     added = added_headers(unwrapped)
     row = row_signature("v") if unwrapped else _row_of_envelope(before=before)
-    text = raw.select(
+    schemas = {"k": _schemas(s.key for s in known), "v": _schemas(s.row for s in known)}
+    found = raw.select(
         "partition",
         "offset",
         "timestamp",
         *key_headers(),
-        F.expr("coalesce(is_valid_utf8(CAST(key AS STRING)), true)").alias("key_valid"),
-        F.expr("coalesce(is_valid_utf8(CAST(value AS STRING)), true)").alias("value_valid"),
-        F.expr(_compact("CAST(key AS STRING)")).alias("k"),
-        F.expr(_compact("CAST(value AS STRING)")).alias("v"),
         *added,
+        "key",
+        "value",
+        *(_known_schema(side, schemas[c]).alias(f"{c}_known") for side, c in (("key", "k"), ("value", "v"))),
     )
-    cut = text.select(
+    kept = [c for c in found.columns if c not in ("key", "value")]
+    text = found.select(
+        *kept,
+        *(_known_payload(side, c, schemas[c]).alias(f"{c}_inner") for side, c in (("key", "k"), ("value", "v"))),
+        *(
+            F.expr(f"CASE WHEN {c}_known IS NULL THEN CAST({side} AS STRING) END").alias(f"{c}_text")
+            for side, c in (("key", "k"), ("value", "v"))
+        ),
+    )
+    compact = text.select(
+        *kept,
+        "k_inner",
+        "v_inner",
+        F.expr(f"CASE WHEN NOT ({_valid('k')} AND {_valid('v')}) THEN '{e.BAD_UTF8.code}' END").alias("fault"),
+        F.expr(_compact("k_text")).alias("k"),
+        F.expr(_compact("v_text")).alias("v"),
+    )
+    kept = [c for c in kept if not c.endswith("_known")]
+    cut = compact.select(
         "*", F.expr(f"instr(k, '{_CUT}')").alias("k_cut"), F.expr(f"instr(v, '{_CUT}')").alias("v_cut")
     ).select(
-        "partition",
-        "offset",
-        "timestamp",
-        "old_key",
-        "new_key",
-        F.expr(f"CASE WHEN NOT (key_valid AND value_valid) THEN '{e.BAD_UTF8.code}' END").alias("fault"),
-        *(["h"] if added else []),
+        *kept,
+        "fault",
         F.expr(_payload("k")).alias("k"),
         F.expr(_payload("v")).alias("v"),
-        F.expr(_schema("k")).alias("k_schema"),
-        F.expr(_schema("v")).alias("v_schema"),
+        _schema("k", schemas["k"]).alias("k_schema"),
+        _schema("v", schemas["v"]).alias("v_schema"),
     )
+    # A value that is JSON's null is a tombstone too.
+    cut = cut.withColumns({c: F.expr(f"CASE WHEN trim({c}) <> 'null' THEN {c} END") for c in ("k", "v")})
     return cut.select(
         *(c for c in cut.columns if not c.endswith("_schema")),
         F.expr("coalesce(k_schema, CASE WHEN k IS NOT NULL THEN to_json(json_object_keys(k)) END)").alias("ks"),
         F.expr(f"coalesce(v_schema, CASE WHEN v IS NOT NULL THEN {row} END)").alias("vs"),
     )
+
+
+def _schemas(signatures: Iterable[str | None]) -> list[str]:
+    return list(dict.fromkeys(s for s in signatures if s is not None and has_schema(s)))
+
+
+def _prefix(schema: str) -> bytes:
+    return f"{_OPEN}{schema}{_CUT}".encode()
+
+
+def _known_schema(data: str, schemas: Sequence[str]) -> Column:
+    """INT: the place of the schema that the bytes begin with; NULL where they begin with none of them."""
+    found = F.lit(None).cast("int")
+    for index, schema in reversed(list(enumerate(schemas))):
+        begins = F.startswith(F.col(data), F.lit(bytearray(_prefix(schema))))
+        found = F.when(begins & F.endswith(F.col(data), F.lit(bytearray(b"}"))), index).otherwise(found)
+    return found
+
+
+def _known_payload(data: str, c: str, schemas: Sequence[str]) -> Column:
+    """STRING: what lies between such a beginning and the last brace."""
+    found = F.lit(None).cast("string")
+    for index, schema in enumerate(schemas):
+        start = len(_prefix(schema)) + 1
+        inner = F.expr(f"CAST(substring({data}, {start}, octet_length({data}) - {start}) AS STRING)")
+        found = F.when(F.col(f"{c}_known") == index, inner).otherwise(found)
+    return found
+
+
+def _valid(c: str) -> str:
+    return f"coalesce(is_valid_utf8({c}_inner), is_valid_utf8({c}_text), true)"
 
 
 def _row_of_envelope(*, before: bool) -> str:
@@ -83,14 +133,15 @@ def added_headers(unwrapped: Unwrapped | None) -> list[Column]:
 
 def _header(name: str) -> Column:
     """STRING: the header's value; empty where the header has none, NULL where there is no such header."""
-    found = F.try_element_at(F.filter("headers", lambda h: h["key"] == name), F.lit(1))
+    place = f"nullif(array_position(headers.key, {sql.text(name)}), 0L)"
+    found = F.expr(f"element_at(headers, CAST({place} AS INT))")
     return F.when(found.isNotNull(), F.coalesce(found["value"].cast("string"), F.lit("")))
 
 
 def _compact(text: str) -> str:
     """A `{"schema":…,"payload":…}` written with spaces or the other way round, in the order that JsonConverter has."""
     looks = f"{text} RLIKE '^\\\\s*[{{]\\\\s*\"(schema|payload)\"\\\\s*:\\\\s*([{{]|null)'"
-    usual = f"startswith({text}, '{{\"schema\":') AND instr({text}, '{_CUT}') > 0"
+    usual = f"startswith({text}, '{_OPEN}') AND instr({text}, '{_CUT}') > 0"
     rebuilt = (
         f"concat('{{\"schema\":', coalesce(get_json_object({text}, '$.schema'), 'null'),"
         f" '{_CUT}', coalesce(get_json_object({text}, '$.payload'), 'null'), '}}')"
@@ -105,14 +156,16 @@ def _wrapped(c: str) -> str:
 def _payload(c: str) -> str:
     inner = f"substring({c}, {c}_cut + {len(_CUT)}, length({c}) - {c}_cut - {len(_CUT)})"
     closed = f"right({c}, 1) = '}}'"
-    payload = f"CASE WHEN {_wrapped(c)} AND {closed} THEN {inner} ELSE {c} END"
-    return f"CASE WHEN trim({payload}) NOT IN ('null', '') THEN {payload} WHEN {c} = '' THEN {c} END"
+    return f"CASE WHEN {c}_inner IS NOT NULL THEN {c}_inner WHEN {_wrapped(c)} AND {closed} THEN {inner} ELSE {c} END"
 
 
-def _schema(c: str) -> str:
-    start = len('{"schema":') + 1
+def _schema(c: str, known: Sequence[str]) -> Column:
+    start = len(_OPEN) + 1
     cut = f"substring({c}, {start}, {c}_cut - {start})"
-    return f"CASE WHEN {_wrapped(c)} AND startswith({c}, '{{\"schema\":{{') THEN {cut} END"
+    found = F.expr(f"CASE WHEN {_wrapped(c)} AND startswith({c}, '{_OPEN}{{') THEN {cut} END")
+    for index, schema in enumerate(known):
+        found = F.when(F.col(f"{c}_known") == index, F.lit(schema)).otherwise(found)
+    return found
 
 
 def shape_number(shapes: Sequence[Shape]) -> Column:

@@ -93,37 +93,46 @@ class Facts:
 
 def facts(records: DataFrame, progress: Progress) -> Facts:
     """Looks at decoded records once (one Spark job), against what the table has taken in before."""
-    plain = f"{STREAMED} AND pos NOT LIKE '%?%'"
+    # What many of the counts ask is asked once a record.
+    asked = records.select(
+        "*",
+        F.expr("bad IS NULL").alias("good"),
+        F.expr("kind IN ('c', 'u', 'd') AND bad IS NULL").alias("change"),
+        F.expr("kind = 'r' AND bad IS NULL").alias("snapshot_row"),
+        F.expr(STREAMED).alias("streamed"),
+        F.expr(f"{STREAMED} AND pos LIKE '%?%'").alias("unclear"),
+    )
+    plain = "streamed AND NOT unclear"
     rows = (
-        records.groupBy("partition")
+        asked.groupBy("partition")
         .agg(
             F.expr("count(1)").alias("records"),
-            F.expr("count_if(bad IS NULL AND kind <> 'm')").alias("applied"),
-            F.expr("count_if(bad IS NOT NULL)").alias("bad"),
-            F.expr("count_if(kind = 'r' AND bad IS NULL)").alias("reads"),
-            F.expr("count_if(kind IN ('c', 'u', 'd') AND bad IS NULL)").alias("changes"),
-            F.expr("count_if(kind = 'c' AND bad IS NULL)").alias("creates"),
-            F.expr("count_if(kind IN ('d', 'x') AND bad IS NULL)").alias("deletes"),
-            F.expr("count_if(kind = 'x' AND NOT carried AND bad IS NULL)").alias("tombstones"),
-            F.expr("count_if(kind = 'd' AND bad IS NULL)").alias("deletes_told"),
-            F.expr("max(ts_ms) FILTER (WHERE kind = 'r' AND bad IS NULL)").alias("read_ts_ms"),
-            F.expr("count_if((moved_in OR moved_out) AND bad IS NULL)").alias("moved"),
-            F.expr("max(pos) FILTER (WHERE kind = 't' AND bad IS NULL)").alias("truncated"),
-            F.expr(f"min(pos) FILTER (WHERE {STREAMED})").alias("lowest"),
-            F.expr(f"count_if({STREAMED} AND pos LIKE '%?%')").alias("unclear"),
+            F.expr("count_if(good AND kind <> 'm')").alias("applied"),
+            F.expr("count_if(NOT good)").alias("bad"),
+            F.expr("count_if(snapshot_row)").alias("reads"),
+            F.expr("count_if(change)").alias("changes"),
+            F.expr("count_if(change AND kind = 'c')").alias("creates"),
+            F.expr("count_if(good AND kind IN ('d', 'x'))").alias("deletes"),
+            F.expr("count_if(good AND kind = 'x' AND NOT carried)").alias("tombstones"),
+            F.expr("count_if(change AND kind = 'd')").alias("deletes_told"),
+            F.expr("max(ts_ms) FILTER (WHERE snapshot_row)").alias("read_ts_ms"),
+            F.expr("count_if((moved_in OR moved_out) AND good)").alias("moved"),
+            F.expr("max(pos) FILTER (WHERE good AND kind = 't')").alias("truncated"),
+            F.expr("min(pos) FILTER (WHERE streamed)").alias("lowest"),
+            F.expr("count_if(unclear)").alias("unclear"),
             F.expr("count_if(NOT known)").alias("unknown"),
             F.expr(f"min(pos) FILTER (WHERE {plain})").alias("lowest_plain"),
-            F.expr("count_if(placeholder AND bad IS NULL AND kind IN ('c', 'u', 'r'))").alias("placeholders"),
-            F.expr(f"max(pos) FILTER (WHERE {STREAMED})").alias("position"),
-            F.expr(f"max(ts_ms) FILTER (WHERE {STREAMED})").alias("ts_ms"),
-            F.expr("max(ts_ms) FILTER (WHERE bad IS NULL)").alias("newest_ts_ms"),
+            F.expr("count_if(placeholder AND good AND kind IN ('c', 'u', 'r'))").alias("placeholders"),
+            F.expr("max(pos) FILTER (WHERE streamed)").alias("position"),
+            F.expr("max(ts_ms) FILTER (WHERE streamed)").alias("ts_ms"),
+            F.expr("max(ts_ms) FILTER (WHERE good)").alias("newest_ts_ms"),
             # A change with a later commit time than the one with the largest position: perhaps the source went back.
             F.expr(f"max_by(ts_ms, pos) FILTER (WHERE {plain})").alias("ts_ms_at_position"),
-            F.expr("max_by(struct(kind, kh, bad IS NULL AS good), offset)").alias("last"),
+            F.expr("max_by(struct(kind, kh, good), offset)").alias("last"),
             F.expr(_in_transaction(records)).alias("transaction"),
-            F.expr("min(pos) FILTER (WHERE kind = 'r' AND bad IS NULL)").alias("lowest_read"),
+            F.expr("min(pos) FILTER (WHERE snapshot_row)").alias("lowest_read"),
             F.expr("max(pos) FILTER (WHERE kind = 'r')").alias("read"),
-            F.expr("count_if(bad IS NOT NULL AND kind NOT IN ('c', 'u', 'd', 't', 'x'))").alias("unread"),
+            F.expr("count_if(NOT good AND kind NOT IN ('c', 'u', 'd', 't', 'x'))").alias("unread"),
             F.expr("max(pos) FILTER (WHERE ends)").alias("snapshot"),
             F.expr("sum(size)").alias("payload"),
         )

@@ -7,6 +7,7 @@ the table holds (is the slice older than it? was there a row at all?) is left to
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -68,7 +69,11 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
     element = F.struct(*_STEP_FIELDS, "ts_ms", "missing", "row", *values.element_fields(folding)).alias("e")
     collected = usable.groupBy("k").agg(F.collect_list(element).alias("es"))
     ordered = collected.select("k", F.expr(_IN_ORDER).alias("es"))
-    walked = ordered.select("k", "es", F.expr(_walk(folding)).alias("s"))
+    walk = _Walk.of(folding)
+    # Most keys have one record. A generated row keeps Spark from walking twice: for the rows, and for what is left out.
+    walked = ordered.select("k", "es", F.expr(f"CASE WHEN size(es) = 1 THEN {walk.role_of_one} END").alias("role_"))
+    state = f"CASE WHEN role_ IS NOT NULL THEN {walk.of_one} ELSE {walk.of_many} END"
+    walked = walked.select("k", "es", F.explode(F.array(F.expr(state))).alias("s"))
     return walked.select(
         "k",
         F.expr(_element("s.w")).alias("w"),
@@ -111,8 +116,39 @@ _IN_ORDER = (
 )
 
 
-def _walk(folding: Folding) -> str:
-    """The state after a key's records. Indexes count from 1; 0 is none.
+@dataclass(frozen=True)
+class _Walk:
+    """SQL of the state after a key's records `es`: of one record, whose role is in the column `role_`, and of many."""
+
+    role_of_one: str
+    of_one: str
+    of_many: str
+
+    @classmethod
+    def of(cls, folding: Folding) -> _Walk:
+        """The walk that a fold asks for."""
+        role, fields = _step(folding)
+        kind = f"STRUCT<{', '.join(f'{name}: {type_}' for name, (type_, _, _) in fields.items())}>"
+        start = ", ".join(f"'{name}', {value}" for name, (_, value, _) in fields.items())
+        step = ", ".join(f"'{name}', {value}" for name, (_, _, value) in fields.items())
+        walk = sql.let("role_", role, f"CAST(named_struct({step}) AS {kind})")
+        starts = {name: f"CAST({value} AS {type_})" for name, (type_, value, _) in fields.items()}
+
+        def of_one(text: str) -> str:
+            """A step from the start, over the only record: no function is called per record for it."""
+            text = re.sub(r"\bs\.(\w+)", lambda field: starts[field[1]], text)
+            return re.sub(r"\be\.", "es[0].", text)
+
+        return cls(
+            of_one(role),
+            f"CAST(named_struct({of_one(step)}) AS {kind})",
+            f"aggregate(es, CAST(named_struct({start}) AS {kind}), (s, e) -> {walk})",
+        )
+
+
+def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
+    """What a record `e` is to the key, and per field of the state `s` its type, what it starts as, and what it becomes
+    by the record, whose role is `role_`. Indexes count from 1; 0 is none.
 
     `rank` is 0 where `w` is a delete, else 1: at an equal position a delete comes first; -1 accepts any equal one.
 
@@ -156,7 +192,6 @@ def _walk(folding: Folding) -> str:
     doubt = "named_struct('partition', e.partition, 'pos', e.pos, 'create_pos', s.asks)"
     doubtful = "role_ = 'newer' AND e.kind = 'd' AND s.brought = e.tx"
     if_there = "CASE WHEN role_ = 'kept' THEN s.over = 'ask' WHEN role_ IN ('lone', 'newer') THEN false"
-    # Field: its type, what it starts as, what it becomes.
     state = {
         "i": ("INT", "0", "s.i + 1"),
         "w": ("INT", "0", "CASE role_ WHEN 'lone' THEN 0 WHEN 'newer' THEN s.i + 1 ELSE s.w END"),
@@ -200,8 +235,4 @@ def _walk(folding: Folding) -> str:
         ),
         **(values.state(connector, lived, keeps_deleted=folding.keeps_deleted) if folding.values else {}),
     }
-    kind = f"STRUCT<{', '.join(f'{name}: {type_}' for name, (type_, _, _) in state.items())}>"
-    start = ", ".join(f"'{name}', {value}" for name, (_, value, _) in state.items())
-    step = ", ".join(f"'{name}', {value}" for name, (_, _, value) in state.items())
-    bound = sql.let("role_", role, f"CAST(named_struct({step}) AS {kind})")
-    return f"aggregate(es, CAST(named_struct({start}) AS {kind}), (s, e) -> {bound})"
+    return role, state

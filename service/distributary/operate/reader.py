@@ -130,7 +130,8 @@ class TableReader:
         )
 
     def _sliced(self, raw: DataFrame) -> DataFrame:
-        return self._wire.sliced(raw, self._unwrapped, before=self._details.before)
+        known = [shape.signature for shape in self._shapes]
+        return self._wire.sliced(raw, self._unwrapped, before=self._details.before, known=known)
 
     def _learnt(self, raw: DataFrame, cut: DataFrame) -> DataFrame:
         """Sliced records of which all schemas and shapes are known."""

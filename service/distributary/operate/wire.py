@@ -17,6 +17,7 @@ from distributary.consume.tail import Headers
 from distributary.decode.avro import addresses, sliced_avro
 from distributary.decode.avro_schema import AvroSchema
 from distributary.decode.framing import SIDES, Side, address
+from distributary.decode.shapes import Signature
 from distributary.decode.slices import sliced
 from distributary.decode.unwrapped import Unwrapped
 from distributary.operate.registry import Registry
@@ -28,7 +29,9 @@ class Wire(Protocol):
     def as_json(self, records: Sequence[Record]) -> Sequence[Record]:
         """Records for a first look, as JsonConverter would have written them."""
 
-    def sliced(self, raw: DataFrame, unwrapped: Unwrapped | None, *, before: bool) -> DataFrame:
+    def sliced(
+        self, raw: DataFrame, unwrapped: Unwrapped | None, *, before: bool, known: Sequence[Signature]
+    ) -> DataFrame:
         """Kafka's records cut into schema and payload, see slices.sliced."""
 
     def learn(self, raw: DataFrame) -> bool:
@@ -41,8 +44,10 @@ class JsonWire:
     def as_json(self, records: Sequence[Record]) -> Sequence[Record]:
         return records
 
-    def sliced(self, raw: DataFrame, unwrapped: Unwrapped | None, *, before: bool) -> DataFrame:
-        return sliced(raw, unwrapped, before=before)
+    def sliced(
+        self, raw: DataFrame, unwrapped: Unwrapped | None, *, before: bool, known: Sequence[Signature]
+    ) -> DataFrame:
+        return sliced(raw, unwrapped, before=before, known=known)
 
     def learn(self, raw: DataFrame) -> bool:  # noqa: ARG002 - nothing to learn from
         return False
@@ -68,7 +73,14 @@ class AvroWire:
         self._learn(named)
         return [as_json(record, self._registry) for record in records]
 
-    def sliced(self, raw: DataFrame, unwrapped: Unwrapped | None, *, before: bool) -> DataFrame:  # noqa: ARG002
+    def sliced(
+        self,
+        raw: DataFrame,
+        unwrapped: Unwrapped | None,
+        *,
+        before: bool,  # noqa: ARG002
+        known: Sequence[Signature],  # noqa: ARG002
+    ) -> DataFrame:
         """A schema tells the whole row, also where there is only the one before the change."""
         return sliced_avro(raw, self._schemas, unwrapped)
 

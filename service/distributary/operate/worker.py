@@ -209,7 +209,8 @@ class TableWorker:
         return bool(self._lake.delta().toDF().isEmpty())
 
     def _take(self, topic: Topic, part: Slice, watch: Watch) -> None:
-        self._lake.suit(part.records)
+        # No table has more rows than the records that made it.
+        self._lake.suit(part.records, self.progress.records if self.progress else 0)
         raw = read(self._lake.session, self._around.options, part)
         known = None if self.progress is None or self.progress.is_new else self.progress
         with watch.phase("look"):
