@@ -13,7 +13,9 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from distributary.cli import output
+from distributary.config.interpolate import InterpolationError, interpolate
 from distributary.config.load import load
+from distributary.errors import UsageError
 from distributary.operate import logs
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ _NOT_CHECKED = {
     "before_topic": "not checked, their state is older than what the topic has",
     "quarantined": "not checked, they differ and have records in quarantine",
     "removed_ghosts": "gone that the last complete snapshot does not have (ghosts)",
+    "changed_meanwhile": "not checked, they changed at the source meanwhile",
 }
 
 
@@ -32,8 +35,15 @@ _NOT_CHECKED = {
 @click.argument("table", metavar="[TABLE]", required=False)
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Show so many differing keys.")
 @click.option("--keys", metavar="FROM..TO", help="Only keys in this range of the first key column; both ends count.")
+@click.option(
+    "--source-dsn",
+    metavar="DSN",
+    help="Compare with the live table of this PostgreSQL instead. ${env:NAME} and ${file:PATH} in it are followed.",
+)
 @output.output_option
-def verify(config_file: Path, table: str | None, limit: int, keys: str | None, output_format: str) -> None:
+def verify(
+    config_file: Path, table: str | None, limit: int, keys: str | None, source_dsn: str | None, output_format: str
+) -> None:
     """Compare TABLE (schema.table), or every table, with what its topic says.
 
     The expected rows are computed anew, from the topic's first record up to the offsets that stand in the table's own
@@ -49,7 +59,8 @@ def verify(config_file: Path, table: str | None, limit: int, keys: str | None, o
     from distributary.verify.check import verify as compare
     from distributary.verify.key_range import KeyRange
 
-    asked = Asked(limit, None if keys is None else KeyRange.parse(keys))
+    dsn = None if source_dsn is None else _followed(source_dsn)
+    asked = Asked(limit, None if keys is None else KeyRange.parse(keys), dsn)
     reports = []
     with _progress() as tell:
         for report in compare(config, table, asked, tell):
@@ -61,6 +72,13 @@ def verify(config_file: Path, table: str | None, limit: int, keys: str | None, o
     elif not reports:
         output.show_text("no topic of the config's tables exists", style="yellow")
     sys.exit(0 if all(report.state.value == "equal" for report in reports) else 1)
+
+
+def _followed(dsn: str) -> str:
+    try:
+        return interpolate(dsn, Path.cwd())
+    except InterpolationError as error:
+        raise UsageError(error.code, f"--source-dsn: {error.message}", error.fix) from error
 
 
 @contextmanager
@@ -87,7 +105,8 @@ def _show(report: TableReport) -> None:
     if report.version is not None:
         offsets = ", ".join(f"{p}: {a}-{b - 1}" for p, (a, b) in sorted(report.offsets.items()))
         output.show_text(f"  version {report.version} of {report.path}", style="dim")
-        output.show_text(f"  {report.topic}, offsets by partition: {offsets}", style="dim")
+        if offsets:
+            output.show_text(f"  {report.topic}, offsets by partition: {offsets}", style="dim")
     output.show_text(f"  rows: {counts.lake} in the lake, {counts.expected} expected; {counts.equal} keys equal")
     for name, count in counts.faults.items():
         if count:

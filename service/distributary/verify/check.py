@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -28,6 +28,7 @@ from distributary.verify.frozen import FrozenTable
 from distributary.verify.key_range import KeyRange
 from distributary.verify.report import State, TableReport
 from distributary.verify.sides import Given, sides
+from distributary.verify.source_check import SourceCheck, check_dsn
 from distributary.verify.start import lost_start, newest_truncate, range_read
 from distributary.verify.taken import taken
 
@@ -39,10 +40,12 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be compared: at most so many differences are shown; `keys`: only those keys."""
+    """What is to be compared: at most so many differences are shown; `keys`: only those keys; `source_dsn`: with the
+    live table of that database and not with the topic."""
 
     limit: int = 20
     keys: KeyRange | None = None
+    source_dsn: str | None = field(default=None, repr=False)
 
 
 def verify(config: Config, name: str | None, asked: Asked, tell: Tell) -> Iterator[TableReport]:
@@ -52,6 +55,10 @@ def verify(config: Config, name: str | None, asked: Asked, tell: Tell) -> Iterat
     or a range that can't be, and what Kafka and Spark raise before the first table.
     """
     refuse_unbuilt(config)
+    if asked.source_dsn is not None:
+        check_dsn(asked.source_dsn)
+        if asked.keys is not None:
+            raise UsageError("keys-of-the-topic", "--keys and --source-dsn in one command", "leave one of them out")
     broker = Broker(config.kafka_properties())
     tables = listed(config, broker)
     tables = tables if name is None else [named(name, tables)]
@@ -71,6 +78,9 @@ def report(config: Config, one: Listed, session: SparkSession, broker: Broker, a
     """The comparison of one table, in a session that is there. Raises UsageError for a range of keys that can't be."""
     empty = TableReport(one.name, one.topic, one.path, one.settings.mode, State.NOT_VERIFIED)
     try:
+        if asked.source_dsn is not None:
+            tell(f"{one.name}: comparing with the source")
+            return SourceCheck(config, one, session, broker, asked.source_dsn).report(empty, asked.limit)
         return _Check(config, one, session, broker, asked, lambda doing: tell(f"{one.name}: {doing}")).report(empty)
     except UsageError:
         raise
@@ -163,7 +173,7 @@ class _Check:
             passes_open=lost is not None or keys is not None,
         )
         both = sides(given)
-        suspects = came.suspects() if both.by_key else both.expected.where("false")
+        suspects = came.suspects() if both.by_key else both.expected.where("false").withColumn("why", F.lit(""))
         compared = Compared(both.how, both.expected, both.lake, suspects)
         return replace(
             told,

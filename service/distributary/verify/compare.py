@@ -21,7 +21,6 @@ from distributary.verify.report import (
     FAULTS,
     GHOST,
     MISSING,
-    QUARANTINED,
     REPEATED,
     UNEXPECTED,
     UNTOLD,
@@ -67,8 +66,8 @@ class Compared:
 
     `expected`: k STRUCT; times INT, how often there is such a row; v STRUCT (see side); event STRUCT, as _EVENT; open
     ARRAY<STRING>; vague, ghost BOOLEAN (see alone.rows_alone; ghost: an operator may have had the row removed).
-    `lake`: k; v; origin STRUCT, as event; deleted BOOLEAN (the row is marked so). `suspects`: k of keys that have
-    records in quarantine.
+    `lake`: k; v; origin STRUCT, as event; deleted BOOLEAN (the row is marked so). `suspects`: k and why STRING, one of
+    UNTOLD: keys of which nothing can be told where they differ.
     """
 
     def __init__(self, how: Comparing, expected: DataFrame, lake: DataFrame, suspects: DataFrame) -> None:
@@ -90,6 +89,10 @@ class Compared:
             {name: counts[name] for name in FAULTS},
             {name: counts[name] for name in UNTOLD},
         )
+
+    def keys(self) -> DataFrame:
+        """k STRUCT: the keys that differ."""
+        return self._found.select("k")
 
     def differences(self, limit: int, records: DataFrame | None) -> tuple[Difference, ...]:
         """The first ones by key. `records`: the topic's decoded records, where the last one of a key can be told."""
@@ -116,8 +119,8 @@ class Compared:
         sides = sides.unionByName(
             lake.select("k", F.col("v").alias("l"), F.lit(1).alias("l_times"), "origin", "deleted"),
             allowMissingColumns=True,
-        ).unionByName(suspects.select("k", F.lit(True).alias("suspect")), allowMissingColumns=True)
-        first = ("e", "l", "origin", "deleted", *_OF_EXPECTED, "suspect")
+        ).unionByName(suspects.select("k", "why"), allowMissingColumns=True)
+        first = ("e", "l", "origin", "deleted", *_OF_EXPECTED, "why")
         laid = sides.groupBy("k").agg(
             *(F.expr(f"coalesce(sum({name}), 0)").alias(name) for name in ("e_times", "l_times")),
             *(F.expr(f"first({name}, true)").alias(name) for name in first),
@@ -158,7 +161,7 @@ class Compared:
         return f"""CASE
             WHEN e_times = l_times AND coalesce(size(differing), 0) <= 0 THEN CASE WHEN e_times > 0 THEN 'equal' END
             WHEN e_times = 0 AND l_times = 1 AND coalesce(deleted AND vague, false) THEN 'equal'
-            WHEN coalesce(suspect, false) THEN '{QUARANTINED}'
+            WHEN why IS NOT NULL THEN why
             WHEN coalesce(ghost, false) AND (l_times = 0 OR coalesce(deleted, false)) THEN '{GHOST}'
             WHEN {before} THEN '{BEFORE}'
             WHEN l_times = 0 OR l_times < e_times THEN '{MISSING}'

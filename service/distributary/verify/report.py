@@ -20,8 +20,8 @@ class State(Enum):
 MISSING, UNEXPECTED, DIFFERENT, REPEATED = "missing", "unexpected", "different", "repeated"
 FAULTS = (MISSING, UNEXPECTED, DIFFERENT, REPEATED)
 # What nothing tells. None of it counts as a difference.
-BEFORE, QUARANTINED, GHOST = "before_topic", "quarantined", "removed_ghosts"
-UNTOLD = (BEFORE, QUARANTINED, GHOST)
+BEFORE, QUARANTINED, GHOST, MOVING = "before_topic", "quarantined", "removed_ghosts", "changed_meanwhile"
+UNTOLD = (BEFORE, QUARANTINED, GHOST, MOVING)
 
 
 @dataclass(frozen=True)

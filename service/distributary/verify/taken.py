@@ -26,7 +26,7 @@ from distributary.operate.tables import Listed
 from distributary.operate.wire import wire_of
 from distributary.verify.compare import event
 from distributary.verify.frozen import FrozenTable
-from distributary.verify.report import Quarantined
+from distributary.verify.report import QUARANTINED, Quarantined
 
 _EXAMPLES = 5
 _HAS_KEY = "to_json(k) <> '{}'"
@@ -43,9 +43,9 @@ class Taken:
     bad: DataFrame | None
 
     def suspects(self) -> DataFrame:
-        """k STRUCT: the keys of the bad records, as far as they can be read."""
+        """k STRUCT, why STRING: the keys of the bad records, as far as they can be read."""
         frame = self.records.where("false") if self.bad is None else self.bad.where(_HAS_KEY)
-        return frame.select("k").distinct()
+        return frame.select("k").distinct().withColumn("why", F.lit(QUARANTINED))
 
     def quarantined(self) -> Quarantined:
         """What the bad ones are (one Spark job where there are some)."""
