@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
@@ -15,7 +14,6 @@ from tests.support.postgres import Postgres, running_postgres
 from tests.support.spark import Bench
 
 from distributary.consume.broker import Broker
-from distributary.errors import UsageError
 from distributary.operate.tables import listed, named
 from distributary.verify import source_check
 from distributary.verify.check import Asked, report
@@ -69,7 +67,8 @@ def test_3_5_a_table_is_compared_with_the_live_one(bench: Bench, postgres: Postg
     assert left_out == "the column at_night is not compared: time without time zone can't be compared with string"
 
     topic = Topic(bench.topic, "postgresql")
-    topic.change("u", {"id": 2}, {"id": 2, "v": "from later", "n": 1.0, "d": None, "at_night": None}, at=10**15)
+    later = {"id": 2, "v": "from later", "n": 1.0, "d": None, "at_night": None}
+    topic.change("u", {"id": 2}, later, at=10**15, ts_ms=1_700_000_100_000)
     bench.take(topic.records)
     unread = Topic(bench.topic, "postgresql").change("c", {"id": 5}, {"id": 5, "v": "e"}, at=11)
     with postgres.connect() as connection:
@@ -107,15 +106,3 @@ def test_a_change_on_its_way_is_no_difference(
     monkeypatch.setattr(source_check, "pause", meanwhile)
     found = verified(bench, postgres)
     assert (found.state, found.counts.not_checked["changed_meanwhile"]) == (State.EQUAL, 1)
-
-
-def test_the_dsn_is_in_no_error(bench: Bench) -> None:
-    config = bench.config()
-    broker = Broker(config.kafka_properties())
-    one = named("dbo.t", listed(config, broker))
-    dsn = "postgresql://somebody:hidden@127.0.0.1:1/nowhere"
-    with pytest.raises(UsageError, match="source-unreachable") as raised:
-        report(config, one, bench.session, broker, Asked(source_dsn=dsn), lambda _: None)
-    assert "hidden" not in str(raised.value)
-    assert "hidden" not in repr(Asked(source_dsn=dsn))
-    assert isinstance(raised.value.__cause__, psycopg.Error)

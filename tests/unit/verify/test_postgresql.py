@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
 import pyarrow.parquet as pq
 import pytest
 
 from distributary.errors import UsageError
-from distributary.verify.postgresql import comparable_columns, write_chunks
+from distributary.verify.check import Asked
+from distributary.verify.postgresql import comparable_columns, connected, write_chunks
 from distributary.verify.source_check import check_dsn
 
 
@@ -44,3 +46,12 @@ def test_other_databases_are_refused_without_their_dsn(dsn: str) -> None:
     with pytest.raises(UsageError, match="source-not-built") as raised:
         check_dsn(dsn)
     assert "hidden" not in str(raised.value)
+
+
+def test_a_password_is_in_no_error() -> None:
+    dsn = "postgresql://somebody:hidden@127.0.0.1:1/nowhere"
+    with pytest.raises(UsageError, match="source-unreachable") as raised, connected(dsn):
+        pass
+    assert "hidden" not in str(raised.value)
+    assert "hidden" not in repr(Asked(source_dsn=dsn))
+    assert isinstance(raised.value.__cause__, psycopg.Error)
