@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from distributary.verify.compare import LONGEST, Compared, Comparing
+from distributary.verify.compare import LONGEST, Compared, Comparing, side
 from distributary.verify.report import BEFORE, FAULTS, GHOST, MOVING, UNTOLD
 
 _EVENT = "STRUCT<partition: INT, offset: BIGINT, position: STRING, op: STRING>"
@@ -118,3 +119,20 @@ def test_differences_are_shown_with_both_values_and_where_they_come_from(session
     assert deleted.lake_row is not None
     assert (deleted.decided_by.position, deleted.lake_row.position) == ("003", "001")
     assert [d.key for d in both.differences(2, None)] == ['{"id":2}', '{"id":3}']
+
+
+def test_a_table_that_has_nothing_but_its_key_can_be_compared(session: SparkSession) -> None:
+    keys = session.range(1, 4).selectExpr("named_struct('k0', id) AS k")
+    no_event = F.expr(f"CAST(NULL AS {_EVENT})")
+    wanted = keys.where("k.k0 < 3").select(
+        "k", F.lit(1).alias("times"), side([]).alias("v"), no_event.alias("event"),
+        F.expr("CAST(array() AS ARRAY<STRING>)").alias("open"), F.lit(False).alias("vague"),
+        F.lit(False).alias("ghost"),
+    )  # fmt: skip
+    found = keys.where("k.k0 > 1").select(
+        "k", side([]).alias("v"), no_event.alias("origin"), F.lit(False).alias("deleted")
+    )
+    suspects = keys.where("false").withColumn("why", F.lit(""))
+    both = Compared(Comparing(("id",), {}, None), wanted, found, suspects)
+    assert {d.key: d.fault for d in both.differences(9, None)} == {'{"id":1}': "missing", '{"id":3}': "unexpected"}
+    assert both.counts.equal == 1

@@ -33,6 +33,7 @@ from distributary.verify.report import (
 LONGEST = 200
 """So many characters of a value are shown."""
 _EVENT = "STRUCT<partition: INT, offset: BIGINT, position: STRING, op: STRING>"
+_DIFFERING = "ARRAY<STRUCT<column: STRING, lake: STRING, expected: STRING>>"
 _POSITION = "__position"
 
 
@@ -57,8 +58,8 @@ class Comparing:
 
 
 def side(values: Sequence[Column]) -> Column:
-    """STRUCT<v0, v1 …>: the values of Comparing.columns, on either side."""
-    return F.struct(*(value.alias(f"v{i}") for i, value in enumerate(values)))
+    """STRUCT<v0, v1 …>: the values of Comparing.columns, on either side. A table may have nothing but its key."""
+    return F.struct(*(value.alias(f"v{i}") for i, value in enumerate(values or [F.lit(True)])))
 
 
 class Compared:
@@ -140,7 +141,8 @@ class Compared:
             entries.append(
                 f"CASE WHEN {moved} THEN {_entry(_POSITION, 'origin.position', 'event.position', 'string')} END"
             )
-        return f"CASE WHEN e_times > 0 AND l_times > 0 THEN array_compact(array({', '.join(entries)})) END"
+        found = f"array_compact(array({', '.join(entries)}))" if entries else "array()"
+        return f"CASE WHEN e_times > 0 AND l_times > 0 THEN CAST({found} AS {_DIFFERING}) END"
 
     def _untold(self, column: str) -> str:
         return f"array_contains(open, {sql.text(column)})" if self._how.passes_open else "false"
