@@ -18,6 +18,7 @@ from distributary.cli.run import run
 from distributary.cli.schema import schema
 from distributary.cli.status import status
 from distributary.cli.validate import validate
+from distributary.cli.verify import verify
 from distributary.errors import DistributaryError
 
 __all__ = ["main"]
@@ -57,9 +58,10 @@ def main() -> None:
     Check this machine:      distributary doctor -c config.yaml
     Run the service:         distributary run -c config.yaml
     See how tables are:      distributary status -c config.yaml
+    See that they are right: distributary verify -c config.yaml
     See bad records:         distributary quarantine list -c config.yaml
     """
 
 
-for command in (demo, doctor, init, plan, quarantine, resume, run, schema, status, validate):
+for command in (demo, doctor, init, plan, quarantine, resume, run, schema, status, validate, verify):
     main.add_command(command)

@@ -28,11 +28,15 @@ def stream(session: SparkSession, options: Mapping[str, str], pattern: str, max_
     )
 
 
-def read(session: SparkSession, options: Mapping[str, str], part: Slice) -> DataFrame:
-    """The records of a slice: key, value, topic, partition, offset, timestamp, headers ARRAY<STRUCT<key, value>>."""
+def read(session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1) -> DataFrame:
+    """The records of a slice: key, value, topic, partition, offset, timestamp, headers ARRAY<STRUCT<key, value>>.
+
+    `tasks`: so many at least share the work, also where the slice has fewer partitions.
+    """
+    split = {"minPartitions": str(tasks)} if tasks > len(part.end) else {}
     return (
         session.read.format("kafka")
-        .options(**options, **_FETCH)
+        .options(**options, **_FETCH, **split)
         .option("assign", _assignment(part))
         .option("startingOffsets", part.starting_json())
         .option("endingOffsets", part.ending_json())

@@ -39,17 +39,21 @@ class AppendMode:
 
     def write(self, to: Destination, part: DecodedSlice) -> Prepared:
         """Appends what the table does not have yet."""
-        records = part.records.where(F.col("kind").isin(self._kinds) & F.col("bad").isNull())
-        records = records.withColumn("row", F.expr(_kept_row(to)))
+        records = self.kept(part.records, to)
         identity = Identity(to.connector, keyed=bool(to.key))
         sent = first_sent(records, identity, partitions=len(part.found.partitions))
         if not part.first and (part.found.late or part.found.reads):
             lies = extent(records)
             if lies is None:
                 return Prepared(to.lake.nothing())
-            sent = not_held(sent, _as_records(to.lake.rows(), to), identity, lies)
-        rows = sent.select(*_columns(to))
+            sent = not_held(sent, as_records(to.lake.rows(), to), identity, lies)
+        rows = sent.select(*as_columns(to))
         return Prepared(appended_here(to, part, rows) or to.lake.append(rows))
+
+    def kept(self, records: DataFrame, to: Destination) -> DataFrame:
+        """Those of the decoded records that are kept, each with the row that it leaves in the table."""
+        kept = records.where(F.col("kind").isin(self._kinds) & F.col("bad").isNull())
+        return kept.withColumn("row", F.expr(_kept_row(to)))
 
 
 def _kept_row(to: Destination) -> str:
@@ -62,7 +66,8 @@ def _kept_row(to: Destination) -> str:
     return f"CASE WHEN kind = 'd' THEN coalesce(before, named_struct({known})) ELSE row END"
 
 
-def _columns(to: Destination) -> list[Column]:
+def as_columns(to: Destination) -> list[Column]:
+    """The table's columns of records that are kept."""
     names = ", ".join(sql.text(name) for name in to.columns)
     return [
         *(F.expr(f"row.c{i}").alias(name) for i, name in enumerate(to.columns)),
@@ -78,7 +83,7 @@ def _columns(to: Destination) -> list[Column]:
     ]
 
 
-def _as_records(held: DataFrame, to: Destination) -> DataFrame:
+def as_records(held: DataFrame, to: Destination) -> DataFrame:
     """The table's rows, as far as they tell which records they come from."""
     row = F.struct(*(F.col(sql.name(name)).alias(f"c{i}") for i, name in enumerate(to.columns)))
     key = F.struct(*(F.col(sql.name(name)).alias(f"k{i}") for i, name in enumerate(to.key))) if to.key else F.lit(None)
@@ -91,4 +96,5 @@ def _as_records(held: DataFrame, to: Destination) -> DataFrame:
         key.alias("k"),
         row.alias("row"),
         "__source_ts",
+        "__unavailable",
     )

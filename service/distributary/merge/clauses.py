@@ -71,6 +71,11 @@ class Clauses:
         rows = with_kind(keys).alias("s").where(self._inserts())
         return rows.select(*(F.expr(value).alias(name) for name, value in self._inserted(keys).items()))
 
+    def told(self, keys: DataFrame) -> DataFrame:
+        """The keys with lives BOOLEAN, whether an empty table gets a row of it, and made STRUCT, that row."""
+        row = F.struct(*(F.expr(value).alias(name) for name, value in self._inserted(keys).items()))
+        return with_kind(keys).alias("s").select("*", F.expr(self._inserts()).alias("lives"), row.alias("made"))
+
     def clauses(self, keys: DataFrame) -> Iterator[Clause]:
         """The merge of the keys into the table. Rows older than the truncate go with it."""
         newer = self._newer()

@@ -81,8 +81,8 @@ class Prepared:
     undecided: int = 0
 
 
-class Mode(Protocol):
-    """How a table is kept. One instance serves one table."""
+class Wants(Protocol):
+    """What is read for a table."""
 
     @property
     def service_columns(self) -> Mapping[str, str]:
@@ -92,6 +92,10 @@ class Mode(Protocol):
     def wants(self, found: Facts | None) -> Details:
         """What records must be decoded with: before anything is known of the slice (None), or after a first look."""
         ...
+
+
+class Mode(Wants, Protocol):
+    """How a table is kept. One instance serves one table."""
 
     def write(self, to: Destination, part: DecodedSlice) -> Prepared:
         """Makes ready what commits the slice; what must be on disk before is written here."""

@@ -89,8 +89,7 @@ class LakeTable:
         return {n: t for n, t in self._schema().items() if n not in self._service_columns}
 
     def _schema(self) -> dict[str, str]:
-        fields = self.session.read.format("delta").load(self.path).schema.fields
-        return {f.name: f.dataType.simpleString() for f in fields}
+        return {f.name: f.dataType.simpleString() for f in self.rows().schema.fields}
 
     def create(self, columns: Mapping[str, str]) -> None:
         """Makes an empty table with the source's columns and the service's own, in the place of a cleared one where

@@ -32,7 +32,7 @@ from distributary.merge.table import Write
 from distributary.merge.values import Fillable
 
 # The identities of the snapshot rows that a key has seen, with `#` between them.
-_READS_KNOWN = (
+READS_KNOWN = (
     "nullif(concat_ws('#', substring(held.snapshot, instr(held.snapshot, '#') + 1),"
     " array_join(transform(reads, r_ -> r_.e.read_id), '#')), '')"
 )
@@ -53,7 +53,7 @@ class UpsertMode:
 
     def wants(self, found: Facts | None) -> Details:
         """The row is enough, until the source leaves values out or moves rows that may lack some."""
-        if found is not None and _may_lack_values(found):
+        if found is not None and may_lack_values(found):
             self._details = Details(links=True, missing=True)
         return self._details
 
@@ -62,7 +62,7 @@ class UpsertMode:
         found = part.found
         if not (found.reads or found.changes or found.deletes or part.truncated):
             return Prepared(to.lake.nothing())
-        values = Fillable.of(to.columns, to.key) if _may_lack_values(found) else None
+        values = Fillable.of(to.columns, to.key) if may_lack_values(found) else None
         if values is not None and not values.types:
             values = None
         truncated = part.truncated_ever if to.settings.truncate == "apply" else None
@@ -121,7 +121,7 @@ class UpsertMode:
         if "held" in keys.columns:
             # A tombstone by itself has no position: the key's stays what it was.
             keys = keys.withColumn("pos", F.expr("CASE WHEN wiped AND w IS NULL THEN held.position ELSE pos END"))
-            keys = keys.withColumn("reads_known", F.expr(_READS_KNOWN))
+            keys = keys.withColumn("reads_known", F.expr(READS_KNOWN))
         if not part.first and (found.late or reads):
             keys = self._without_older(to.deletes.joined(keys, to.key), to.connector)
         if reads and not part.first:
@@ -143,7 +143,7 @@ def _today() -> date:
     return datetime.now(timezone.utc).date()
 
 
-def _may_lack_values(found: Facts) -> bool:
+def may_lack_values(found: Facts) -> bool:
     """Whether the slice has values that were not sent, or may tell those that rows of the table lack."""
     moved = found.moved > 0 and found.connector in CONNECTORS_WITH_PLACEHOLDER
     return found.placeholders > 0 or moved or (found.late and found.filled)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
 
@@ -23,7 +23,7 @@ from distributary.decode.unwrapped import Unwrapped, added_by
 from distributary.evolve.diff import check_key, check_key_columns
 from distributary.evolve.policy import allowed_additions
 from distributary.merge.facts import Facts, facts
-from distributary.merge.mode import Mode
+from distributary.merge.mode import Wants
 from distributary.merge.progress import Progress
 from distributary.merge.table import LakeTable
 from distributary.operate.limits import refuse_unbuilt
@@ -44,7 +44,10 @@ class Read:
 
 
 class TableReader:
-    """Reads one table's slices. It remembers the shapes it has met, so that a usual slice is decoded in one pass."""
+    """Reads one table's slices. It remembers the shapes it has met, so that a usual slice is decoded in one pass.
+
+    `only` says which decoded records are kept; those of a shape that is not known yet have to be among them.
+    """
 
     def __init__(
         self,
@@ -52,12 +55,14 @@ class TableReader:
         source: Source,
         settings: TableSettings,
         lake: LakeTable,
-        mode: Mode,
+        mode: Wants,
         log: FilteringBoundLogger,
         transactions: Event,
         wire: Wire,
+        only: Callable[[DataFrame], DataFrame] = lambda records: records,
     ) -> None:
         self._broker = broker
+        self._only = only
         self._wire = wire
         self._source = source
         self._settings = settings
@@ -182,7 +187,7 @@ class TableReader:
             records = parts[0]
             for more in parts[1:]:
                 records = records.unionByName(more)
-        records = _kept(records)
+        records = _kept(self._only(records))
         return Read(records, facts(records, progress), altered)
 
     def _reading(self, progress: Progress) -> Reading:

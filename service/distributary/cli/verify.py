@@ -1,0 +1,165 @@
+"""`distributary verify`: whether tables are what their topics say."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from distributary.cli import output
+from distributary.config.interpolate import InterpolationError, interpolate
+from distributary.config.load import load
+from distributary.errors import UsageError
+from distributary.operate import logs
+
+if TYPE_CHECKING:
+    from distributary.verify.report import Difference, Event, TableReport
+
+_STYLES = {"equal": "green", "different": "bold red", "not_verified": "bold yellow"}
+_NOT_CHECKED = {
+    "before_topic": "not checked, their state is older than what the topic has",
+    "quarantined": "not checked, they differ and have records in quarantine",
+    "removed_ghosts": "gone that the last complete snapshot does not have (ghosts)",
+    "changed_meanwhile": "not checked, they changed at the source meanwhile",
+}
+
+
+@click.command(short_help="Compare tables with what their topics say.")
+@output.config_option
+@click.argument("table", metavar="[TABLE]", required=False)
+@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Show so many differing keys.")
+@click.option("--keys", metavar="FROM..TO", help="Only keys in this range of the first key column; both ends count.")
+@click.option(
+    "--source-dsn",
+    metavar="DSN",
+    help="Compare with the live table of this PostgreSQL instead. ${env:NAME} and ${file:PATH} in it are followed.",
+)
+@output.output_option
+def verify(
+    config_file: Path, table: str | None, limit: int, keys: str | None, source_dsn: str | None, output_format: str
+) -> None:
+    """Compare TABLE (schema.table), or every table, with what its topic says.
+
+    The expected rows are computed anew, from the topic's first record up to the offsets that stand in the table's own
+    commit, and compared with that version of the table: counts first, then keys that differ, with both values and the
+    change that each comes from. Nothing is written, and the service may run meanwhile. It takes a Spark of its own and
+    reads the whole topic. Ends with 1 where a table differs or can't be verified.
+    """
+    logs.configure()
+    config = load(config_file)
+
+    # Here and not above: what help and a bad config need not wait for.
+    from distributary.verify.check import Asked
+    from distributary.verify.check import verify as compare
+    from distributary.verify.key_range import KeyRange
+
+    dsn = None if source_dsn is None else _followed(source_dsn)
+    asked = Asked(limit, None if keys is None else KeyRange.parse(keys), dsn)
+    reports = []
+    with _progress() as tell:
+        for report in compare(config, table, asked, tell):
+            reports.append(report)
+            if output_format == "text":
+                _show(report)
+    if output_format == "json":
+        output.show_json({"tables": [report.as_json() for report in reports]})
+    elif not reports:
+        output.show_text("no topic of the config's tables exists", style="yellow")
+    sys.exit(0 if all(report.state.value == "equal" for report in reports) else 1)
+
+
+def _followed(dsn: str) -> str:
+    try:
+        return interpolate(dsn, Path.cwd())
+    except InterpolationError as error:
+        raise UsageError(error.code, f"--source-dsn: {error.message}", error.fix) from error
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Shows on a terminal what is being done, and for how long."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda doing: progress.update(task, description=doing)
+
+
+def _show(report: TableReport) -> None:
+    state = report.state.value
+    if report.error is not None:
+        output.show_text(f"{report.table}: can't be verified", style=_STYLES[state])
+        output.show_text(f"  [{report.error['code']}] {report.error['message']}", style="red")
+        if report.error["fix"]:
+            output.show_text(f"      {report.error['fix']}", style="dim")
+        return
+    counts = report.counts
+    only = f" (keys {report.keys})" if report.keys else ""
+    output.show_text(f"{report.table}: {state}{only}", style=_STYLES[state])
+    if report.version is not None:
+        offsets = ", ".join(f"{p}: {a}-{b - 1}" for p, (a, b) in sorted(report.offsets.items()))
+        output.show_text(f"  version {report.version} of {report.path}", style="dim")
+        if offsets:
+            output.show_text(f"  {report.topic}, offsets by partition: {offsets}", style="dim")
+    output.show_text(f"  rows: {counts.lake} in the lake, {counts.expected} expected; {counts.equal} keys equal")
+    for name, count in counts.faults.items():
+        if count:
+            output.show_text(f"  {count} {_FAULTS[name]}", style="red")
+    for name, count in counts.not_checked.items():
+        if count:
+            output.show_text(f"  {count} {_NOT_CHECKED[name]}", style="yellow")
+    if report.quarantined.records:
+        output.show_text(f"  {_quarantined(report)}", style="yellow")
+    for note in report.notes:
+        output.show_text(f"  {note}", style="yellow")
+    for difference in report.differences:
+        _show_difference(difference)
+    left = counts.different - len(report.differences)
+    if left:
+        output.show_text(f"  and {left} more (--limit)", style="dim")
+
+
+_FAULTS = {
+    "missing": "missing in the lake",
+    "unexpected": "unexpected in the lake",
+    "different": "with other values",
+    "repeated": "in the lake more often than expected",
+}
+
+
+def _quarantined(report: TableReport) -> str:
+    bad = report.quarantined
+    places = ", ".join(f"{place.partition}/{place.offset}" for place in bad.examples)
+    unknown = f", {bad.without_key} of them without a key that can be read" if bad.without_key else ""
+    return (
+        f"records in quarantine: {bad.records}, of {bad.keys} keys{unknown} (partition/offset {places});"
+        f" `distributary quarantine list` shows them"
+    )
+
+
+def _show_difference(difference: Difference) -> None:
+    output.show_text(f"  {difference.fault} {difference.key}", style="bold")
+    for value in difference.values:
+        lake, expected = _value(value.lake), _value(value.expected)
+        output.show_text(f"      {value.column}: {lake} in the lake, {expected} expected")
+    for said, place in (
+        ("decided by", difference.decided_by),
+        ("last record", difference.last_record),
+        ("row in the lake from", difference.lake_row),
+    ):
+        if place is not None:
+            output.show_text(f"      {said} {_place(place)}", style="dim")
+
+
+def _place(place: Event) -> str:
+    return f"{place.op or '?'} at partition {place.partition} offset {place.offset}, position {place.position}"
+
+
+def _value(text: str | None) -> str:
+    return "NULL" if text is None else repr(text)

@@ -1,0 +1,28 @@
+"""A table of the lake at one version, with the progress record that counts for it. Only read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from distributary.merge.table import LakeTable
+
+
+class FrozenTable(LakeTable):
+    """The table at `path` as it was at `version`, whatever is committed to it meanwhile."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        path: str,
+        service_columns: Mapping[str, str],
+        version: int,
+        fixed: Collection[str] = (),
+    ) -> None:
+        super().__init__(session, path, service_columns, fixed)
+        self.version = version
+
+    def rows(self) -> DataFrame:
+        """All rows of that version, the service's columns included."""
+        return self.session.read.format("delta").option("versionAsOf", self.version).load(self.path)

@@ -1,0 +1,222 @@
+"""Compares a table with the live table of the source: all rows first, then once more those that differ.
+
+The two are never looked at in one moment. So keys that differ are looked at again, on both sides: where a change was
+on its way they are equal then. What the lake has from after the source was read tells by its position.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from distributary.config import Config
+from distributary.consume.broker import Broker
+from distributary.decode import sql
+from distributary.decode.position import lsn_of
+from distributary.errors import TableHalt, UsageError
+from distributary.merge.modes import mode_of
+from distributary.merge.progress import Progress
+from distributary.merge.table import LakeTable
+from distributary.operate.tables import Listed
+from distributary.verify.compare import Compared, Comparing, side
+from distributary.verify.frozen import FrozenTable
+from distributary.verify.postgresql import PostgresTable, SourceColumns, comparable_columns, connected
+from distributary.verify.report import MOVING, State, TableReport
+
+LOOKED_AT_AGAIN = 1_000
+"""Where more keys differ, waiting would not help."""
+_LOOKS = 3
+_PAUSE = 5.0  # seconds
+_NOTHING = "CAST(array() AS ARRAY<STRING>)"
+_EVENT = "CAST(NULL AS STRUCT<partition: INT, offset: BIGINT, position: STRING, op: STRING>)"
+_INFINITE: Mapping[str, str] = {
+    "date": "'infinity', DATE'9999-12-31', '-infinity', DATE'0001-01-01'",
+    "timestamp_ntz": (
+        "'infinity', TIMESTAMP_NTZ'9999-12-31 23:59:59.999999', '-infinity', TIMESTAMP_NTZ'0001-01-01 00:00:00'"
+    ),
+    "timestamp": "'infinity', TIMESTAMP'9999-12-31 23:59:59.999999Z', '-infinity', TIMESTAMP'0001-01-01 00:00:00Z'",
+}
+
+
+def pause() -> None:
+    """Lets some time pass between two looks."""
+    time.sleep(_PAUSE)
+
+
+def check_dsn(dsn: str) -> None:
+    """Raises UsageError for a database that can't be compared with."""
+    scheme = dsn.partition("://")[0].lower() if "://" in dsn else "postgresql"
+    if scheme not in ("postgresql", "postgres"):
+        raise UsageError(
+            "source-not-built",
+            "--source-dsn compares with PostgreSQL alone in this version",
+            "leave --source-dsn out to compare with the topic",
+        )
+
+
+@dataclass(frozen=True)
+class _Look:
+    compared: Compared
+    lsn: str
+    version: int
+    progress: Progress
+
+
+class SourceCheck:
+    """The comparison of one table with the source; `dsn` has been checked."""
+
+    def __init__(self, config: Config, one: Listed, session: SparkSession, broker: Broker, dsn: str) -> None:
+        self._config = config
+        self._one = one
+        self._session = session
+        self._broker = broker
+        self._dsn = dsn
+        self._service_columns = mode_of(one.settings).service_columns
+
+    def report(self, empty: TableReport, limit: int) -> TableReport:
+        """What comes out. Raises TableHalt where nothing can, UsageError where the database does not answer."""
+        one = self._one
+        if one.settings.mode == "append":
+            raise TableHalt(
+                "append-has-no-rows",
+                f"{one.name} is kept in mode: append: it has changes, and the source has rows",
+                "leave --source-dsn out to compare with the topic",
+            )
+        if not str(self._session.sparkContext.master).startswith("local"):
+            raise UsageError(
+                "source-needs-local",
+                "--source-dsn keeps the source's rows in files of this machine, which a cluster's executors can't read",
+                "set spark.master to local[*] in a config for this",
+            )
+        with connected(self._dsn) as connection, tempfile.TemporaryDirectory(prefix="distributary-verify-") as folder:
+            table = PostgresTable(connection, one.table.schema, one.table.table)
+            look = self._look(table, Path(folder) / "all", None)
+            first, moved, looks = look, 0, 1
+            while 0 < look.compared.counts.different <= LOOKED_AT_AGAIN and looks < _LOOKS:
+                pause()
+                again = self._look(table, Path(folder) / str(looks), look.compared.keys())
+                moved += look.compared.counts.different - again.compared.counts.different
+                look, looks = again, looks + 1
+            counts = first.compared.counts
+            not_checked = {**counts.not_checked, MOVING: counts.not_checked[MOVING] + moved}
+            counts = replace(counts, faults=look.compared.counts.faults, not_checked=not_checked)
+            return replace(
+                empty,
+                state=State.DIFFERENT if counts.different else State.EQUAL,
+                compared_with="source",
+                version=first.version,
+                position=first.progress.position,
+                counts=counts,
+                differences=look.compared.differences(limit, None),
+                notes=tuple(self._notes(first, table)),
+            )
+
+    def _look(self, table: PostgresTable, folder: Path, keys: DataFrame | None) -> _Look:
+        head = LakeTable(self._session, self._one.path, self._service_columns).head()
+        if head is None or head.progress is None or head.progress.is_new or head.progress.connector != "postgresql":
+            raise TableHalt(
+                "not-from-postgresql",
+                f"{self._one.name} has taken in nothing that PostgreSQL's connector wrote",
+                "leave --source-dsn out to compare with the topic",
+            )
+        lake = FrozenTable(self._session, self._one.path, self._service_columns, head.version, self._config.spark)
+        columns = lake.columns()
+        key = head.progress.key
+        found = self._columns(table, columns, key)
+        folder.mkdir()
+        if keys is None:
+            lsn = table.read(found.types, folder)
+        else:
+            texts = keys.select(*(F.col(f"k.k{i}").cast("string") for i in range(len(key)))).collect()
+            lsn = table.read_keys(found.types, key, [list(row) for row in texts], folder)
+        rows = lake.rows()
+        if self._one.settings.mode == "history":
+            rows = rows.where("__current")
+        elif "__deleted" in rows.columns:
+            rows = rows.where("NOT coalesce(__deleted, false)")
+        compared = self._compared(rows, lake.session.read.parquet(str(folder)), columns, found, key, lsn, keys)
+        return _Look(compared, lsn, head.version, head.progress)
+
+    def _columns(self, table: PostgresTable, columns: Mapping[str, str], key: tuple[str, ...]) -> SourceColumns:
+        found = comparable_columns(columns, table.types, table.enums)
+        if lacking := [name for name in key if name not in found.types or columns[name] in ("binary", "float")]:
+            raise TableHalt(
+                "key-not-comparable",
+                f"{self._one.name}: the key column {lacking[0]} can't be compared with the source's"
+                f" ({found.left_out.get(lacking[0], columns[lacking[0]])})",
+                "leave --source-dsn out to compare with the topic",
+            )
+        return found
+
+    def _compared(
+        self,
+        rows: DataFrame,
+        texts: DataFrame,
+        columns: Mapping[str, str],
+        found: SourceColumns,
+        key: tuple[str, ...],
+        lsn: str,
+        keys: DataFrame | None,
+    ) -> Compared:
+        place = {name: i for i, name in enumerate(found.types)}
+        typed = {name: _typed(f"c{i}", columns[name]) for name, i in place.items()}
+        values = [name for name in found.types if name not in key]
+        lost = ", ".join(
+            f"CASE WHEN c{place[name]} IS NOT NULL AND {typed[name]} IS NULL THEN {sql.text(name)} END"
+            for name in values
+        )
+        source = texts.select(
+            F.struct(*(F.expr(typed[name]).alias(f"k{i}") for i, name in enumerate(key))).alias("k"),
+            F.lit(1).alias("times"),
+            side([F.expr(typed[name]) for name in values]).alias("v"),
+            F.expr(_EVENT).alias("event"),
+            F.expr(f"array_compact(array({lost}))" if lost else _NOTHING).alias("open"),
+            F.lit(False).alias("vague"),
+            F.lit(False).alias("ghost"),
+        )
+        of_key = F.struct(*(F.col(sql.name(n)).cast(columns[n]).alias(f"k{i}") for i, n in enumerate(key)))
+        lake = rows.select(
+            of_key.alias("k"),
+            side([F.col(sql.name(name)) for name in values]).alias("v"),
+            F.expr(
+                "named_struct('partition', __partition, 'offset', __offset, 'position', __position, 'op', __op)"
+            ).alias("origin"),
+            F.lit(False).alias("deleted"),
+        )
+        if keys is not None:
+            lake = lake.join(F.broadcast(keys), "k", "left_semi")
+        later = lake.where(F.expr(lsn_of("origin.position")) > lsn)
+        suspects = later.select("k", F.lit(MOVING).alias("why"))
+        how = Comparing(key, {name: columns[name] for name in values}, None, passes_open=True)
+        return Compared(how, source, lake, suspects)
+
+    def _notes(self, look: _Look, table: PostgresTable) -> list[str]:
+        lsn = int(look.lsn)
+        notes = [f"the source was read at LSN {lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"]
+        topic = self._broker.topics([self._one.topic]).get(self._one.topic)
+        ends = self._broker.latest(topic) if topic is not None else {}
+        behind = sum(max(0, end - look.progress.next.get(p, 0)) for p, end in ends.items())
+        if behind:
+            notes.append(f"the topic has {behind:,} records that the table had not taken in: their keys differ")
+        lake = FrozenTable(self._session, self._one.path, self._service_columns, look.version)
+        left_out = comparable_columns(lake.columns(), table.types, table.enums).left_out
+        notes += [f"the column {name} is not compared: {why}" for name, why in left_out.items()]
+        return notes
+
+
+def _typed(text: str, kind: str) -> str:
+    """A value of a Spark type from PostgreSQL's text; NULL where the type can't hold it."""
+    if kind == "binary":
+        return f"unhex({text})"
+    plain = f"try_cast({text} AS {kind})"
+    base = kind.partition("(")[0]
+    if base not in _INFINITE:
+        return plain
+    high, high_value, low, low_value = _INFINITE[base].split(", ")
+    return f"CASE {text} WHEN {high} THEN {high_value} WHEN {low} THEN {low_value} ELSE {plain} END"

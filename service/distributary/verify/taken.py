@@ -1,0 +1,118 @@
+"""What a table has taken in, read from its topic once more: the decoded records, and those that are in quarantine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from distributary.config import Config
+from distributary.consume.broker import Broker, Topic
+from distributary.consume.offsets import Slice
+from distributary.consume.options import spark_options
+from distributary.consume.source import read
+from distributary.merge.facts import Facts
+from distributary.merge.mode import Details
+from distributary.merge.modes import mode_of
+from distributary.merge.progress import Progress, first_progress
+from distributary.operate.logs import get_logger
+from distributary.operate.quarantine import Quarantine
+from distributary.operate.reader import TableReader
+from distributary.operate.registry import registry_of
+from distributary.operate.tables import Listed
+from distributary.operate.wire import wire_of
+from distributary.verify.compare import event
+from distributary.verify.frozen import FrozenTable
+from distributary.verify.report import QUARANTINED, Quarantined
+
+_EXAMPLES = 5
+_HAS_KEY = "to_json(k) <> '{}'"
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """`records` that can be applied, what was `found` in all of them, and the `bad` ones: they are not in the table.
+    None where there are none."""
+
+    records: DataFrame
+    found: Facts
+    bad: DataFrame | None
+
+    def suspects(self) -> DataFrame:
+        """k STRUCT, why STRING: the keys of the bad records, as far as they can be read."""
+        frame = self.records.where("false") if self.bad is None else self.bad.where(_HAS_KEY)
+        return frame.select("k").distinct().withColumn("why", F.lit(QUARANTINED))
+
+    def quarantined(self) -> Quarantined:
+        """What the bad ones are (one Spark job where there are some)."""
+        if self.bad is None:
+            return Quarantined()
+        counts = self.bad.agg(
+            F.countDistinct("partition", "offset").alias("records"),
+            F.expr(f"count(DISTINCT CASE WHEN {_HAS_KEY} THEN k END)").alias("keys"),
+            F.expr(f"count_if(NOT {_HAS_KEY})").alias("without_key"),
+        ).head()
+        place = F.struct("partition", "offset", F.col("pos").alias("position"), F.col("kind").alias("op"))
+        some = self.bad.select(place.alias("place")).orderBy("place.partition", "place.offset").limit(_EXAMPLES)
+        assert counts is not None
+        examples = tuple(found for row in some.collect() if (found := event(row["place"])) is not None)
+        return Quarantined(counts["records"], counts["keys"], counts["without_key"], examples)
+
+
+class _All:
+    """Rows are read with all that can be told of them."""
+
+    def __init__(self, one: Listed) -> None:
+        mode = mode_of(one.settings)
+        self.service_columns = mode.service_columns
+        append = one.settings.mode == "append"
+        self._details = mode.wants(None) if append else Details(links=True, missing=True)
+
+    def wants(self, found: Facts | None) -> Details:  # noqa: ARG002
+        return self._details
+
+
+def taken(
+    config: Config,
+    one: Listed,
+    broker: Broker,
+    lake: FrozenTable,
+    progress: Progress,
+    topic: Topic,
+    part: Slice,
+    only: Callable[[DataFrame], DataFrame],
+) -> Taken:
+    """Reads `part` of the topic as the table's worker would have, as one slice into a table that has nothing.
+
+    `only` as in TableReader. The decoded records are kept on disk. Raises TableHalt where they can't be read.
+    """
+    reader = TableReader(
+        broker,
+        config.source,
+        # A column that the table left out when it took the records in is left out here.
+        replace(one.settings, schema_changes="ignore"),
+        lake,
+        _All(one),
+        _log.bind(table=one.name, topic=one.topic),
+        threading.Event(),
+        wire_of(registry_of(config.source)),
+        only,
+    )
+    reader.look(topic, part.start, progress)
+    start = first_progress(one.topic, topic.topic_id, progress.connector, progress.mode, progress.key)
+    tasks = lake.session.sparkContext.defaultParallelism
+    raw = read(lake.session, spark_options(config.kafka_properties()), part, tasks)
+    came = reader.read(raw, start.model_copy(update={"unwrapped": progress.unwrapped}))
+    waiting = Quarantine(lake.session, config.quarantine_path()).waiting(lake.session, one.topic)
+    if waiting is None:
+        bad = came.records.where("bad IS NOT NULL") if came.found.bad else None
+        return Taken(came.records.where("bad IS NULL"), came.found, bad)
+    # What can be read by now, but was not applied since, is not in the table either.
+    places = waiting.select("partition", "offset", F.lit(True).alias("waits")).distinct()
+    marked = came.records.join(places, ["partition", "offset"], "left")
+    out = "bad IS NOT NULL OR waits IS NOT NULL"
+    return Taken(marked.where(f"NOT ({out})").drop("waits"), came.found, marked.where(out).drop("waits"))

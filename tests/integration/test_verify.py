@@ -1,0 +1,234 @@
+"""`verify`: a table that is right is found equal, and each kind of damage is found and named."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+from tests.model.case import MODES, Case, Kept
+from tests.model.packs import pack
+from tests.model.strategies import ALL
+from tests.support.changes import Row, Topic
+from tests.support.histories import Service
+from tests.support.spark import Bench
+
+from distributary.consume.broker import Broker
+from distributary.operate.tables import listed, named
+from distributary.verify.check import Asked, report
+from distributary.verify.key_range import KeyRange
+from distributary.verify.report import State, TableReport
+
+NOT_SENT = "__debezium_unavailable_value"
+
+
+@pytest.fixture
+def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
+    """A topic of its own for each test."""
+    return Bench(session, kafka, tmp_path, f"verify{random.randrange(10**9)}.dbo.t")
+
+
+class Watched(Service):
+    """A service whose tables can be looked at."""
+
+    benches: ClassVar[list[Bench]] = []
+
+    def _bench(self, case: Case) -> Bench:
+        bench = super()._bench(case)
+        self.benches.append(bench)
+        return bench
+
+
+def row(number: int, value: Any, **more: Any) -> Row:
+    return {"id": number, "v": value, **more}
+
+
+def key(number: int) -> Row:
+    return {"id": number}
+
+
+def verified(bench: Bench, keys: str | None = None, limit: int = 20) -> TableReport:
+    config = bench.config()
+    broker = Broker(config.kafka_properties())
+    one = named("dbo.t", listed(config, broker))
+    asked = Asked(limit, None if keys is None else KeyRange.parse(keys))
+    found = report(config, one, bench.session, broker, asked, lambda _: None)
+    assert found.error is None, found.error
+    return found
+
+
+def faults(found: TableReport) -> dict[str, int]:
+    return {name: count for name, count in found.counts.faults.items() if count}
+
+
+def untold(found: TableReport) -> dict[str, int]:
+    return {name: count for name, count in found.counts.not_checked.items() if count}
+
+
+def eventful(topic: Topic) -> list[list[Any]]:
+    """PostgreSQL's records of a table, in slices: all that the rules know of, and records that are sent again."""
+    for number in range(1, 13):
+        topic.change("r", key(number), row(number, "read", big=f"big {number}"), at=10)
+    first = list(topic.records)
+    del topic.records[:]
+    topic.change("u", key(1), row(1, "new", big=NOT_SENT), at=20)
+    topic.change("u", key(1), row(1, "newer", big=NOT_SENT), at=21)
+    topic.change("u", key(2), row(2, "new", big="bigger"), at=22)
+    topic.change("d", key(3), at=23)
+    topic.tombstone(key(3))
+    topic.change("d", key(4), at=24, headers={"newkey": key(24)})
+    topic.tombstone(key(4))
+    topic.change("c", key(24), row(24, "moved", big=NOT_SENT), at=24, headers={"oldkey": key(4)}, partition=1)
+    topic.tombstone(key(5))
+    topic.change("u", key(30), row(30, "never seen", big=NOT_SENT), at=25)
+    second = list(topic.records)
+    del topic.records[:]
+    topic.change("c", key(40), row(40, "before the truncate", big="b"), at=3)
+    topic.change("t", None, at=4, partition=1)  # it comes late
+    topic.change("c", key(41), row(41, "after it", big="b"), at=32)
+    for at in range(40, 60):
+        topic.change("u", key(41), row(41, f"changed {at}", big=NOT_SENT if at % 3 else f"b{at}"), at=at)
+    topic.change("c", key(1), row(1, "back", big="b"), at=60)
+    topic.change("c", key(42), row(42, "gone", big="b"), at=61)
+    topic.change("d", key(42), at=62)
+    third = list(topic.records)
+    return [[*first, *second], [*third, *second[4:], *third]]
+
+
+def filled(bench: Bench, connector: str = "postgresql") -> TableReport:
+    """The report of a table that has taken it all in."""
+    worker = None
+    for records in eventful(Topic(bench.create(partitions=2).topic, connector)):
+        worker = bench.take(records, worker)
+    return verified(bench)
+
+
+def assert_equal(found: TableReport, rows: int | None = None) -> None:
+    assert (found.state, found.differences, untold(found)) == (State.EQUAL, (), {})
+    assert found.counts.equal == found.counts.lake
+    assert found.counts.equal > 0 if rows is None else found.counts.lake == rows
+    assert found.notes == ()
+
+
+def with_id(rows: pa.Table, number: int) -> pa.Table:
+    return rows.set_column(0, "id", pa.array([number] * rows.num_rows, pa.int64()))
+
+
+def told(found: TableReport) -> dict[str, tuple[str, list[tuple[str, str | None, str | None]]]]:
+    """Per key what is wrong with it, and the columns that differ: in the lake, expected."""
+    values = {d.key: [(v.column, v.lake, v.expected) for v in d.values] for d in found.differences}
+    return {d.key: (d.fault, values[d.key]) for d in found.differences}
+
+
+def test_2_8_an_upserted_table_is_what_its_topic_says_and_damage_is_named(bench: Bench) -> None:
+    found = filled(bench)
+    assert_equal(found)
+    assert found.counts.expected == found.counts.lake
+    before = DeltaTable(bench.table)
+    held = before.to_pyarrow_table()
+    one = held.filter(pc.equal(held["id"], 24))
+    before.delete("id = 1")
+    before.update({"v": "'damaged'", "big": "NULL"}, predicate="id = 41")
+    write_deltalake(bench.table, pa.concat_tables([one, with_id(one, 50)]), mode="append")
+    found = verified(bench)
+    assert found.state is State.DIFFERENT
+    assert faults(found) == {"missing": 1, "repeated": 1, "different": 1, "unexpected": 1}
+    assert told(found) == {
+        '{"id":1}': ("missing", []),
+        '{"id":24}': ("repeated", []),
+        '{"id":41}': ("different", [("v", "damaged", "changed 59"), ("big", None, "b57")]),
+        '{"id":50}': ("unexpected", []),
+    }
+    places = {d.key: (d.decided_by, d.last_record, d.lake_row) for d in found.differences}
+    decided, last, held_from = places['{"id":41}']
+    assert decided is not None
+    assert decided == last == held_from
+    assert (decided.partition, decided.op) == (0, "u")
+    assert places['{"id":50}'][:2] == (None, None)
+
+
+@pytest.mark.slow
+def test_4_2_the_current_versions_of_a_history_are_compared(bench: Bench) -> None:
+    bench.rule = {"mode": "history"}
+    assert_equal(filled(bench, "sqlserver"))
+    table = DeltaTable(bench.table)
+    table.update({"__current": "false"}, predicate="id = 1 AND __current")
+    table.update({"__current": "true"}, predicate="id = 41")
+    found = verified(bench)
+    assert {d.key: d.fault for d in found.differences} == {'{"id":1}': "missing", '{"id":41}': "repeated"}
+
+
+def test_4_3_every_change_of_an_appended_table_is_compared(bench: Bench) -> None:
+    bench.rule = {"mode": "append"}
+    assert_equal(filled(bench))
+    table = DeltaTable(bench.table)
+    held = table.to_pyarrow_table()
+    table.delete("id = 1 AND v = 'newer'")
+    table.update({"v": "'damaged'"}, predicate="id = 24")
+    write_deltalake(bench.table, held.filter(pc.equal(held["id"], 42)), mode="append")
+    found = verified(bench)
+    assert faults(found) == {"missing": 1, "different": 1, "repeated": 2}
+    assert [v.column for d in found.differences for v in d.values] == ["v"]
+
+
+@pytest.mark.slow
+def test_3_2_a_table_that_keeps_deleted_rows_is_what_its_topic_says(bench: Bench) -> None:
+    bench.rule = {"deletes": "soft", "truncate": "soft"}
+    assert_equal(filled(bench))
+    DeltaTable(bench.table).update({"__deleted": "false"}, predicate="id = 42")
+    assert told(verified(bench)) == {'{"id":42}': ("different", [("__deleted", "false", "true")])}
+
+
+def test_6_3_and_6_4_what_the_topic_can_not_tell_is_said(bench: Bench) -> None:
+    bench.rule = {"columns": {"x": "int"}}
+    topic = Topic(bench.create().topic)
+    for number in range(1, 7):
+        topic.change("c", key(number), row(number, "a", x=1), at=number)
+    topic.change("u", key(3), row(3, "b", x=1), at=11)
+    topic.change("u", key(4), row(4, "b", x="no number"), at=12)
+    topic.change("d", key(5), at=13)
+    worker = bench.take(topic.records)
+    found = verified(bench)
+    assert_equal(found)
+    assert (found.quarantined.records, found.quarantined.keys, found.quarantined.without_key) == (1, 1, 0)
+    assert [(place.partition, place.offset) for place in found.quarantined.examples] == [(0, 7)]
+    admin = AdminClient({"bootstrap.servers": bench.kafka})
+    for future in admin.delete_records([TopicPartition(bench.topic, 0, 6)]).values():
+        future.result()
+    bench.take([], worker)
+    DeltaTable(bench.table).update({"v": "'damaged'"}, predicate="id < 5")
+    found = verified(bench)
+    # 1, 2 and 6 have no record left, of 4 there is one in quarantine alone.
+    assert untold(found) == {"before_topic": 3, "quarantined": 1}
+    assert told(found) == {'{"id":3}': ("different", [("v", "damaged", "b")])}
+    assert "the topic has 2 of the 8 records" in found.notes[0]
+    # With a range of keys not all records are counted.
+    found = verified(bench, keys="2..3", limit=0)
+    assert (found.counts.lake, faults(found), untold(found)) == (2, {"different": 1}, {"before_topic": 1})
+    assert found.differences == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["upsert", *MODES])
+@pytest.mark.parametrize("flavour", ["sqlserver_direct", "db2", "postgresql", "mariadb"])
+def test_2_8_random_histories_are_found_equal(
+    session: SparkSession, kafka: str, tmp_path: Path, flavour: str, mode: str
+) -> None:
+    """Records sent again, held back and cut anywhere: the table is the reference's, and verify finds nothing in it."""
+    kept = MODES.get(mode, Kept())
+    wanted = replace(ALL, moves=kept.truncate != "ignore", behind=kept.mode != "history")
+    Watched.benches.clear()
+    service = Watched(session, kafka, tmp_path)
+    assert not service.difference(pack(flavour, 8, 3, kept, wanted))
+    [bench] = service.benches
+    found = verified(bench)
+    assert (faults(found), untold(found), found.notes) == ({}, {}, ())
+    assert found.counts.equal == found.counts.lake

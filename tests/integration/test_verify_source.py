@@ -1,0 +1,108 @@
+"""`verify --source-dsn`: a table compared with the live one of a real PostgreSQL."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.changes import Topic
+from tests.support.kafka import produce
+from tests.support.postgres import Postgres, running_postgres
+from tests.support.spark import Bench
+
+from distributary.consume.broker import Broker
+from distributary.operate.tables import listed, named
+from distributary.verify import source_check
+from distributary.verify.check import Asked, report
+from distributary.verify.report import State, TableReport
+
+ROWS = [(1, "a", "1.50", "2024-02-29"), (2, "b", "-0.01", "0001-01-01"), (3, "ü '\\", "12.00", None)]
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with running_postgres() as server, server.connect() as connection:
+        connection.execute("CREATE SCHEMA dbo")
+        connection.execute(
+            "CREATE TABLE dbo.t (id bigint PRIMARY KEY, v text, n numeric(8, 2), d date, at_night time, added int)"
+        )
+        for row in ROWS:
+            connection.execute("INSERT INTO dbo.t VALUES (%s, %s, %s::numeric, %s::date, '23:00')", row)
+        yield server
+
+
+@pytest.fixture
+def bench(session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """The table with what PostgreSQL has."""
+    monkeypatch.setattr(source_check, "pause", lambda: None)
+    bench = Bench(session, kafka, tmp_path, f"source{random.randrange(10**9)}.dbo.t").create()
+    bench.rule = {"columns": {"id": "bigint", "n": "decimal(8,2)", "d": "date", "at_night": "string"}}
+    topic = Topic(bench.topic, "postgresql")
+    for number, value, amount, day in ROWS:
+        row = {"id": number, "v": value, "n": float(amount), "d": day, "at_night": "23:00:00"}
+        topic.change("r", {"id": number}, row, at=10)
+    bench.take(topic.records)
+    return bench
+
+
+def verified(bench: Bench, postgres: Postgres) -> TableReport:
+    config = bench.config()
+    broker = Broker(config.kafka_properties())
+    dsn = f"postgresql://postgres@127.0.0.1:{postgres.port}/{postgres.database}"
+    one = named("dbo.t", listed(config, broker))
+    found = report(config, one, bench.session, broker, Asked(source_dsn=dsn), lambda _: None)
+    assert found.error is None, found.error
+    return found
+
+
+def test_3_5_a_table_is_compared_with_the_live_one(bench: Bench, postgres: Postgres) -> None:
+    found = verified(bench, postgres)
+    assert (found.state, found.differences) == (State.EQUAL, ())
+    assert (found.compared_with, found.counts.lake, found.counts.expected, found.counts.equal) == ("source", 3, 3, 3)
+    lsn, left_out = found.notes
+    assert lsn.startswith("the source was read at LSN 0/")
+    assert left_out == "the column at_night is not compared: time without time zone can't be compared with string"
+
+    topic = Topic(bench.topic, "postgresql")
+    later = {"id": 2, "v": "from later", "n": 1.0, "d": None, "at_night": None}
+    topic.change("u", {"id": 2}, later, at=10**15, ts_ms=1_700_000_100_000)
+    bench.take(topic.records)
+    unread = Topic(bench.topic, "postgresql").change("c", {"id": 5}, {"id": 5, "v": "e"}, at=11)
+    with postgres.connect() as connection:
+        connection.execute("UPDATE dbo.t SET v = 'changed', n = NULL WHERE id = 1")
+        connection.execute("DELETE FROM dbo.t WHERE id = 3")
+        connection.execute("INSERT INTO dbo.t VALUES (4, 'new')")
+    produce(bench.kafka, [unread])
+    found = verified(bench, postgres)
+    assert {name: n for name, n in found.counts.faults.items() if n} == {"missing": 1, "unexpected": 1, "different": 1}
+    assert {name: n for name, n in found.counts.not_checked.items() if n} == {"changed_meanwhile": 1}
+    assert [(d.key, d.fault) for d in found.differences] == [
+        ('{"id":1}', "different"),
+        ('{"id":3}', "unexpected"),
+        ('{"id":4}', "missing"),
+    ]
+    assert [(v.column, v.lake, v.expected) for v in found.differences[0].values] == [
+        ("v", "a", "changed"),
+        ("n", "1.50", None),
+    ]
+    assert any("1 records that the table had not taken in" in note for note in found.notes)
+
+
+def test_a_change_on_its_way_is_no_difference(
+    bench: Bench, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with postgres.connect() as connection:
+        connection.execute("TRUNCATE dbo.t")
+        for row in ROWS:
+            connection.execute("INSERT INTO dbo.t VALUES (%s, %s, %s::numeric, %s::date)", row)
+        connection.execute("DELETE FROM dbo.t WHERE id = 1")
+
+    def meanwhile() -> None:
+        bench.take([Topic(bench.topic, "postgresql").change("d", {"id": 1}, at=20)])
+
+    monkeypatch.setattr(source_check, "pause", meanwhile)
+    found = verified(bench, postgres)
+    assert (found.state, found.counts.not_checked["changed_meanwhile"]) == (State.EQUAL, 1)

@@ -1,0 +1,57 @@
+"""What of a PostgreSQL's table can be compared, and how its rows are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pyarrow.parquet as pq
+import pytest
+
+from distributary.errors import UsageError
+from distributary.verify.check import Asked
+from distributary.verify.postgresql import comparable_columns, connected, write_chunks
+from distributary.verify.source_check import check_dsn
+
+
+def test_columns_are_compared_whose_text_says_the_same() -> None:
+    lake = {"id": "bigint", "n": "decimal(8,2)", "e": "string", "c": "string", "gone": "string", "at": "string"}
+    source = {"id": "integer", "n": "numeric", "e": "mood", "c": "character", "at": "time without time zone"}
+    found = comparable_columns(lake, source, ["e"])
+    assert found.types == {"id": "integer", "n": "numeric", "e": "mood"}
+    assert found.left_out == {
+        "c": "character can't be compared with string",
+        "gone": "the source does not have it",
+        "at": "time without time zone can't be compared with string",
+    }
+
+
+def test_rows_are_kept_as_texts(tmp_path: Path) -> None:
+    write_chunks([[("1", None), ("2", "b")], [("3", "c")]], 2, tmp_path)
+    assert pq.read_table(tmp_path).to_pydict() == {"c0": ["1", "2", "3"], "c1": [None, "b", "c"]}
+
+
+def test_an_empty_table_has_columns(tmp_path: Path) -> None:
+    write_chunks([[]], 1, tmp_path)
+    assert pq.read_table(tmp_path).to_pydict() == {"c0": []}
+
+
+@pytest.mark.parametrize("dsn", ["postgresql://h/d", "postgres://h/d", "host=h dbname=d"])
+def test_postgresql_is_known_by_its_dsn(dsn: str) -> None:
+    check_dsn(dsn)
+
+
+@pytest.mark.parametrize("dsn", ["mysql://u:hidden@h/d", "sqlserver://h/d"])
+def test_other_databases_are_refused_without_their_dsn(dsn: str) -> None:
+    with pytest.raises(UsageError, match="source-not-built") as raised:
+        check_dsn(dsn)
+    assert "hidden" not in str(raised.value)
+
+
+def test_a_password_is_in_no_error() -> None:
+    dsn = "postgresql://somebody:hidden@127.0.0.1:1/nowhere"
+    with pytest.raises(UsageError, match="source-unreachable") as raised, connected(dsn):
+        pass
+    assert "hidden" not in str(raised.value)
+    assert "hidden" not in repr(Asked(source_dsn=dsn))
+    assert isinstance(raised.value.__cause__, psycopg.Error)

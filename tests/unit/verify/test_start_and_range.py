@@ -1,0 +1,86 @@
+"""What is read of a topic for a comparison, and what it can't tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from distributary.config.table import TableSettings
+from distributary.consume.topics import TableId
+from distributary.errors import TableHalt, UsageError
+from distributary.merge.progress import Progress, first_progress
+from distributary.operate.tables import Listed
+from distributary.verify.key_range import KeyRange
+from distributary.verify.report import FAULTS, Counts, Difference, Event, State, TableReport, Value
+from distributary.verify.start import lost_start, newest_truncate, range_read
+
+
+def table(**settings: Any) -> Listed:
+    return Listed(TableId("dbo", "t"), "p.dbo.t", TableSettings("dbo.t", "config.yaml:9", **settings), "/lake/dbo/t")
+
+
+def progress(**next_offsets: int) -> Progress:
+    start = first_progress("p.dbo.t", "id", "sqlserver", "upsert", ("id",))
+    return start.model_copy(update={"next": {int(name[1:]): offset for name, offset in next_offsets.items()}})
+
+
+def test_all_is_read_that_kafka_has_and_the_table_has_taken_in() -> None:
+    part = range_read(table(), progress(p0=10, p1=4, p2=7), {0: 0, 1: 4, 2: 5, 3: 0})
+    assert (part.start, part.end, part.records) == ({0: 0, 2: 5}, {0: 10, 2: 7}, 12)
+
+
+def test_a_topic_that_tells_nothing_is_refused() -> None:
+    with pytest.raises(TableHalt, match="no-records-left"):
+        range_read(table(), progress(p0=10), {0: 10})
+    with pytest.raises(TableHalt, match="epoch-raised"):
+        range_read(table(epoch=1), progress(p0=10), {0: 0})
+
+
+@pytest.mark.parametrize(
+    ("taken_in", "applied", "start", "policy", "lost"),
+    [
+        (10, 10, {0: 0}, "delete", False),
+        (10, 11, {0: 90}, "compact", False),  # filled from what was left then, and more of it can be read now
+        (10, 9, {0: 0}, "delete", True),
+        (10, None, {0: 0, 1: 0}, "delete", False),
+        (10, None, {0: 0, 1: 5}, "delete", True),
+        (10, None, {0: 0}, "compact,delete", True),
+    ],
+)
+def test_a_topic_has_lost_its_start_where_it_has_fewer_records_than_were_applied(
+    taken_in: int, applied: int | None, start: dict[int, int], policy: str, lost: bool
+) -> None:
+    assert (lost_start(taken_in, applied, start, policy) is not None) is lost
+
+
+@pytest.mark.parametrize(("truncate", "newest"), [("apply", "b"), ("soft", "b"), ("ignore", None), ("halt", None)])
+def test_3_6_the_newest_truncate_counts_where_truncates_count(truncate: Any, newest: str | None) -> None:
+    assert newest_truncate(TableSettings("*", truncate=truncate), "a", None, "b") == newest
+
+
+@pytest.mark.parametrize(("text", "low", "high"), [("1..9", "1", "9"), ("a b..", "a b", None), ("..9", None, "9")])
+def test_a_range_of_keys_has_two_ends_of_which_one_may_be_open(text: str, low: str | None, high: str | None) -> None:
+    assert KeyRange.parse(text) == KeyRange(low, high)
+    assert str(KeyRange.parse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["", "5", "..", "5-9"])
+def test_what_is_no_range_of_keys_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="bad-key-range"):
+        KeyRange.parse(text)
+
+
+def test_a_report_has_json_types_only() -> None:
+    difference = Difference('{"id":1}', "different", (Value("v", None, "x"),), Event(0, 7, "000:1", "u"))
+    counts = Counts(3, 3, 2, {**dict.fromkeys(FAULTS, 0), "different": 1})
+    told = TableReport(
+        "dbo.t", "p.dbo.t", "/lake/dbo/t", "upsert", State.DIFFERENT, offsets={0: (0, 9)}, counts=counts,
+        differences=(difference,),
+    ).as_json()  # fmt: skip
+    assert counts.different == 1
+    assert told["state"] == "different"
+    assert told["offsets"] == {"0": [0, 9]}
+    assert told["counts"]["faults"] == {"missing": 0, "unexpected": 0, "different": 1, "repeated": 0}
+    assert told["differences"][0]["values"] == ({"column": "v", "lake": None, "expected": "x"},)
+    assert told["differences"][0]["decided_by"] == {"partition": 0, "offset": 7, "position": "000:1", "op": "u"}
