@@ -40,10 +40,11 @@ def case(flavour: str, histories: int, seed: int) -> Case:
     raise AssertionError("no such pack")
 
 
-def service(kafka: str, folder: Path, cases: Sequence[Case]) -> tuple[Killer, list[CommandTable]]:
-    """The service with all records in Kafka, and what they are to become."""
+def service(kafka: str, folder: Path, cases: Sequence[Case], spoilt: int) -> tuple[Killer, list[CommandTable]]:
+    """The service with all records in Kafka, one that nobody can read before every `spoilt`-th; and what they are to
+    become."""
     playback = Playback(kafka, folder, **SMALL)
-    tables = [CommandTable(playback, one, spoilt=25) for one in cases]
+    tables = [CommandTable(playback, one, spoilt) for one in cases]
     playback.configure({"match": f"{one.flavour}.t"} for one in cases)
     for table in tables:
         table.send(0)
@@ -63,9 +64,9 @@ def check(killer: Killer, tables: Sequence[CommandTable]) -> None:
 
 
 def test_6_1_kill_9_loses_and_doubles_nothing_and_a_second_driver_is_refused(kafka: str, tmp_path: Path) -> None:
-    killer, tables = service(kafka, tmp_path, [case("sqlserver_direct", 4, SEED), case("postgresql", 4, SEED)])
-    assert killer.kill("after-quarantine")
-    with killer.playback.start(**{VARIABLE: "after-commit=kill@4"}) as first:
+    killer, tables = service(kafka, tmp_path, [case("sqlserver_direct", 3, SEED), case("postgresql", 3, SEED)], 60)
+    assert killer.kill("before-commit")
+    with killer.playback.start(**{VARIABLE: "after-commit=kill@2"}) as first:
         until_there(killer.lease)
         second = killer.playback.run()
         assert second.exit_code == 3, str(second)
@@ -94,7 +95,8 @@ def test_6_1_half_an_hour_of_kills_at_all_points_loses_and_doubles_nothing(kafka
     while time.monotonic() < end or set(kills) != {*POINTS, AT_ANY_TIME}:
         flavours = random.sample(["sqlserver_direct", "db2", "postgresql", "mariadb"], 2)
         cases = [case(flavour, 12, SEED + round_) for flavour in flavours]
-        killer, tables = service(kafka, tmp_path / str(round_), cases)
+        killer, tables = service(kafka, tmp_path / str(round_), cases, 25)
+        killer.later = 3
         wheres = [*POINTS, *[AT_ANY_TIME] * 3]
         random.shuffle(wheres)
         # Tables are made once: what they are killed at then can come only first.

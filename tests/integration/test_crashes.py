@@ -25,10 +25,11 @@ from distributary.operate.failpoints import MadeToFail
 from distributary.operate.faults import classified
 from distributary.operate.worker import TableWorker
 
+DRIVERS = pytest.mark.parametrize("driver", ["the same", pytest.param("a new one", marks=pytest.mark.slow)])
 OF_A_SLICE = ("after-schema-change", "before-quarantine", "after-quarantine", "before-commit", "after-commit")
 
 
-@pytest.fixture(params=["spark", "auto"])
+@pytest.fixture(params=["auto", pytest.param("spark", marks=pytest.mark.slow)])
 def bench(request: pytest.FixtureRequest, session: SparkSession, kafka: str, tmp_path: Path) -> Iterator[Bench]:
     """A topic of its own for each test, committed by Spark and by this process."""
     topic = f"crash{random.randrange(10**9)}.dbo.t"
@@ -44,17 +45,16 @@ def inserted(bench: Bench, first: int, last: int) -> Topic:
     return topic
 
 
-def changes(bench: Bench) -> list[Topic]:
-    """Two slices: rows, one of which can't be read; then changes, a delete among them, with a new column."""
-    first, second = inserted(bench, 1, 4), Topic(bench.topic)
-    first.add({"id": 9}, b"no JSON")
-    second.change("u", {"id": 1}, {"id": 1, "v": 10, "w": "new"}, at=11)
-    second.change("d", {"id": 2}, at=12)
-    second.add({"id": 9}, b"no JSON either")
-    return [first, second]
-
-
-ALL = [(1, 10), (3, 3), (4, 4)]
+def slices(bench: Bench) -> Iterator[tuple[str, Topic]]:
+    """A slice for each point: a record that can't be read, and a change of every kind, a new column among them."""
+    for number, point in enumerate(OF_A_SLICE, start=1):
+        topic = Topic(bench.topic)
+        topic.add({"id": 0}, b"no JSON")
+        topic.change("c", {"id": number}, {"id": number, "v": point, f"c{number}": True}, at=10 * number)
+        topic.change("u", {"id": 1}, {"id": 1, "v": point}, at=10 * number + 1)
+        topic.change("c", {"id": -1}, {"id": -1, "v": point}, at=10 * number + 2)
+        topic.change("d", {"id": -1}, at=10 * number + 3)
+        yield point, topic
 
 
 def advance(bench: Bench, worker: TableWorker) -> TableWorker:
@@ -65,21 +65,22 @@ def advance(bench: Bench, worker: TableWorker) -> TableWorker:
     return worker
 
 
-@pytest.mark.parametrize("point", OF_A_SLICE)
-def test_6_1_a_crash_at_any_point_of_a_slice_loses_and_doubles_nothing(bench: Bench, point: str) -> None:
-    for topic in changes(bench):
+def test_6_1_a_crash_at_any_point_of_a_slice_loses_and_doubles_nothing(bench: Bench) -> None:
+    for point, topic in slices(bench):
         produce(bench.kafka, topic.records)
         failpoints.arm(f"{point}:dbo.t=raise@1")
         with pytest.raises(MadeToFail):
             advance(bench, bench.worker())
         failpoints.arm(None)
-        advance(bench, bench.worker())
-    assert bench.rows("id", "v") == ALL
-    assert rows_of(bench.quarantine, "partition", "offset") == [(0, 4), (0, 7)]
     again = Topic(bench.topic)
-    again.change("c", {"id": 2}, {"id": 2, "v": 2}, at=2)  # sent again: it was deleted
-    bench.take(again.records)
-    assert bench.rows("id", "v") == ALL
+    again.change("u", {"id": -1}, {"id": -1, "v": "sent again"}, at=11)
+    worker = bench.take(again.records)
+    last = len(OF_A_SLICE)
+    rows = [(number, OF_A_SLICE[-1] if number == 1 else OF_A_SLICE[number - 1]) for number in range(1, last + 1)]
+    assert bench.rows("id", "v") == rows
+    assert rows_of(bench.quarantine, "partition", "offset") == [(0, 5 * number) for number in range(last)]
+    assert worker.progress is not None
+    assert (worker.progress.records, worker.progress.quarantined) == (4 * last + 1, last)
 
 
 def test_6_1_of_two_drivers_that_commit_in_turn_and_at_once_neither_loses_or_doubles_anything(bench: Bench) -> None:
@@ -116,7 +117,7 @@ def test_6_1_a_driver_that_slept_over_another_ones_new_column_goes_on(bench: Ben
     assert bench.rows("id", "w") == [(1, None), (2, None), (3, "new"), (4, "newer")]
 
 
-@pytest.mark.parametrize("driver", ["the same", "a new one"])
+@DRIVERS
 def test_6_1_a_table_that_was_restored_to_an_earlier_version_takes_in_again_what_it_lacks(
     bench: Bench, driver: str
 ) -> None:
@@ -152,7 +153,7 @@ def test_6_1_a_restore_that_tells_no_version_halts_the_table_until_one_tells(ben
     assert bench.rows() == [(n, n) for n in range(1, 6)]
 
 
-@pytest.mark.parametrize("driver", ["the same", "a new one"])
+@DRIVERS
 def test_6_1_a_table_whose_directory_was_deleted_is_filled_again(bench: Bench, driver: str) -> None:
     worker = bench.take(inserted(bench, 1, 2).records)
     shutil.rmtree(bench.table)
@@ -161,7 +162,7 @@ def test_6_1_a_table_whose_directory_was_deleted_is_filled_again(bench: Bench, d
     assert bench.rows() == [(n, n) for n in range(1, 5)]
 
 
-@pytest.mark.parametrize("driver", ["the same", "a new one"])
+@DRIVERS
 def test_6_1_an_older_copy_of_a_tables_directory_takes_in_again_what_it_lacks(bench: Bench, driver: str) -> None:
     worker = bench.take(inserted(bench, 1, 2).records)
     shutil.copytree(bench.table, bench.folder / "copy")

@@ -30,12 +30,14 @@ _STILL_THERE = 10.0
 
 @dataclass
 class Killer:
-    """`tables`: schema and name of each; `topics`: theirs, and how many records they have."""
+    """`tables`: schema and name of each; `topics`: theirs, and how many records they have; `later`: how many times a
+    point may be passed more often than must be."""
 
     playback: Playback
     tables: Sequence[tuple[str, str]]
     topics: dict[str, int]
     random: Random
+    later: int = 0
     kills: Counter[str] = field(default_factory=Counter)
     progress: list[int] = field(default_factory=list)
     """Records taken in at each kill."""
@@ -85,7 +87,7 @@ class Killer:
         if where == AT_ANY_TIME:
             return {}
         # Each table is at work on one slice at a time: passed once more than there are tables, one has committed.
-        passed = 1 if where in BEFORE_ANY_COMMIT else len(self.tables) + self.random.randint(1, 3)
+        passed = 1 if where in BEFORE_ANY_COMMIT else len(self.tables) + 1 + self.random.randint(0, self.later)
         return {VARIABLE: f"{where}=kill@{passed}"}
 
     def _until_killed(self, process: subprocess.Popen[bytes], where: str) -> bool:

@@ -17,10 +17,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import fs
-from pyspark.sql import SparkSession
 
 from distributary.config import Config
 from distributary.errors import AlreadyRunning, SetupError
@@ -30,6 +30,9 @@ from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.records import plain
 from distributary.operate.tables import own_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 BEAT_EVERY = 10.0
 """Seconds between two signs of life."""
@@ -68,7 +71,11 @@ def told_holder(path: str) -> Holder | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise SetupError("lake-unreadable", f"{path} can't be read ({type(error).__name__})") from error
+        raise SetupError(
+            "lake-unreadable",
+            f"{path} can't be read ({type(error).__name__})",
+            "check that this machine may read target.path; keys of an object store are taken from the environment",
+        ) from error
 
 
 class Lease:
