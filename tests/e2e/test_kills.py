@@ -21,6 +21,7 @@ from tests.support.kills import AT_ANY_TIME, Killer
 from tests.support.playback import Playback
 
 from distributary.operate.failpoints import POINTS, VARIABLE
+from distributary.operate.lease import told_holder
 
 SEED = int(os.environ.get("KILLS_SEED", "6"))
 MINUTES = float(os.environ.get("KILLS_MINUTES", "30"))
@@ -67,7 +68,7 @@ def test_6_1_kill_9_loses_and_doubles_nothing_and_a_second_driver_is_refused(kaf
     killer, tables = service(kafka, tmp_path, [case("sqlserver_direct", 3, SEED), case("postgresql", 3, SEED)], 60)
     assert killer.kill("before-commit")
     with killer.playback.start(**{VARIABLE: "after-commit=kill@2"}) as first:
-        until_there(killer.lease)
+        until_held(killer.lease, first.process.pid)
         second = killer.playback.run()
         assert second.exit_code == 3, str(second)
         assert f"another driver runs this config: process {first.process.pid} on " in second.output
@@ -81,10 +82,11 @@ def test_6_1_kill_9_loses_and_doubles_nothing_and_a_second_driver_is_refused(kaf
     assert not killer.lease.exists()
 
 
-def until_there(path: Path) -> None:
+def until_held(lease: Path, pid: int) -> None:
+    """Until the process has the lease."""
     until = time.monotonic() + 300
-    while not path.exists() or not path.read_text(encoding="utf-8"):
-        assert time.monotonic() < until, f"there is no {path}"
+    while (holder := told_holder(str(lease))) is None or holder.pid != pid:
+        assert time.monotonic() < until, f"{lease} names {holder}"
         time.sleep(0.1)
 
 

@@ -74,7 +74,7 @@ def test_6_1_an_older_checkpoint_put_back_loses_and_doubles_nothing(runs: Runs) 
     [
         pytest.param("empty", id="an empty file of offsets"),
         pytest.param("no offsets", id="a file of offsets that holds none", marks=pytest.mark.slow),
-        pytest.param("metadata", id="broken metadata"),
+        pytest.param("metadata", id="broken metadata", marks=pytest.mark.slow),
         pytest.param("commits", id="a broken commit", marks=pytest.mark.slow),
         pytest.param("sources", id="a source's broken log", marks=pytest.mark.slow),
     ],

@@ -106,6 +106,7 @@ def test_6_1_of_two_drivers_that_commit_in_turn_and_at_once_neither_loses_or_dou
     assert len(versions) == 5  # each slice once
 
 
+@pytest.mark.slow
 def test_6_1_a_driver_that_slept_over_another_ones_new_column_goes_on(bench: Bench) -> None:
     one, other = bench.take(inserted(bench, 1, 2).records), advance(bench, bench.worker())
     wider = Topic(bench.topic)
@@ -136,6 +137,7 @@ def test_6_1_a_table_that_was_restored_to_an_earlier_version_takes_in_again_what
     assert bench.rows() == [(n, n) for n in (2, 3, 4, 6, 7, 8)]
 
 
+@pytest.mark.slow
 def test_6_1_a_restore_that_tells_no_version_halts_the_table_until_one_tells(bench: Bench) -> None:
     bench.take(inserted(bench, 1, 2).records)
     earlier = DeltaTable(str(bench.table))
@@ -162,6 +164,7 @@ def test_6_1_a_table_whose_directory_was_deleted_is_filled_again(bench: Bench, d
     assert bench.rows() == [(n, n) for n in range(1, 5)]
 
 
+@pytest.mark.slow
 @DRIVERS
 def test_6_1_an_older_copy_of_a_tables_directory_takes_in_again_what_it_lacks(bench: Bench, driver: str) -> None:
     worker = bench.take(inserted(bench, 1, 2).records)
