@@ -72,7 +72,7 @@ def test_6_1_kill_9_loses_and_doubles_nothing_and_a_second_driver_is_refused(kaf
         second = killer.playback.run()
         assert second.exit_code == 3, str(second)
         assert f"another driver runs this config: process {first.process.pid} on " in second.output
-        assert "what to do" in second.output
+        assert "stop the other one first" in second.output
         assert first.ended(300).exit_code == -signal.SIGKILL
     assert killer.lease.exists()
     assert killer.kill(AT_ANY_TIME)

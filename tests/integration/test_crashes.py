@@ -19,10 +19,14 @@ from tests.support.changes import Topic
 from tests.support.kafka import end_offsets, produce
 from tests.support.spark import Bench, rows_of
 
-from distributary.errors import DistributaryError, TransientError
+from distributary.errors import DistributaryError, TableHalt, TransientError
 from distributary.operate import failpoints
+from distributary.operate.accept import Accept
 from distributary.operate.failpoints import MadeToFail
 from distributary.operate.faults import classified
+from distributary.operate.halts import Halts
+from distributary.operate.requests import Request, Requests, ask
+from distributary.operate.resuming import Resuming
 from distributary.operate.worker import TableWorker
 
 DRIVERS = pytest.mark.parametrize("driver", ["the same", pytest.param("a new one", marks=pytest.mark.slow)])
@@ -176,6 +180,32 @@ def test_6_1_an_older_copy_of_a_tables_directory_takes_in_again_what_it_lacks(be
     worker = worker if driver == "the same" else bench.worker()
     bench.take(inserted(bench, 5, 5).records, worker)
     assert bench.rows() == [(n, n) for n in range(1, 6)]
+
+
+def test_6_2_a_request_that_a_crash_cut_short_is_done_by_the_next_driver(bench: Bench) -> None:
+    killed = bench.take(inserted(bench, 1, 2).records)
+    config = bench.config()
+    ask(config, Request(bench.topic, Accept.REBUILD))
+
+    def resuming() -> Resuming:
+        return Resuming(bench.session, config, Halts(bench.session, config), lambda _table: None)
+
+    resuming().look([killed], now=True)
+    assert killed.asked is Accept.REBUILD
+    worker, requests, again = bench.worker(), Requests(bench.session, config), resuming()
+    again.look([worker], now=True)
+    again.settle(worker)
+    assert [request.accept for request in requests.waiting()] == [worker.asked]
+    bench.take(inserted(bench, 3, 3).records, worker)
+    again.settle(worker)
+    assert (worker.asked, requests.waiting()) == (None, [])
+    assert bench.rows() == [(n, n) for n in range(1, 4)]
+    # A table that halts has had its chance: what keeps it halted needs another request.
+    ask(config, Request(bench.topic, Accept.NOTHING))
+    again.look([worker], now=True)
+    worker.halted = TableHalt("any", "whatever it is")
+    again.settle(worker)
+    assert requests.waiting() == []
 
 
 def restore(bench: Bench, version: int) -> None:

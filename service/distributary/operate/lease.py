@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyarrow import fs
 
 from distributary.config import Config
@@ -159,10 +160,15 @@ class Lease:
 
     def _other(self, note: Note) -> Holder | None:
         """Who else has it; None where nobody does."""
-        for _ in range(_READS):
-            if not note.exists():
-                return None
-            holder = holder_of(note.read())
+        for attempt in range(_READS):
+            try:
+                if not note.exists():
+                    return None
+                holder = holder_of(note.read())
+            except Py4JJavaError:  # it may have been given back in between
+                if attempt == _READS - 1:
+                    raise
+                holder = None
             if holder is not None:
                 return None if holder.id == self._me.id else holder
             time.sleep(_LOOK_EVERY / _READS)
