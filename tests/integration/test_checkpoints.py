@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,15 @@ from distributary.consume.broker import Broker
 from distributary.job import Service
 from distributary.operate.recorder import Recorder
 from distributary.operate.status import ServiceStatus
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """The service listens for signals: afterwards they do again what they did before."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 class Runs:

@@ -82,7 +82,7 @@ def test_6_1_a_crash_at_any_point_of_a_slice_loses_and_doubles_nothing(bench: Be
     last = len(OF_A_SLICE)
     rows = [(number, OF_A_SLICE[-1] if number == 1 else OF_A_SLICE[number - 1]) for number in range(1, last + 1)]
     assert bench.rows("id", "v") == rows
-    assert rows_of(bench.quarantine, "partition", "offset") == [(0, 5 * number) for number in range(last)]
+    assert sorted(rows_of(bench.quarantine, "offset")) == [(5 * number,) for number in range(last)]
     assert worker.progress is not None
     assert (worker.progress.records, worker.progress.quarantined) == (4 * last + 1, last)
 

@@ -98,7 +98,7 @@ def test_the_second_driver_is_refused_until_the_first_has_ended(drivers: Drivers
     ("other", "refused"),
     [
         ({"prefix": "server2", "checkpoint": "other"}, False),
-        ({"lake": "other", "checkpoint": "other"}, False),
+        ({"lake": "other", "checkpoint": "third"}, False),
         ({"checkpoint": "other"}, True),
         ({"prefix": "server2", "lake": "other"}, True),
     ],

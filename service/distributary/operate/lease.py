@@ -148,7 +148,7 @@ class Lease:
             try:
                 for note in self._notes:
                     other = self._other(note)
-                    if other is not None and not (note is not self._notes[0] and other.home == self._me.home):
+                    if other is not None:
                         self._lost(already_running(other, "has taken over"))
                         return
                     note.write(replace(self._me, beat=time.time()).to_json())
@@ -159,7 +159,8 @@ class Lease:
                 failing = True
 
     def _other(self, note: Note) -> Holder | None:
-        """Who else has it; None where nobody does."""
+        """Who else has it; None where nobody does. Of two drivers of one config the first file decides alone: they
+        could get one file each, and both would stop."""
         for attempt in range(_READS):
             try:
                 if not note.exists():
@@ -170,7 +171,8 @@ class Lease:
                     raise
                 holder = None
             if holder is not None:
-                return None if holder.id == self._me.id else holder
+                decided = note is not self._notes[0] and holder.home == self._me.home
+                return None if holder.id == self._me.id or decided else holder
             time.sleep(_LOOK_EVERY / _READS)
         return None
 
