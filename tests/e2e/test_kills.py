@@ -3,6 +3,7 @@ says all the same, and every record that nobody can read is in quarantine once."
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -21,6 +22,7 @@ from tests.support.kills import AT_ANY_TIME, Killer
 from tests.support.playback import Playback
 
 from distributary.operate.failpoints import POINTS, VARIABLE
+from distributary.operate.holder import this_process
 from distributary.operate.lease import told_holder
 
 SEED = int(os.environ.get("KILLS_SEED", "6"))
@@ -88,6 +90,22 @@ def until_held(lease: Path, pid: int) -> None:
     while (holder := told_holder(str(lease))) is None or holder.pid != pid:
         assert time.monotonic() < until, f"{lease} names {holder}"
         time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_a_driver_whose_lease_another_one_took_ends_what_is_in_flight_and_says_who(kafka: str, tmp_path: Path) -> None:
+    killer, tables = service(kafka, tmp_path, [case("sqlserver_direct", 1, SEED)], 60)
+    with killer.playback.start() as slept:
+        until_held(killer.lease, slept.process.pid)
+        other = replace(this_process(str(killer.lease)), host="driver-7", machine="another boot pid:[1]")
+        killer.lease.write_text(json.dumps(other.to_json()), encoding="utf-8")
+        run = slept.ended(300)
+    assert run.exit_code == 3, str(run)
+    assert "another driver has taken over this config: process" in run.output
+    assert "on driver-7" in run.output
+    # The other one gives no sign: it is waited for, and then followed.
+    check(killer, tables)
+    assert "its next sign of life is waited for" in killer.playback.log(2)
 
 
 @pytest.mark.slow
