@@ -12,6 +12,7 @@ from logging import ERROR, WARNING
 from pathlib import Path
 from types import FrameType
 
+from confluent_kafka import KafkaException
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -177,10 +178,10 @@ class Service:
             self._roster.plan(self._offsets.newest())
             return self._start(once=once)
         except Exception as error:
-            fault = classified(error)
-            if not isinstance(fault, TableHalt):
-                raise fault from error
-            self._set_aside(fault)
+            # Files that end too early look like a network that does: only what others told is none of the checkpoint's.
+            if isinstance(error, DistributaryError | KafkaException):
+                raise
+            self._set_aside(classified(error))
         return self._start(once=once)
 
     def _set_aside(self, fault: DistributaryError) -> bool:
@@ -236,9 +237,9 @@ class Service:
     def _again(self, error: Exception, failures: int, *, once: bool) -> StreamingQuery:
         """Starts the stream again after an error, a few times."""
         fault = classified(error)
-        if isinstance(fault, TableHalt) and self._set_aside(fault):
-            return self._start(once=once)
         if failures > _QUERY_RESTARTS or isinstance(fault, TableHalt):
+            if self._set_aside(fault):
+                return self._start(once=once)
             raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix) from error
         _log.warning("the stream ended and is started again", code=fault.code, reason=fault.message)
         self._stopping.wait(min(60, 2**failures))
