@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -11,6 +12,7 @@ from logging import ERROR, WARNING
 from pathlib import Path
 from types import FrameType
 
+from confluent_kafka import KafkaException
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -23,12 +25,13 @@ from distributary.consume.checkpoint import OffsetLog
 from distributary.consume.options import spark_options
 from distributary.consume.source import stream
 from distributary.consume.topics import subscription_pattern
-from distributary.errors import DistributaryError, TableHalt, TransientError, UsageError
+from distributary.errors import AlreadyRunning, DistributaryError, TableHalt, TransientError, UsageError
 from distributary.launch.session import open_session
-from distributary.operate import health
+from distributary.operate import failpoints, health
 from distributary.operate.faults import classified
 from distributary.operate.halts import Halts
 from distributary.operate.lag_group import LagGroup
+from distributary.operate.lease import Lease, refuse_second
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.quarantine import Quarantine
@@ -63,10 +66,12 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
     exit code: 0, or 1 where `once` leaves a halted table. Raises DistributaryError for what ends all.
     """
     refuse_unbuilt(config)
+    failpoints.arm(os.environ.get(failpoints.VARIABLE))
     registry = registry_of(config.source)
     broker = Broker(config.kafka_properties())
     # A wrong address or a port that is taken is told before a JVM starts.
     broker.names()
+    refuse_second(config)
     recorder = Recorder(ServiceStatus())
     with ExitStack() as ending:
         if config.http.enabled and not once:
@@ -75,7 +80,11 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         session = open_session(config.spark_properties())
         ending.callback(session.stop)
         watch = Watch(file, config) if file is not None and not once else None
-        return Service(config, session, broker, recorder, registry, watch).run(once=once)
+        service = Service(config, session, broker, recorder, registry, watch)
+        lease = Lease(session, config, service.leave)
+        ending.callback(lease.end)
+        lease.take()
+        return service.run(once=once)
 
 
 class Service:
@@ -119,18 +128,26 @@ class Service:
         self._tracker = Tracker(
             config, broker, Note(session, note), self.status, self._roster.by_topic, self._around.transactions, registry
         )
+        self._has_new_checkpoint = False
+        self._left_to: AlreadyRunning | None = None
         self._halts = Halts(session, config)
         self._resuming = Resuming(session, config, self._halts, lambda worker: self._retry_at.pop(worker.topic, None))
 
+    def leave(self, to: AlreadyRunning) -> None:
+        """Another driver has the config now: the slices in flight end, and run() raises the error."""
+        _log.error("another driver has taken over", code=to.code, reason=to.message)
+        self._left_to = to
+        self._stopping.set()
+
     def run(self, *, once: bool) -> int:
-        """Until stopped, or with `once` until everything there at the start is taken in."""
+        """Until stopped, or with `once` until everything there at the start is taken in. Raises AlreadyRunning where
+        another driver took over meanwhile."""
         self._once = once
         self._listen_for_signals()
         self._halts.clear()  # what halted an earlier run may be mended: each table is tried anew
         self._tracker.start()
         self._lag_group.start()
-        self._roster.plan(self._offsets.newest())
-        query = self._start(once=once)
+        query = self._begin(once=once)
         self.status.mark_ready()
         try:
             query = self._turn(query, once=once)
@@ -139,6 +156,8 @@ class Service:
             self._finish(query)
             self._tracker.stop(to_the_end=once and not cut_short)
             self._lag_group.stop()
+        if self._left_to is not None:
+            raise self._left_to
         left = [w for w in self._roster.tables() if w.halted is not None]
         for worker in left:
             _log.error("table is halted", table=worker.name, code=worker.halted.code if worker.halted else "")
@@ -153,6 +172,32 @@ class Service:
 
         signal.signal(signal.SIGTERM, stop)
         signal.signal(signal.SIGINT, stop)
+
+    def _begin(self, *, once: bool) -> StreamingQuery:
+        try:
+            self._roster.plan(self._offsets.newest())
+            return self._start(once=once)
+        except Exception as error:
+            # Files that end too early look like a network that does: only what others told is none of the checkpoint's.
+            if isinstance(error, DistributaryError | KafkaException):
+                raise
+            self._set_aside(classified(error))
+        return self._start(once=once)
+
+    def _set_aside(self, fault: DistributaryError) -> bool:
+        """Goes on without the checkpoint, once: whatever is wrong with it, the tables know where they are. Whether
+        there was one to go on without."""
+        if self._has_new_checkpoint:
+            return False
+        self._has_new_checkpoint = True
+        aside = self._offsets.set_aside()
+        if aside is not None:
+            _log.warning(
+                "the checkpoint can't be used: the stream begins with a new one, each table goes on from where it is",
+                reason=fault.message,
+                moved_to=aside,
+            )
+        return aside is not None
 
     def _start(self, *, once: bool) -> StreamingQuery:
         frame = stream(self._session, self._around.options, self._pattern(), self.config.trigger.max_records)
@@ -193,6 +238,8 @@ class Service:
         """Starts the stream again after an error, a few times."""
         fault = classified(error)
         if failures > _QUERY_RESTARTS or isinstance(fault, TableHalt):
+            if self._set_aside(fault):
+                return self._start(once=once)
             raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix) from error
         _log.warning("the stream ended and is started again", code=fault.code, reason=fault.message)
         self._stopping.wait(min(60, 2**failures))
@@ -211,6 +258,7 @@ class Service:
         The tables go there in slices of their own, from where they are themselves, each at its own pace: a slow one
         holds up no other, and a batch that the checkpoint forgets or repeats changes nothing.
         """
+        failpoints.passing("before-plan")
         self._roster.plan(self._offsets.of(batch_id))
         self._nudge()
 
@@ -289,12 +337,14 @@ class Service:
             if self._once and worker.faults >= _ROUNDS_OF_ONCE:
                 self._halt(worker, TableHalt(fault.code, fault.message, fault.fix))
         finally:
+            self._resuming.settle(worker)
             worker.running.release()
         if worker.has_to_step() and worker.faults == 0:
             self._submit(worker)
 
     def _attempt(self, worker: TableWorker) -> None:
         try:
+            failpoints.passing("before-slice", worker.name)
             worker.step()
         except Exception as error:
             _log.debug("a slice failed", table=worker.name, exc_info=error)

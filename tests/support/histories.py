@@ -107,16 +107,20 @@ class Service:
 
 
 class CommandTable:
-    """A case's topic and table under a playback, whose records are sent in two parts."""
+    """A case's topic and table under a playback, whose records are sent in two parts. `spoilt`: before each record of
+    that number (0: none) there is one that nobody can read."""
 
-    def __init__(self, playback: Playback, case: Case) -> None:
+    def __init__(self, playback: Playback, case: Case, spoilt: int = 0) -> None:
         self.case = case
+        self.topic = f"{playback.prefix}.{case.flavour}.t"
+        self.sent = 0
+        """Records, those that nobody can read among them."""
         self._playback = playback
-        self._topic = f"{playback.prefix}.{case.flavour}.t"
+        self._spoilt = spoilt
         happened = case.happen()
-        records = [replace(record, topic=self._topic) for record in happened.records()]
+        records = [replace(record, topic=self.topic) for record in happened.records()]
         self._parts = list(_phases(happened, records))
-        self._partitions = Partitions(playback.bootstrap, self._topic, case.delivery.partitions)
+        self._partitions = Partitions(playback.bootstrap, self.topic, case.delivery.partitions)
         self._taken: list[Event] = []
 
     def send(self, part: int) -> None:
@@ -126,8 +130,22 @@ class CommandTable:
         self._parts = self._parts[until:]
         if records:
             self._partitions.grow(max(record.partition for record in records) + 1)
-            produce(self._playback.bootstrap, records)
+            produced = list(self._with_spoilt(records))
+            produce(self._playback.bootstrap, produced)
+            self.sent += len(produced)
             self._taken += map(read, records)
+
+    @property
+    def unreadable(self) -> int:
+        """How many of the sent records nobody can read."""
+        return self.sent - len(self._taken)
+
+    def _with_spoilt(self, records: list[Record]) -> Iterator[Record]:
+        for number, record in enumerate(records, start=1):
+            # A delete and its tombstone stay together, as a connector sends them.
+            if self._spoilt and number % self._spoilt == 0 and record.value is not None:
+                yield replace(record, key=None, value=b"no JSON", headers=())
+            yield record
 
     def difference(self) -> Difference:
         """What the table is not."""

@@ -8,11 +8,13 @@ can cover many scenarios. What lies inside the records stays as it was recorded.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,18 @@ class Run:
         return f"exit code {self.exit_code}; the log ends with\n{self.output[-4000:]}"
 
 
+@dataclass(frozen=True)
+class Running:
+    """A run of the command that may not have ended yet."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def ended(self, seconds: float) -> Run:
+        """How it ended. Raises TimeoutExpired where it does not within so many seconds."""
+        return Run(self.process.wait(seconds), self.log.read_text(encoding="utf-8"))
+
+
 class Playback:
     """One lake, filled from one topic prefix."""
 
@@ -70,7 +84,7 @@ class Playback:
         self.lake = folder / "lake"
         self.bootstrap = bootstrap
         self._checkpoint = folder / "checkpoint"
-        self._config_file = folder / "config.yaml"
+        self.config_file = folder / "config.yaml"
         self._settings = settings
         self._source = source or {}
         self._topics: set[str] = set()
@@ -111,16 +125,33 @@ class Playback:
             "tables": list(tables),
             **self._settings,
         }
-        self._config_file.write_text(yaml.safe_dump(config, allow_unicode=True), encoding="utf-8")
+        self.config_file.write_text(yaml.safe_dump(config, allow_unicode=True), encoding="utf-8")
 
     def run(self) -> Run:
         """`distributary run --once` as a process of its own; its log stays beside the lake."""
+        with self.start("--once") as running:
+            return running.ended(RUN_TIMEOUT)
+
+    @contextmanager
+    def start(self, *options: str, **environment: str) -> Iterator[Running]:
+        """`distributary run` as a process of its own, which is killed at the end if it has not ended by then."""
         self._runs += 1
-        log = self._config_file.with_name(f"run-{self._runs}.log")
-        command = [sys.executable, "-m", "distributary", "run", "-c", str(self._config_file), "--once"]
+        log = self._log(self._runs)
+        command = [sys.executable, "-m", "distributary", "run", "-c", str(self.config_file), *options]
         with log.open("wb") as file:
-            done = subprocess.run(command, stdout=file, stderr=file, timeout=RUN_TIMEOUT, check=False)
-        return Run(done.returncode, log.read_text(encoding="utf-8"))
+            process = subprocess.Popen(command, stdout=file, stderr=file, env={**os.environ, **environment})
+        try:
+            yield Running(process, log)
+        finally:
+            process.kill()
+            process.wait()
+
+    def log(self, run: int) -> str:
+        """What the run of that number, counted from 1, wrote."""
+        return self._log(run).read_text(encoding="utf-8")
+
+    def _log(self, run: int) -> Path:
+        return self.config_file.with_name(f"run-{run}.log")
 
     def lose_checkpoint(self) -> None:
         """Deletes the checkpoint directory. Raises FileNotFoundError when there is none."""

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from distributary.cli import main
 from distributary.config import load
+from distributary.operate.failpoints import POINTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -123,3 +124,15 @@ def test_the_layout_in_contributing_is_the_layout_of_the_package() -> None:
     }
     for directory in re.findall(r"^\| `([^`]+/)` ", text, re.MULTILINE):
         assert (ROOT / directory).is_dir(), directory
+
+
+def test_the_tests_that_hold_the_failures_are_there() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs/failures.md").read_text()))
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert len(named) > 30
+    assert named <= set(re.findall(r"def (test_\w+)\(", tests))
+
+
+def test_the_failpoints_in_the_docs_are_those_of_the_service() -> None:
+    page = (ROOT / "docs/failures.md").read_text()
+    assert dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", page, re.MULTILINE)) == POINTS

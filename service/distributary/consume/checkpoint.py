@@ -6,6 +6,7 @@ from where it is itself.
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,6 +20,7 @@ class OffsetLog:
     def __init__(self, session: SparkSession, checkpoint: str) -> None:
         jvm: Any = session._jvm
         self._jvm = jvm
+        self._root = jvm.org.apache.hadoop.fs.Path(checkpoint)
         self._folder = jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")
         self._files = self._folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
 
@@ -37,3 +39,12 @@ class OffsetLog:
         names = [status.getPath().getName() for status in self._files.listStatus(self._folder)]
         batches = [int(name) for name in names if name.isdigit()]
         return self.of(max(batches)) if batches else {}
+
+    def set_aside(self) -> str | None:
+        """Moves the checkpoint away, so that the stream begins with a new one; gives where it is now, None where there
+        was none."""
+        if not self._files.exists(self._root):
+            return None
+        aside = self._root.suffix(f".unusable-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}")
+        self._files.rename(self._root, aside)
+        return str(aside.toString())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from distributary.errors import TableHalt
-from distributary.merge.progress import Head, Progress, user_metadata, written
+from distributary.merge.progress import Head, Progress, Restored, restored, user_metadata, written
 
 _LOOK_BACK = 2000  # commit files of other writers (OPTIMIZE, ALTER …) that may lie over the last one of ours
 
@@ -31,7 +32,7 @@ class DeltaLog:
         return local_path(self._files, self._folder.getParent())
 
     def head(self) -> Head | None:
-        """The newest version and the newest progress record; None where there is no table.
+        """The newest version and the progress record that holds for it; None where there is no table.
 
         Raises TableHalt where a record was there but its commit file is gone.
         """
@@ -40,9 +41,8 @@ class DeltaLog:
         versions = self._versions()
         if not versions:
             return None
-        for version in versions[:_LOOK_BACK]:
-            if (found := self._read(version)) is not None:
-                return replace(found, version=versions[0])
+        if (found := self._below(versions)) is not None:
+            return replace(found, version=versions[0])
         if versions[-1] > 0 or len(versions) > _LOOK_BACK:
             raise TableHalt(
                 "progress-lost",
@@ -52,13 +52,44 @@ class DeltaLog:
             )
         return Head(versions[0], None)
 
-    def since(self, head: Head) -> Head:
-        """The head as it is now, looking only at what was committed after `head`."""
+    def since(self, head: Head) -> Head | None:
+        """The head as it is now, looking only at what was committed after `head`. Where that version is there no more
+        (the table was deleted, or an older copy of it put back) it is looked for anew."""
+        if not self._files.exists(self._file(head.version)):
+            return self.head()
         version = head.version
         while self._files.exists(self._file(version + 1)):
             version += 1
-            head = self._read(version) or head
+            found = self._read(version)
+            head = (self._restored(found) if isinstance(found, Restored) else found) or head
         return replace(head, version=version)
+
+    def _below(self, versions: Sequence[int]) -> Head | None:
+        """The newest record of these versions, the newest first; None where none has one."""
+        for version in versions[:_LOOK_BACK]:
+            found = self._read(version)
+            if found is not None:
+                return self._restored(found) if isinstance(found, Restored) else found
+        return None
+
+    def _restored(self, by: Restored) -> Head | None:
+        """The record that holds after a RESTORE: the one of the version that was gone back to. It goes on counting
+        where the newest one is: Delta keeps the table's `txn` actions through it. None where no record was there."""
+        before = [version for version in self._versions() if version < by.version]
+        newest = next((found for version in before if isinstance(found := self._read(version), Head)), None)
+        if newest is None or newest.progress is None:
+            return None
+        to = by.to
+        if to is None or to < before[-1]:
+            raise TableHalt(
+                "table-restored",
+                "the table was restored to an earlier state, and its log does not tell what it had taken in then",
+                "restore it once more, by a version whose commit file is there (RESTORE TABLE … TO VERSION AS OF n);"
+                " or delete the table's directory to have it filled again from the start of its topic",
+            )
+        found = self._below([version for version in before if version <= to])
+        held = newest.progress.cleared() if found is None or found.progress is None else found.progress
+        return Head(by.version, held.model_copy(update={"sequence": newest.progress.sequence}))
 
     def _versions(self) -> list[int]:
         names = [status.getPath().getName() for status in self._files.listStatus(self._folder)]
@@ -70,8 +101,8 @@ class DeltaLog:
     def _file(self, version: int) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(self._folder, f"{version:020d}.json")
 
-    def _read(self, version: int) -> Head | None:
-        """One commit, where it has a progress record.
+    def _read(self, version: int) -> Head | Restored | None:
+        """One commit, where it has a progress record or is a RESTORE.
 
         Spark writes the commitInfo as the file's first line, deltalake as its last.
         """
@@ -81,7 +112,7 @@ class DeltaLog:
             while (line := lines.readLine()) is not None:
                 if '"commitInfo"' in line:
                     progress = Progress.from_json(user_metadata(line))
-                    return None if progress is None else Head(version, progress, written(line))
+                    return restored(line, version) if progress is None else Head(version, progress, written(line))
         finally:
             stream.close()
         return None

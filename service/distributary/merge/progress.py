@@ -126,6 +126,11 @@ class Progress(BaseModel):
                 "run the version of distributary that wrote it, or a newer one",
             ) from error
 
+    def cleared(self) -> Progress:
+        """The record of the same table when it has taken in nothing, and is to be filled again."""
+        fresh = first_progress(self.topic, self.topic_id, self.connector, self.mode, ())
+        return fresh.model_copy(update={"sequence": self.sequence})
+
     def next_commit(self, **changes: Any) -> Progress:
         """The record for the next commit: the next number, an identity of its own."""
         return self.model_copy(update={**changes, "commit": uuid.uuid4().hex, "sequence": self.sequence + 1})
@@ -160,6 +165,24 @@ class Written:
 
     at: float | None
     rows: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A RESTORE: the `version` that it made, and the one that the table was set back `to`; None where only a time is
+    told."""
+
+    version: int
+    to: int | None
+
+
+def restored(line: str, version: int) -> Restored | None:
+    """What a commit file's commitInfo line says of a RESTORE; None where it is another operation."""
+    info = json.loads(line).get("commitInfo") or {}
+    if info.get("operation") != "RESTORE":
+        return None
+    to = str((info.get("operationParameters") or {}).get("version"))
+    return Restored(version, int(to) if to.isdigit() else None)
 
 
 # Delta's names for the counts of a commit (operationMetrics), by what the rows went through.

@@ -161,7 +161,7 @@ class LakeTable:
         with self._carrying(progress):
             write(head, progress)
         now = self._log.since(head)
-        if now.progress is None or now.progress.commit != progress.commit:
+        if now is None or now.progress is None or now.progress.commit != progress.commit:
             raise commit_lost(self.path)
         if self.direct is not None and self.direct.checkpoint_due(now.version):
             self._checkpoint()

@@ -8,7 +8,7 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets
 from distributary.errors import TableHalt
-from distributary.merge.progress import Progress, first_progress
+from distributary.merge.progress import Progress
 from distributary.operate.accept import Accept
 
 TWO_TOPICS = "two-topics-one-table"
@@ -56,8 +56,7 @@ def accepted(accept: Accept, progress: Progress, topic: Topic, first: Offsets, m
     """The table's record once an operator has accepted what keeps it from going on (see requests.py); None where
     nothing of it changes. `topic` and `first` as in check_continuity, `mode` is the config's."""
     if accept is Accept.REBUILD:
-        fresh = first_progress(topic.name, topic.topic_id, progress.connector, mode, ())
-        return fresh.model_copy(update={"sequence": progress.sequence}).next_commit()
+        return progress.cleared().next_commit(topic=topic.name, topic_id=topic.topic_id, mode=mode)
     # Bad records that were looked at do not halt the table again.
     changed: dict[str, object] = {"recent": ()} if any(bad for _, bad in progress.recent) else {}
     if accept is Accept.LOSS:

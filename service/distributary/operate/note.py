@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_LOCAL = "file"
+
+
 class Note:
-    """The file at `path`. It is written beside its place and then moved there: it is whole or not there."""
+    """The file at `path`. Who reads it while it is replaced finds what was there before, or all that is new: on this
+    machine's own file system it is moved into its place, and object stores show an object when it is whole."""
 
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session
@@ -33,17 +38,23 @@ class Note:
         except ValueError:
             return None
 
+    def exists(self) -> bool:
+        """Whether anything is written there."""
+        place, files = self._at(self._path)
+        return bool(files.exists(place))
+
     def write(self, value: Any) -> None:
         """Replaces what was written before."""
         place, files = self._at(self._path)
-        beside, _ = self._at(f"{self._path}.new")
-        stream = files.create(beside, True)
+        moved = files.getUri().getScheme() == _LOCAL
+        target = self._at(f"{self._path}.{uuid.uuid4().hex}.new")[0] if moved else place
+        stream = files.create(target, True)
         try:
             stream.writeBytes(json.dumps(value) + "\n")  # JSON in ASCII: a byte for each character
         finally:
             stream.close()
-        files.delete(place, False)
-        files.rename(beside, place)
+        if moved:
+            files.rename(target, place)
 
     def remove(self) -> None:
         """Nothing is written any more."""
@@ -66,4 +77,6 @@ def _place(session: SparkSession, path: str) -> tuple[Any, Any]:
     """Hadoop's path, and the file system that has it."""
     jvm: Any = session._jvm
     place = jvm.org.apache.hadoop.fs.Path(path)
-    return place, place.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+    files = place.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+    # With Hadoop's checksums a file could not be replaced at once: they are a second file beside it.
+    return place, files.getRawFileSystem() if files.getUri().getScheme() == _LOCAL else files

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pyspark.sql import SparkSession
 
 from distributary.config import Config
+from distributary.operate import failpoints
 from distributary.operate.continuity import TWO_TOPICS
 from distributary.operate.faults import classified
 from distributary.operate.halts import Halts
@@ -29,6 +30,7 @@ class Resuming:
         self._halts = halts
         self._goes_on = goes_on
         self._next = 0.0
+        self._handed: dict[str, tuple[Request, TableWorker]] = {}
 
     def look(self, tables: Iterable[TableWorker], *, now: bool = False) -> None:
         """Hands what is asked for to those of the tables that are not at work."""
@@ -38,19 +40,40 @@ class Resuming:
         try:
             asked = {request.topic: request for request in self._requests.waiting()}
             for table in tables:
-                if table.topic in asked and table.running.acquire(blocking=False):
-                    self._hand(asked[table.topic], table)
+                request = asked.get(table.topic)
+                if request is None or self._handed.get(table.topic) == (request, table):
+                    continue
+                if table.running.acquire(blocking=False):
+                    try:
+                        self._hand(request, table)
+                    finally:
+                        table.running.release()
         except Exception as error:
             _log.warning("requests of operators could not be read", reason=classified(error).message)
 
-    def _hand(self, request: Request, table: TableWorker) -> None:
-        """A request is done once it is handed over: what keeps the table halted then needs another one."""
+    def settle(self, table: TableWorker) -> None:
+        """Takes away the request of a table that has done it or halted: what keeps it halted then needs another one.
+
+        Until then the request stays, so that one which a crash cuts short is done by the next driver. Called while the
+        table is kept from other work.
+        """
+        handed = self._handed.get(table.topic)
+        if handed is None or (table.halted is None and table.asked is not None):
+            return
         try:
-            self._requests.done(request)
-            if table.halted is None or table.halted.code != TWO_TOPICS:
-                table.resume(request.accept)
-                self._halts.remove(table.topic)
-                self._goes_on(table)
-                _log.info("table goes on", table=table.name, accepted=request.accept.value)
-        finally:
-            table.running.release()
+            failpoints.passing("after-request", table.name)
+            self._requests.done(handed[0])
+            del self._handed[table.topic]
+        except Exception as error:
+            _log.warning("a request of an operator could not be taken away", reason=classified(error).message)
+
+    def _hand(self, request: Request, table: TableWorker) -> None:
+        failpoints.passing("before-request", table.name)
+        self._handed[table.topic] = (request, table)
+        if table.halted is not None and table.halted.code == TWO_TOPICS:
+            self.settle(table)
+            return
+        table.resume(request.accept)
+        self._halts.remove(table.topic)
+        self._goes_on(table)
+        _log.info("table goes on", table=table.name, accepted=request.accept.value)

@@ -22,7 +22,7 @@ from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Head, Progress, first_progress
 from distributary.merge.table import SMALL_SLICE, LakeTable, Write
-from distributary.operate import ghosts
+from distributary.operate import failpoints, ghosts
 from distributary.operate.accept import Accept
 from distributary.operate.continuity import accepted, check_continuity, not_ours
 from distributary.operate.limits import too_many_bad
@@ -132,7 +132,7 @@ class TableWorker:
         with watch.phase("look"):
             if not self._started:
                 self.start()
-            self._head = self._lake.head(self._head)
+            self._look_at_the_table()
             self._shrunk = False
             topic = self._topic()
             # A partition that was never read starts at the first record that Kafka has.
@@ -152,6 +152,16 @@ class TableWorker:
             self._lake, self._head, marks_deleted="__deleted" in self._mode.service_columns, log=self._bound
         )
         self._report(TableState.RUNNING)
+
+    def _look_at_the_table(self) -> None:
+        """Where the table is now: another driver may have gone on with it, or somebody set it back or deleted it."""
+        known, before = self._head, self.taken
+        self._head = self._lake.head(known)
+        if known is None or _commit_of(known) == _commit_of(self._head):
+            return
+        self._reader = self._new_reader()
+        if any(self.taken.get(p, 0) < offset for p, offset in before.items()):
+            self._bound.warning("the table is older than it was: it goes on from there", next=self.taken, was=before)
 
     def _topic(self) -> Topic:
         topic = self._around.broker.topics([self.topic]).get(self.topic)
@@ -227,13 +237,16 @@ class TableWorker:
         with watch.phase("read"):
             came = self._reader.read(raw, progress)
         if came.altered:
+            failpoints.passing("after-schema-change", self.name)
             self._around.recorder.schema_changed(self.name)
             self._head = self._lake.head(self._head)
         check_source_log(came.records, came.found, progress, self._settings, self.topic)
         reasons: Mapping[str, int] = {}
         if came.found.bad:
             with watch.phase("quarantine"):
+                failpoints.passing("before-quarantine", self.name)
                 reasons = self._around.quarantine.add(self.name, raw, came.records.where("bad IS NOT NULL"))
+                failpoints.passing("after-quarantine", self.name)
         with watch.phase("write"):
             bad = self._merge(came.records, came.found, progress, part, topic)
         self._record(came.found, watch, reasons)
@@ -313,7 +326,9 @@ class TableWorker:
         """Gives how many of the last records were bad, where that is more than the config allows."""
         recent, bad = too_many_bad(after.recent, self._around.config.quarantine.max_ratio)
         after = after.model_copy(update={"recent": recent})
+        failpoints.passing("before-commit", self.name)
         self._head = self._lake.commit(head, after, write)
+        failpoints.passing("after-commit", self.name)
         self._bound.info(
             "committed",
             version=self._head.version,
@@ -357,3 +372,7 @@ class TableWorker:
             ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
             error=None,
         )
+
+
+def _commit_of(head: Head | None) -> str | None:
+    return head.progress.commit if head is not None and head.progress is not None else None

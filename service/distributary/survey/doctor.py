@@ -9,7 +9,7 @@ from distributary.operate.tables import refuse_unbuilt
 from distributary.survey.finding import Check, Finding, Healthy, findings
 from distributary.survey.kafka_checks import clocks_agree, kafka_answers, registry_answers, topics_are_readable
 from distributary.survey.machine import jars_are_there, java_is_there, memory_suffices, time_zone_is_utc
-from distributary.survey.places import checkpoint_is_ours, disk_has_room, target_is_writable
+from distributary.survey.places import checkpoint_is_ours, disk_has_room, driver_is_known, target_is_writable
 
 
 def examine(config: Config) -> Iterator[Finding]:
@@ -33,6 +33,8 @@ def _checks(config: Config) -> Iterator[Check]:
         yield Check("target", lambda: target_is_writable(config))
         yield Check("disk", lambda: disk_has_room(config))
     yield Check("checkpoint", lambda: checkpoint_is_ours(config))
+    if config.target.path is not None:
+        yield Check("driver", lambda: driver_is_known(config), needs=("target",))
 
 
 def _is_built(config: Config) -> Healthy:

@@ -12,6 +12,7 @@ from pyarrow import fs
 from distributary.config import Config
 from distributary.consume.offsets import offsets_of_log_entry
 from distributary.errors import SetupError
+from distributary.operate.lease import lease_paths, told_holder
 from distributary.operate.records import plain
 from distributary.operate.tables import own_path
 from distributary.survey.finding import Doubtful, Healthy
@@ -144,3 +145,16 @@ def _newest_entry(checkpoint: str) -> tuple[int, str] | None:
         return None
     with files.open_input_stream(f"{place}/{max(batches)}") as stream:
         return max(batches), stream.read().decode("utf-8", "replace")
+
+
+def driver_is_known(config: Config) -> Healthy | Doubtful:
+    """Which driver runs the config, as its lease says. Raises SetupError."""
+    try:
+        holder = told_holder(lease_paths(config)[0])
+    except SetupError as error:
+        return _for_spark_to_tell(error, config.target.path or "")
+    if holder is None:
+        return Healthy("none runs this config")
+    if holder.is_gone:
+        return Healthy(f"none runs this config any more; the last one was killed: {holder}")
+    return Healthy(f"one runs this config{'' if holder.is_alive else ', or was killed elsewhere'}: {holder}")

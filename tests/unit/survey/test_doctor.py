@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from tests.support.scenes import config
 from distributary.config import Config
 from distributary.errors import SetupError
 from distributary.launch.jars import DIRECTORY_VARIABLE
+from distributary.operate.holder import this_process
+from distributary.operate.lease import lease_paths
 from distributary.survey.finding import FAILED, NOT_LOOKED_AT, OK, WARNING, Check, Doubtful, Healthy, findings
 from distributary.survey.kafka_checks import registry_answers
 from distributary.survey.machine import (
@@ -20,7 +23,7 @@ from distributary.survey.machine import (
     spark_bytes,
     time_zone_is_utc,
 )
-from distributary.survey.places import checkpoint_is_ours, disk_has_room, target_is_writable
+from distributary.survey.places import checkpoint_is_ours, disk_has_room, driver_is_known, target_is_writable
 
 
 def broken() -> Healthy:
@@ -154,6 +157,21 @@ def test_a_checkpoint_says_how_far_it_is_and_whose_it_is(tmp_path: Path) -> None
     assert (other.code, "another.dbo.t" in other.message) == ("checkpoint-of-another", True)
     (tmp_path / "checkpoint" / "offsets" / "12").write_text("v1\n{}\n{no json")
     assert isinstance(checkpoint_is_ours(at(tmp_path)), Doubtful)
+
+
+def test_the_driver_that_runs_the_config_is_told(tmp_path: Path) -> None:
+    assert "none runs this config" in driver_is_known(at(tmp_path)).message
+    place = Path(lease_paths(at(tmp_path))[0])
+    place.parent.mkdir(parents=True)
+    me = this_process(str(place))
+    for holder, said in (
+        (me, f"one runs this config: process {me.pid} on {me.host}"),
+        (replace(me, machine="elsewhere"), "or was killed elsewhere"),
+        (replace(me, born="1"), "the last one was killed"),
+    ):
+        place.write_text(json.dumps(holder.to_json()))
+        assert said in driver_is_known(at(tmp_path)).message
+    assert isinstance(driver_is_known(config(target={"path": "other://box/lake"})), Doubtful)
 
 
 def test_a_registry_that_does_not_answer_is_a_failure() -> None:

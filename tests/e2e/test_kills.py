@@ -1,0 +1,134 @@
+"""`kill -9` of the service, again and again, while it takes in random histories: the tables become what the reference
+says all the same, and every record that nobody can read is in quarantine once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from tests.model.case import Case
+from tests.model.packs import pack
+from tests.support.histories import CommandTable
+from tests.support.kills import AT_ANY_TIME, Killer
+from tests.support.playback import Playback
+
+from distributary.operate.failpoints import POINTS, VARIABLE
+from distributary.operate.holder import this_process
+from distributary.operate.lease import told_holder
+
+SEED = int(os.environ.get("KILLS_SEED", "6"))
+MINUTES = float(os.environ.get("KILLS_MINUTES", "30"))
+SMALL: dict[str, Any] = {
+    "trigger": {"interval": "1s", "max_records": 40},
+    "spark": {"spark.driver.memory": "1g", "spark.master": "local[2]"},
+}
+
+
+def case(flavour: str, histories: int, seed: int) -> Case:
+    """A pack that needs no pauses: what has been taken in when the rest comes is left to the kills."""
+    for number in range(seed, seed + 100):
+        found = pack(flavour, histories, number)
+        found = replace(found, delivery=replace(found.delivery, pauses=(), held=None))
+        if found.reaches_truth() and found.happen().decidable():
+            return found
+    raise AssertionError("no such pack")
+
+
+def service(kafka: str, folder: Path, cases: Sequence[Case], spoilt: int) -> tuple[Killer, list[CommandTable]]:
+    """The service with all records in Kafka, one that nobody can read before every `spoilt`-th; and what they are to
+    become."""
+    playback = Playback(kafka, folder, **SMALL)
+    tables = [CommandTable(playback, one, spoilt) for one in cases]
+    playback.configure({"match": f"{one.flavour}.t"} for one in cases)
+    for table in tables:
+        table.send(0)
+    topics = {table.topic: table.sent for table in tables}
+    return Killer(playback, [(one.flavour, "t") for one in cases], topics, Random(SEED)), tables
+
+
+def check(killer: Killer, tables: Sequence[CommandTable]) -> None:
+    """All is taken in, once, whatever was killed."""
+    done = killer.finish()
+    assert done.exit_code == 0, str(done)
+    different = [str(found) for table in tables if (found := table.difference())]
+    assert not different, f"after the kills {dict(killer.kills)}:\n" + "\n".join(different)
+    places = [(row["topic"], row["partition"], row["offset"]) for row in killer.playback.quarantined()]
+    assert len(places) == len(set(places))
+    unreadable = Counter({table.topic: table.unreadable for table in tables})
+    assert Counter(topic for topic, _, _ in places) == +unreadable
+    assert sum(unreadable.values())
+
+
+def test_6_1_kill_9_loses_and_doubles_nothing_and_a_second_driver_is_refused(kafka: str, tmp_path: Path) -> None:
+    killer, tables = service(kafka, tmp_path, [case("sqlserver_direct", 3, SEED), case("postgresql", 3, SEED)], 30)
+    assert killer.kill("before-commit")
+    with killer.playback.start(**{VARIABLE: "after-commit=kill@2"}) as first:
+        until_held(killer.lease, first.process.pid)
+        second = killer.playback.run()
+        assert second.exit_code == 3, str(second)
+        assert f"another driver runs this config: process {first.process.pid} on " in second.output
+        assert "stop the other one first" in second.output
+        assert first.ended(300).exit_code == -signal.SIGKILL
+    assert killer.lease.exists()
+    assert killer.kill(AT_ANY_TIME)
+    assert not killer.is_through, "the last run had nothing to do"
+    check(killer, tables)
+    assert "taken over from a driver that is gone" in killer.playback.log(4)
+    assert not killer.lease.exists()
+
+
+def until_held(lease: Path, pid: int) -> None:
+    """Until the process has the lease."""
+    until = time.monotonic() + 300
+    while (holder := told_holder(str(lease))) is None or holder.pid != pid:
+        assert time.monotonic() < until, f"{lease} names {holder}"
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_a_driver_whose_lease_another_one_took_ends_what_is_in_flight_and_says_who(kafka: str, tmp_path: Path) -> None:
+    killer, tables = service(kafka, tmp_path, [case("sqlserver_direct", 1, SEED)], 60)
+    with killer.playback.start() as slept:
+        until_held(killer.lease, slept.process.pid)
+        other = replace(this_process(str(killer.lease)), host="driver-7", machine="another boot pid:[1]")
+        killer.lease.write_text(json.dumps(other.to_json()), encoding="utf-8")
+        run = slept.ended(300)
+    assert run.exit_code == 3, str(run)
+    assert "another driver has taken over this config: process" in run.output
+    assert "on driver-7" in run.output
+    # The other one gives no sign: it is waited for, and then followed.
+    check(killer, tables)
+    assert "its next sign of life is waited for" in killer.playback.log(2)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3 * 3600)
+def test_6_1_half_an_hour_of_kills_at_all_points_loses_and_doubles_nothing(kafka: str, tmp_path: Path) -> None:
+    end, random, kills, round_ = time.monotonic() + 60 * MINUTES, Random(SEED), Counter[str](), 0
+    while time.monotonic() < end or set(kills) != {*POINTS, AT_ANY_TIME}:
+        flavours = random.sample(["sqlserver_direct", "db2", "postgresql", "mariadb"], 2)
+        cases = [case(flavour, 12, SEED + round_) for flavour in flavours]
+        killer, tables = service(kafka, tmp_path / str(round_), cases, 25)
+        killer.later = 3
+        wheres = [*POINTS, *[AT_ANY_TIME] * 3]
+        random.shuffle(wheres)
+        # Tables are made once: what they are killed at then can come only first.
+        for where in sorted(wheres, key=lambda point: point != "after-schema-change"):
+            if killer.is_through:
+                break
+            killer.kill(where)
+        assert killer.kills, "no kill came about"
+        check(killer, tables)
+        kills += killer.kills
+        print(f"round {round_}: {dict(killer.kills)}, taken in at each: {killer.progress} of {killer.topics}")  # noqa: T201
+        round_ += 1
+    assert kills[AT_ANY_TIME] >= round_ / 2

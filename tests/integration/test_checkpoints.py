@@ -1,0 +1,101 @@
+"""The stream's checkpoint, put back or broken: it only says how far the stream has planned; the tables know more."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.changes import Topic
+from tests.support.kafka import produce
+from tests.support.spark import Bench
+
+from distributary.consume.broker import Broker
+from distributary.job import Service
+from distributary.operate.recorder import Recorder
+from distributary.operate.status import ServiceStatus
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """The service listens for signals: afterwards they do again what they did before."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+class Runs:
+    """Runs of the service, each after one more row."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.rows = 0
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.bench.folder / "checkpoint"
+
+    @property
+    def offsets(self) -> list[Path]:
+        """The stream's batches, the newest last."""
+        return sorted((self.checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+
+    def take(self) -> None:
+        """Takes in one more row; all must be there, and each change taken in once."""
+        self.rows += 1
+        topic = Topic(self.bench.topic)
+        topic.change("c", {"id": self.rows}, {"id": self.rows, "v": self.rows}, at=self.rows)
+        produce(self.bench.kafka, topic.records)
+        config = self.bench.config()
+        recorder = Recorder(ServiceStatus())
+        service = Service(config, self.bench.session, Broker(config.kafka_properties()), recorder)
+        assert service.run(once=True) == 0
+        assert self.bench.rows() == [(n, n) for n in range(1, self.rows + 1)]
+        assert recorder.status.snapshot()["tables"]["dbo.t"]["records_applied"] == self.rows
+
+    def set_aside(self) -> list[Path]:
+        """Checkpoints that the service did not go on with."""
+        return sorted(self.bench.folder.glob("checkpoint.unusable-*"))
+
+
+@pytest.fixture
+def runs(session: SparkSession, kafka: str, tmp_path: Path) -> Runs:
+    bench = Bench(session, kafka, tmp_path, f"plans{random.randrange(10**9)}.dbo.t").create()
+    runs = Runs(bench)
+    runs.take()
+    return runs
+
+
+def test_6_1_an_older_checkpoint_put_back_loses_and_doubles_nothing(runs: Runs) -> None:
+    shutil.copytree(runs.checkpoint, runs.bench.folder / "copy")
+    runs.take()
+    shutil.rmtree(runs.checkpoint)
+    shutil.copytree(runs.bench.folder / "copy", runs.checkpoint)
+    runs.take()
+    assert not runs.set_aside()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param("empty", id="an empty file of offsets"),
+        pytest.param("metadata", id="broken metadata", marks=pytest.mark.slow),
+    ],
+)
+def test_6_1_a_checkpoint_that_cant_be_used_is_set_aside(runs: Runs, broken: str) -> None:
+    runs.take()
+    file, text = {
+        "empty": (runs.offsets[-1], ""),
+        "metadata": (runs.checkpoint / "metadata", "{"),
+    }[broken]
+    assert file.exists()
+    file.write_text(text)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    runs.take()
+    runs.take()
+    assert len(runs.set_aside()) == 1

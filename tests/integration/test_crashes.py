@@ -1,0 +1,240 @@
+"""Failures at every point, a second driver, and a lake that is set back: nothing is lost, nothing comes twice.
+
+A crash is played by an error at a failpoint and a new worker after it, which knows only what the table knows; a real
+`kill -9` of the whole process is in tests/e2e/test_kills.py.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from tests.support.changes import Topic
+from tests.support.kafka import end_offsets, produce
+from tests.support.spark import Bench, rows_of
+
+from distributary.errors import DistributaryError, TableHalt, TransientError
+from distributary.operate import failpoints
+from distributary.operate.accept import Accept
+from distributary.operate.failpoints import MadeToFail
+from distributary.operate.faults import classified
+from distributary.operate.halts import Halts
+from distributary.operate.requests import Request, Requests, ask
+from distributary.operate.resuming import Resuming
+from distributary.operate.worker import TableWorker
+
+DRIVERS = pytest.mark.parametrize("driver", ["the same", pytest.param("a new one", marks=pytest.mark.slow)])
+OF_A_SLICE = ("after-schema-change", "before-quarantine", "after-quarantine", "before-commit", "after-commit")
+
+
+@pytest.fixture(params=["auto", pytest.param("spark", marks=pytest.mark.slow)])
+def bench(request: pytest.FixtureRequest, session: SparkSession, kafka: str, tmp_path: Path) -> Iterator[Bench]:
+    """A topic of its own for each test, committed by Spark and by this process."""
+    topic = f"crash{random.randrange(10**9)}.dbo.t"
+    yield Bench(session, kafka, tmp_path, topic, {"commit": request.param}).create()
+    failpoints.arm(None)
+
+
+def inserted(bench: Bench, first: int, last: int) -> Topic:
+    """A row for each number, at the place of that number."""
+    topic = Topic(bench.topic)
+    for number in range(first, last + 1):
+        topic.change("c", {"id": number}, {"id": number, "v": number}, at=number)
+    return topic
+
+
+def slices(bench: Bench) -> Iterator[tuple[str, Topic]]:
+    """A slice for each point: a record that can't be read, and a change of every kind, a new column among them."""
+    for number, point in enumerate(OF_A_SLICE, start=1):
+        topic = Topic(bench.topic)
+        topic.add({"id": 0}, b"no JSON")
+        topic.change("c", {"id": number}, {"id": number, "v": point, f"c{number}": True}, at=10 * number)
+        topic.change("u", {"id": 1}, {"id": 1, "v": point}, at=10 * number + 1)
+        topic.change("c", {"id": -1}, {"id": -1, "v": point}, at=10 * number + 2)
+        topic.change("d", {"id": -1}, at=10 * number + 3)
+        yield point, topic
+
+
+def advance(bench: Bench, worker: TableWorker) -> TableWorker:
+    """The worker takes in what is in the topic."""
+    worker.aim(end_offsets(bench.kafka, bench.topic))
+    while worker.has_to_step():
+        worker.step()
+    return worker
+
+
+def test_6_1_a_crash_at_any_point_of_a_slice_loses_and_doubles_nothing(bench: Bench) -> None:
+    for point, topic in slices(bench):
+        produce(bench.kafka, topic.records)
+        failpoints.arm(f"{point}:dbo.t=raise@1")
+        with pytest.raises(MadeToFail):
+            advance(bench, bench.worker())
+        failpoints.arm(None)
+    again = Topic(bench.topic)
+    again.change("u", {"id": -1}, {"id": -1, "v": "sent again"}, at=11)
+    bench.take(again.records)
+    last = len(OF_A_SLICE)
+    rows = [(number, OF_A_SLICE[-1] if number == 1 else OF_A_SLICE[number - 1]) for number in range(1, last + 1)]
+    assert bench.rows("id", "v") == rows
+    assert sorted(rows_of(bench.quarantine, "offset")) == [(5 * number,) for number in range(last)]
+
+
+def test_6_1_of_two_drivers_that_commit_in_turn_and_at_once_neither_loses_or_doubles_anything(bench: Bench) -> None:
+    one, other = bench.take(inserted(bench, 1, 2).records), advance(bench, bench.worker())
+    bench.take(inserted(bench, 3, 4).records, one)
+    bench.take(inserted(bench, 5, 6).records, other)  # it has seen neither the rows nor the record of the first one
+    assert bench.rows() == [(n, n) for n in range(1, 7)]
+    assert one.taken != other.taken == {0: 6}
+
+    def meanwhile() -> None:
+        advance(bench, one)
+
+    produce(bench.kafka, inserted(bench, 7, 8).records)
+    other.aim(end_offsets(bench.kafka, bench.topic))
+    with at_the_point("before-commit", meanwhile), pytest.raises(DistributaryError) as raised:
+        step(other)
+    assert (type(raised.value), raised.value.code) == (TransientError, "commit-lost")
+    assert bench.rows() == [(n, n) for n in range(1, 9)]
+    assert advance(bench, other).taken == one.taken == {0: 8}
+    bench.take(inserted(bench, 9, 9).records, other)
+    assert bench.rows() == [(n, n) for n in range(1, 10)]
+    versions = [entry for entry in DeltaTable(str(bench.table)).history() if "userMetadata" in entry]
+    assert len(versions) == 5  # each slice once
+
+
+@pytest.mark.slow
+def test_6_1_a_driver_that_slept_over_another_ones_new_column_goes_on(bench: Bench) -> None:
+    one, other = bench.take(inserted(bench, 1, 2).records), advance(bench, bench.worker())
+    wider = Topic(bench.topic)
+    wider.change("c", {"id": 3}, {"id": 3, "v": 3, "w": "new"}, at=3)
+    bench.take(wider.records, one)
+    narrower = Topic(bench.topic)
+    narrower.change("c", {"id": 4}, {"id": 4, "v": 4, "w": "newer"}, at=4)
+    bench.take(narrower.records, other)
+    assert bench.rows("id", "w") == [(1, None), (2, None), (3, "new"), (4, "newer")]
+
+
+@DRIVERS
+def test_6_1_a_table_that_was_restored_to_an_earlier_version_takes_in_again_what_it_lacks(
+    bench: Bench, driver: str
+) -> None:
+    worker = bench.take(inserted(bench, 1, 2).records)
+    earlier = DeltaTable(str(bench.table)).version()
+    deleting = inserted(bench, 3, 4)
+    deleting.change("d", {"id": 1}, at=5)
+    bench.take(deleting.records, worker)
+    restore(bench, earlier)
+    assert bench.rows() == [(1, 1), (2, 2)]
+    worker = worker if driver == "the same" else bench.worker()
+    bench.take(inserted(bench, 6, 7).records, worker)
+    assert bench.rows() == [(n, n) for n in (2, 3, 4, 6, 7)]
+    restore(bench, 0)  # the empty table
+    bench.take(inserted(bench, 8, 8).records)
+    assert bench.rows() == [(n, n) for n in (2, 3, 4, 6, 7, 8)]
+
+
+@pytest.mark.slow
+def test_6_1_a_restore_that_tells_no_version_halts_the_table_until_one_tells(bench: Bench) -> None:
+    bench.take(inserted(bench, 1, 2).records)
+    earlier = DeltaTable(str(bench.table))
+    at = earlier.history(1)[0]["timestamp"] + 1
+    bench.take(inserted(bench, 3, 4).records)
+    told = f"timestamp_millis({at})"
+    stamp = bench.session.sql(f"SELECT CAST({told} AS STRING)").collect()[0][0]
+    bench.session.sql(f"RESTORE TABLE delta.`{bench.table}` TO TIMESTAMP AS OF '{stamp}'")
+    worker = bench.worker()
+    with pytest.raises(DistributaryError, match="VERSION AS OF") as raised:
+        bench.take([], worker)
+    assert raised.value.code == "table-restored"
+    restore(bench, earlier.version())
+    bench.take(inserted(bench, 5, 5).records)
+    assert bench.rows() == [(n, n) for n in range(1, 6)]
+
+
+@DRIVERS
+def test_6_1_a_table_whose_directory_was_deleted_is_filled_again(bench: Bench, driver: str) -> None:
+    worker = bench.take(inserted(bench, 1, 2).records)
+    shutil.rmtree(bench.table)
+    worker = worker if driver == "the same" else bench.worker()
+    bench.take(inserted(bench, 3, 4).records, worker)
+    assert bench.rows() == [(n, n) for n in range(1, 5)]
+
+
+@pytest.mark.slow
+@DRIVERS
+def test_6_1_an_older_copy_of_a_tables_directory_takes_in_again_what_it_lacks(bench: Bench, driver: str) -> None:
+    worker = bench.take(inserted(bench, 1, 2).records)
+    shutil.copytree(bench.table, bench.folder / "copy")
+    for number in (3, 4):
+        bench.take(inserted(bench, number, number).records, worker)
+    shutil.rmtree(bench.table)
+    shutil.copytree(bench.folder / "copy", bench.table)
+    worker = worker if driver == "the same" else bench.worker()
+    bench.take(inserted(bench, 5, 5).records, worker)
+    assert bench.rows() == [(n, n) for n in range(1, 6)]
+
+
+def test_6_2_a_request_that_a_crash_cut_short_is_done_by_the_next_driver(bench: Bench) -> None:
+    killed = bench.take(inserted(bench, 1, 2).records)
+    config = bench.config()
+    ask(config, Request(bench.topic, Accept.REBUILD))
+
+    def resuming() -> Resuming:
+        return Resuming(bench.session, config, Halts(bench.session, config), lambda _table: None)
+
+    resuming().look([killed], now=True)
+    assert killed.asked is Accept.REBUILD
+    worker, requests, again = bench.worker(), Requests(bench.session, config), resuming()
+    again.look([worker], now=True)
+    again.settle(worker)
+    assert [request.accept for request in requests.waiting()] == [worker.asked]
+    bench.take(inserted(bench, 3, 3).records, worker)
+    again.settle(worker)
+    assert (worker.asked, requests.waiting()) == (None, [])
+    assert bench.rows() == [(n, n) for n in range(1, 4)]
+    # A table that halts has had its chance: what keeps it halted needs another request.
+    ask(config, Request(bench.topic, Accept.NOTHING))
+    again.look([worker], now=True)
+    worker.halted = TableHalt("any", "whatever it is")
+    again.settle(worker)
+    assert requests.waiting() == []
+
+
+def restore(bench: Bench, version: int) -> None:
+    """As an operator does it."""
+    bench.session.sql(f"RESTORE TABLE delta.`{bench.table}` TO VERSION AS OF {version}")
+
+
+def step(worker: TableWorker) -> None:
+    """As the service takes a step: what fails is one of its own errors."""
+    try:
+        worker.step()
+    except Exception as error:
+        raise classified(error) from error
+
+
+class at_the_point:  # noqa: N801 - reads as a statement
+    """What is done, once, when the failpoint is passed."""
+
+    def __init__(self, point: str, done: Any) -> None:
+        self._point, self._done = point, done
+
+    def __enter__(self) -> None:
+        self._passing = failpoints.passing
+
+        def passing(point: str, table: str = "") -> None:
+            if point == self._point:
+                failpoints.passing = self._passing
+                self._done()
+            self._passing(point, table)
+
+        failpoints.passing = passing
+
+    def __exit__(self, *_: object) -> None:
+        failpoints.passing = self._passing

@@ -1,0 +1,51 @@
+"""Records that nobody can read, of every kind: each goes to quarantine with its reason, its neighbours are applied."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from tests.support.changes import Topic
+from tests.support.spark import Bench, rows_of
+
+
+def test_6_3_poison_of_every_kind_is_quarantined_with_its_reason(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    bench = Bench(session, kafka, tmp_path, f"poison{random.randrange(10**9)}.dbo.t").create()
+    worker = bench.take(good(bench, 1).records)
+    whole = good(bench, 2).records[0].value or b""
+    document = json.loads(whole)
+    poison = {
+        b'{"op": "u", "after"': "not-json",
+        b"\xef\xbb\xbf" + whole: "not-json",
+        b"": "not-json",
+        b"[" + whole + b"]": "not-json",
+        b"\xff\xfe": "not-utf8",
+        json.dumps({**document, "op": "?"}).encode(): "unknown-operation",
+        json.dumps({**document, "after": None}).encode(): "no-row",
+        json.dumps({**document, "source": {"connector": "sqlserver"}}).encode(): "no-position",
+    }
+    topic = Topic(bench.topic)
+    for value in poison:
+        topic.add({"id": 2}, value)
+    bench.take(topic.records, worker)  # nothing but poison
+    found = [(bytes(value), reason) for value, reason in rows_of(bench.quarantine, "value", "reason")]
+    assert sorted(found) == sorted(poison.items())
+    assert bench.rows() == [(1, 1)]
+    twice = Topic(bench.topic)
+    twice.add({"id": 3}, whole.replace(b'"after": {"id": 2, "v": 2}', b'"after": {"id": 3, "v": 0, "v": 3}'))
+    trailed = Topic(bench.topic)
+    trailed.add({"id": 5}, whole.replace(b'"id": 2, "v": 2', b'"id": 5, "v": 5') + b" and more")
+    bench.take([*twice.records, *topic.records, *trailed.records, *good(bench, 4).records], worker)
+    found = [(bytes(value), reason) for value, reason in rows_of(bench.quarantine, "value", "reason")]
+    assert sorted(found) == sorted(2 * list(poison.items()))
+    assert bench.rows() == [(1, 1), (3, 3), (4, 4), (5, 5)]
+
+
+def good(bench: Bench, number: int) -> Topic:
+    topic = Topic(bench.topic)
+    topic.change("c", {"id": number}, {"id": number, "v": number}, at=number)
+    return topic

@@ -1,0 +1,212 @@
+"""One driver for one config: who gets the lease, who waits, who is told that it is lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+from distributary.config import Config, load
+from distributary.errors import AlreadyRunning, SetupError
+from distributary.operate.holder import Holder, this_process
+from distributary.operate.lease import Lease, lease_paths, refuse_second, told_holder
+from distributary.operate.note import Note
+
+SHORT = 0.4
+"""Seconds between two signs of life in these tests; three times that without one, and the lease is free."""
+
+
+class Drivers:
+    """Drivers of configs in one folder; each holds what it was told of its lease's loss."""
+
+    def __init__(self, session: SparkSession, folder: Path) -> None:
+        self.session = session
+        self.folder = folder
+        self._leases: list[Lease] = []
+
+    def config(self, prefix: str = "server1", lake: str = "lake", checkpoint: str = "checkpoint") -> Config:
+        text = {
+            "version": 1,
+            "kafka": {"bootstrap.servers": "localhost:1"},
+            "source": {"topic_prefix": prefix},
+            "target": {"path": str(self.folder / lake)},
+            "checkpoint": str(self.folder / checkpoint),
+            "tables": [{"match": "*.*"}],
+        }
+        path = self.folder / "config.yaml"
+        path.write_text(yaml.safe_dump(text), encoding="utf-8")
+        return load(path)
+
+    def start(self, config: Config | None = None) -> tuple[Lease, list[AlreadyRunning]]:
+        """A driver that has the lease. Raises AlreadyRunning."""
+        lost: list[AlreadyRunning] = []
+        config = config or self.config()
+        lease = Lease(self.session, config, lost.append, beat_every=SHORT, expires_after=3 * SHORT)
+        self._leases.append(lease)
+        lease.take()
+        return lease, lost
+
+    def write(self, holder: Holder, config: Config | None = None) -> None:
+        """A lease of another process."""
+        for path in lease_paths(config or self.config()):
+            Note(self.session, path).write(holder.to_json())
+
+    def end(self) -> None:
+        for lease in self._leases:
+            lease.end()
+
+
+@pytest.fixture
+def drivers(session: SparkSession, tmp_path: Path) -> Iterator[Drivers]:
+    drivers = Drivers(session, tmp_path)
+    yield drivers
+    drivers.end()
+
+
+def elsewhere(config: Config) -> Holder:
+    """A driver on another machine: whether it lives can't be seen from here."""
+    return replace(this_process(lease_paths(config)[0]), host="other", machine="another boot pid:[1]")
+
+
+def until(happened: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_the_second_driver_is_refused_until_the_first_has_ended(drivers: Drivers) -> None:
+    first, lost = drivers.start()
+    with pytest.raises(AlreadyRunning, match=f"process {this_process('').pid} on"):
+        drivers.start()
+    with pytest.raises(AlreadyRunning):
+        refuse_second(drivers.config())
+    time.sleep(2 * SHORT)
+    first.end()
+    assert not lost
+    refuse_second(drivers.config())
+    drivers.start()
+
+
+@pytest.mark.parametrize(
+    ("other", "refused"),
+    [
+        ({"prefix": "server2", "checkpoint": "other"}, False),
+        ({"lake": "other", "checkpoint": "third"}, False),
+        ({"checkpoint": "other"}, True),
+        ({"prefix": "server2", "lake": "other"}, True),
+    ],
+)
+def test_the_tables_and_the_checkpoint_are_of_one_driver_each(
+    drivers: Drivers, other: dict[str, str], refused: bool
+) -> None:
+    _, lost = drivers.start(drivers.config())
+    if refused:
+        with pytest.raises(AlreadyRunning):
+            drivers.start(drivers.config(**other))
+        # What the refused one had got already it has given back.
+        assert told_holder(lease_paths(drivers.config(prefix="server2", lake="other"))[0]) is None
+    else:
+        drivers.start(drivers.config(**other))
+    time.sleep(2 * SHORT)
+    assert not lost
+
+
+def test_a_driver_that_was_killed_here_is_followed_at_once(drivers: Drivers) -> None:
+    config = drivers.config()
+    drivers.write(replace(this_process(lease_paths(config)[0]), pid=999_999_999, born="1"))
+    refuse_second(config)
+    before = time.monotonic()
+    drivers.start()
+    assert time.monotonic() - before < 3 * SHORT
+
+
+def test_a_driver_elsewhere_is_waited_for_and_followed_when_it_gives_no_sign(drivers: Drivers) -> None:
+    # Its clock is a day ahead, which must not matter.
+    drivers.write(replace(elsewhere(drivers.config()), beat=time.time() + 86_400))
+    before = time.monotonic()
+    drivers.start()
+    assert time.monotonic() - before >= 3 * SHORT
+
+
+def test_a_driver_elsewhere_that_gives_a_sign_keeps_the_lease(drivers: Drivers) -> None:
+    other = elsewhere(drivers.config())
+    drivers.write(other)
+    beating = threading.Timer(SHORT, lambda: drivers.write(replace(other, beat=other.beat + 10)))
+    beating.start()
+    with pytest.raises(AlreadyRunning, match="on other"):
+        drivers.start()
+    beating.join()
+    holder = told_holder(lease_paths(drivers.config())[0])
+    assert holder is not None
+    assert holder.id == other.id
+
+
+def test_a_driver_that_slept_finds_that_another_one_took_over_and_leaves_it_alone(drivers: Drivers) -> None:
+    lease, lost = drivers.start()
+    other = elsewhere(drivers.config())
+    drivers.write(other)
+    until(lambda: lost)
+    assert "has taken over" in lost[0].message
+    lease.end()
+    assert [told_holder(path) for path in lease_paths(drivers.config())] == [other, other]
+
+
+def test_a_lease_that_was_deleted_is_written_again(drivers: Drivers) -> None:
+    _, lost = drivers.start()
+    paths = lease_paths(drivers.config())
+    for path in paths:
+        Path(path).unlink()
+    until(lambda: all(told_holder(path) is not None for path in paths))
+    assert not lost
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "{}"])
+def test_a_file_that_nobody_understands_holds_nobody_up(drivers: Drivers, text: str) -> None:
+    for path in lease_paths(drivers.config()):
+        Path(path).parent.mkdir(parents=True)
+        Path(path).write_text(text, encoding="utf-8")
+    refuse_second(drivers.config())
+    drivers.start()
+
+
+def test_of_many_drivers_that_start_at_once_one_is_left(drivers: Drivers) -> None:
+    config, told = drivers.config(), list[list[AlreadyRunning]]()
+    # Of other machines each, so that none sees at once that another one lives.
+    leases = []
+    for number in range(5):
+        told.append([])
+        lease = Lease(drivers.session, config, told[-1].append, beat_every=SHORT, expires_after=3 * SHORT)
+        lease._me = replace(lease._me, host=f"h{number}", machine=f"m{number}")
+        leases.append(lease)
+    refused = list[int]()
+
+    def take(number: int) -> None:
+        try:
+            leases[number].take()
+        except AlreadyRunning:
+            refused.append(number)
+
+    threads = [threading.Thread(target=take, args=(number,)) for number in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    until(lambda: len(refused) + sum(map(len, told)) == 4)
+    time.sleep(3 * SHORT)
+    assert len(refused) + sum(map(len, told)) == 4
+    for lease in leases:
+        lease.end()
+
+
+def test_a_place_that_can_not_be_written_is_told(drivers: Drivers) -> None:
+    (drivers.folder / "file").write_text("")
+    with pytest.raises(SetupError, match="which driver") as raised:
+        drivers.start(drivers.config(lake="file/lake"))
+    assert raised.value.code == "lease-unwritable"

@@ -1,0 +1,108 @@
+"""A service that is killed again and again while it takes in a history: at failpoints and at random times."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from tests.support.playback import Playback, Run
+
+from distributary.config import load
+from distributary.operate.accept import Accept
+from distributary.operate.failpoints import VARIABLE
+from distributary.operate.records import newest_record
+from distributary.operate.requests import Request, ask
+
+AT_ANY_TIME = "at any time"
+BEFORE_ANY_COMMIT = ("before-plan", "after-schema-change", "before-request", "after-request")
+"""Points that a driver may pass before it has committed anything: a kill there need not come after progress."""
+_NEVER_REACHED = 120.0
+"""Seconds in which nothing is committed, after which the rest of the history is seen not to pass the point."""
+_STILL_THERE = 10.0
+"""The same once all is taken in."""
+
+
+@dataclass
+class Killer:
+    """`tables`: schema and name of each; `topics`: theirs, and how many records they have; `later`: how many times a
+    point may be passed more often than must be."""
+
+    playback: Playback
+    tables: Sequence[tuple[str, str]]
+    topics: dict[str, int]
+    random: Random
+    later: int = 0
+    kills: Counter[str] = field(default_factory=Counter)
+    progress: list[int] = field(default_factory=list)
+    """Records taken in at each kill."""
+
+    @property
+    def lease(self) -> Path:
+        """The file that says which driver runs the config."""
+        return self.playback.lake / "_distributary" / "driver" / f"{self.playback.prefix}.json"
+
+    def taken(self) -> int:
+        """How many records are taken in, as the tables say."""
+        found = [newest_record(str(self.playback.lake / schema / name)) for schema, name in self.tables]
+        return sum(sum(newest.progress.next.values()) for newest in found if newest is not None)
+
+    @property
+    def is_through(self) -> bool:
+        """Whether all is taken in."""
+        return self.taken() == sum(self.topics.values())
+
+    def kill(self, where: str) -> bool:
+        """Runs the service until it is killed there; False where that never came about. Raises AssertionError where it
+        ended otherwise, or was killed without having come on since the last time."""
+        before = self.taken()
+        if where.endswith("-request"):
+            for topic in self.topics:
+                ask(load(self.playback.config_file), Request(topic, Accept.NOTHING))
+        with self.playback.start(**self._environment(where)) as running:
+            killed = self._until_killed(running.process, where)
+            if not killed:
+                running.process.send_signal(signal.SIGTERM)
+                assert running.ended(120).exit_code == 0, running.log.read_text(encoding="utf-8")[-4000:]
+                return False
+            run = running.ended(60)
+        assert run.exit_code == -signal.SIGKILL, str(run)
+        now = self.taken()
+        assert now > before or where in BEFORE_ANY_COMMIT, f"nothing was taken in before the kill {where}: {run}"
+        assert now >= before, "the tables went back"
+        self.kills[where] += 1
+        self.progress.append(now)
+        return True
+
+    def finish(self) -> Run:
+        """Lets the service take in what is left."""
+        return self.playback.run()
+
+    def _environment(self, where: str) -> dict[str, str]:
+        if where == AT_ANY_TIME:
+            return {}
+        # Each table is at work on one slice at a time: passed once more than there are tables, one has committed.
+        passed = 1 if where in BEFORE_ANY_COMMIT else len(self.tables) + 1 + self.random.randint(0, self.later)
+        return {VARIABLE: f"{where}=kill@{passed}"}
+
+    def _until_killed(self, process: subprocess.Popen[bytes], where: str) -> bool:
+        first = last = self.taken()
+        changed = time.monotonic()
+        while process.poll() is None:
+            time.sleep(0.3)
+            now = self.taken()
+            if where == AT_ANY_TIME and now > first:
+                time.sleep(self.random.uniform(0, 4))
+                process.kill()
+                break
+            if now != last:
+                last, changed = now, time.monotonic()
+            through = now == sum(self.topics.values()) and not where.endswith("-request")
+            if time.monotonic() - changed > (_STILL_THERE if through else _NEVER_REACHED):
+                return False
+        return True
