@@ -93,6 +93,7 @@ def test_small_batches_make_no_difference(kafka: str, tmp_path: Path) -> None:
     check(playback, SCENARIOS)
 
 
+@pytest.mark.slow  # what a checkpoint may become is told by test_checkpoints.py
 @some_or_all("pg_json_schema")
 def test_a_lost_checkpoint_loses_nothing_and_doubles_nothing(
     kafka: str, tmp_path: Path, scenarios: tuple[Scenario, ...]
@@ -109,6 +110,7 @@ def test_a_lost_checkpoint_loses_nothing_and_doubles_nothing(
     check(playback, scenarios)
 
 
+@pytest.mark.slow  # in `make test` the selected histories send parts of theirs again
 @some_or_all("pg_full_truncate")
 def test_a_suffix_sent_again_changes_nothing(kafka: str, tmp_path: Path, scenarios: tuple[Scenario, ...]) -> None:
     playback = Playback(kafka, tmp_path)
