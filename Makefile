@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo test test-long check format metrics lock clean
+.PHONY: help setup jars demo test test-long check format docs lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -41,8 +41,8 @@ format: $(STAMP) ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-metrics: $(STAMP) ## write docs/metrics.md anew from the catalogue
-	$(BIN)/python -m distributary.operate.metrics > docs/metrics.md
+docs: $(STAMP) ## write the pages anew that are made from the code
+	$(BIN)/python -m distributary.reference
 
 lock: ## write requirements.lock anew from pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -25,7 +25,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from distributary.consume.offsets import Offsets
 from distributary.consume.options import librdkafka_options
-from distributary.consume.tail import Headers, Tail, headers_of
+from distributary.consume.tail import READABLE, Headers, Tail, headers_of
 from distributary.errors import TransientError
 
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
@@ -214,7 +214,7 @@ class Broker:
                         break
                     continue
                 if message.error():
-                    raise TransientError("kafka-read", f"{topic.name} can't be read: {message.error()}")
+                    raise TransientError("kafka-read", f"{topic.name} can't be read: {message.error()}", READABLE)
                 partition, offset = message.partition(), message.offset()
                 if partition is not None and offset is not None and taken.get(partition, 0) < at_most:
                     taken[partition] = taken.get(partition, 0) + 1

@@ -11,6 +11,8 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from distributary.errors import TransientError
 
+READABLE = "check that the brokers answer and that this config's user may read the topic"
+
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
@@ -59,7 +61,7 @@ class Tail:
                 if error.code() == KafkaError._PARTITION_EOF:
                     self._at_end = True
                     break
-                raise TransientError("kafka-read", f"{self._topic} can't be read: {error.str()}")
+                raise TransientError("kafka-read", f"{self._topic} can't be read: {error.str()}", READABLE)
             self._at_end = False
             offset = message.offset()
             assert offset is not None

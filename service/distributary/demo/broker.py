@@ -126,7 +126,9 @@ def _format(storage_tool: list[str], config: Path) -> None:
     run = subprocess.run([*storage_tool, *arguments], capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise SetupError(
-            "server-not-ready", f"Kafka's storage could not be prepared: {run.stdout.strip()}\n{run.stderr.strip()}"
+            "server-not-ready",
+            f"Kafka's storage could not be prepared: {run.stdout.strip()}\n{run.stderr.strip()}",
+            "check that there is room on the disk, then start it again",
         )
 
 

@@ -17,6 +17,7 @@ _PASSING = (
     "NoRouteToHostException", "EOFException", "DisconnectException", "RetriableException",
     "NotEnoughReplicasException", "IOException", "FileSystemException",
 )  # fmt: skip
+_LOOKED_AT = "the table looks at its topic again; if records were lost it halts and names them"
 _LOST = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
 
 
@@ -29,7 +30,9 @@ def classified(error: BaseException) -> DistributaryError:
     names = list(_java_names(error))
     for name in names:
         if any(name.endswith(lost) for lost in _LOST):
-            return TransientError("kafka-offsets", f"Kafka no longer has the offsets that were read ({name})")
+            return TransientError(
+                "kafka-offsets", f"Kafka no longer has the offsets that were read ({name})", _LOOKED_AT
+            )
     for name in names:
         if any(name.endswith(passing) for passing in _PASSING):
             return TransientError("storage-or-network", f"a part of the work failed: {name}", "it is tried again")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from enum import Enum
 
@@ -188,7 +187,7 @@ PENDING = Metric(
 _HEAD = """\
 # Metrics
 
-What `/metrics` has, in Prometheus' text format. This page is made from the catalogue in the code (`make metrics` writes
+What `/metrics` has, in Prometheus' text format. This page is made from the catalogue in the code (`make docs` writes
 it anew); [monitoring.md](monitoring.md) says how to use it.
 
 Counters that count over all runs come from the table's own progress record and go on after a restart; those since the
@@ -218,7 +217,3 @@ def as_markdown() -> str:
     lines.append(f"| `phase` | {'; '.join(f'`{phase}`: {what}' for phase, what in PHASES.items())} |")
     lines.append("| `reason` | the reasons of the quarantine table |")
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(as_markdown())

@@ -89,7 +89,11 @@ class Registry:
                 "check basic.auth.user.info, bearer.auth.token or the certificate under source.schema_registry",
             )
         if status != 404:
-            return TransientError("registry-failed", f"the schema registry answered with an error ({status})")
+            return TransientError(
+                "registry-failed",
+                f"the schema registry answered with an error ({status})",
+                "it is asked again; look into the registry's log",
+            )
         if error.error_code not in (40400, 40402, 40403):
             return TransientError(
                 "registry-address",

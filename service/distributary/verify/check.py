@@ -109,7 +109,9 @@ class _Check:
         self._tell("looking at the lake and at Kafka")
         topic = self._broker.topics([one.topic]).get(one.topic)
         if topic is None:
-            raise TableHalt("topic-gone", f"the topic {one.topic} does not exist any more", "")
+            raise TableHalt(
+                "topic-gone", f"the topic {one.topic} does not exist any more", "compare with the source (--source-dsn)"
+            )
         first = self._broker.earliest(topic)
         head = LakeTable(self._session, one.path, self._service_columns).head()
         progress = head.progress if head else None

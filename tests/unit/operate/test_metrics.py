@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from distributary.operate.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, Kind, Metric, as_markdown
+from distributary.operate.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, Kind, Metric
 from distributary.operate.recorder import Recorder, Watch
 from distributary.operate.status import Batch, ServiceStatus, TableState
 
-ROOT = Path(__file__).parents[3]
 BATCH = Batch(at=1700000000.0, records=9, applied=7, quarantined=2, seconds=1.5)
 
 
@@ -64,10 +62,6 @@ def test_names_follow_the_rules_of_prometheus(metric: Metric) -> None:
     assert (metric.unit == "seconds") == metric.name.endswith("_seconds")
     assert metric.help.endswith(".")
     assert set(metric.labels) <= {"table", "state", "op", "change", "phase", "reason", "version"}
-
-
-def test_the_page_is_made_from_the_catalogue() -> None:
-    assert (ROOT / "docs/metrics.md").read_text() == as_markdown(), "run `make metrics`"
 
 
 def test_a_commit_counts_once_and_in_all_its_parts(recorder: Recorder) -> None:

@@ -1,0 +1,93 @@
+"""docs/config.md: every key of the config, from the JSON Schema that is made from its models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from distributary.config.schema import json_schema
+
+_HEAD = """\
+# Config
+
+Every key of a config file. This page is made from the code (`make docs` writes it anew).
+[full.yaml](../config/full.yaml) is an example with all keys, [schema.json](../config/schema.json) the JSON Schema for
+editors (`distributary schema` prints it), and `distributary validate -c FILE` tells every fault with its line.
+
+`${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}` may stand in any value, and must where it is a secret.
+Durations are a number with `ms`, `s`, `m` or `h`. Keys in **bold** must be there.
+"""
+_SECTIONS = {
+    "": ("The file", ""),
+    "source": ("source", "Source"),
+    "source.schema_registry": ("source.schema_registry", "SchemaRegistry"),
+    "target": ("target", "Target"),
+    "tables": ("tables, and defaults", "TableRule"),
+    "quarantine": ("quarantine", "Quarantine"),
+    "trigger": ("trigger", "Trigger"),
+    "http": ("http", "Http"),
+    "consumer_group": ("consumer_group", "ConsumerGroup"),
+}
+"""Of each heading the name of its keys' definition in the schema."""
+
+_NAMES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
+
+
+def as_markdown() -> str:
+    """The page. Raises KeyError where the schema has a definition that the page leaves out."""
+    schema = json_schema()
+    definitions = dict(schema["$defs"])
+    del definitions["TableDefaults"]  # the keys of a table
+    lines = [_HEAD]
+    for title, name in _SECTIONS.values():
+        section = definitions.pop(name) if name else schema
+        lines += [f"## {title}", "", section["description"], "", "| key | value | default | what it says |"]
+        lines += ["| --- | --- | --- | --- |", *_rows(section), ""]
+    if definitions:
+        raise KeyError(f"no heading for {', '.join(definitions)}")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _rows(section: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in section["properties"].items():
+        name = f"**`{key}`**" if key in section.get("required", ()) else f"`{key}`"
+        # A default that depends on other keys stands in the description, as a sentence of its own.
+        named = re.search(r" Default: (.+?)\.(?= |$)", value["description"])
+        text = value["description"].replace(named[0], "") if named else value["description"]
+        default = value.get("default")
+        told = f"`{_written(default)}`" if default not in (None, []) else named[1] if named else ""
+        yield _row(name, _value(value), told, text)
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _value(value: Mapping[str, Any]) -> str:
+    if "$ref" in value:
+        return "keys below"
+    if "anyOf" in value:
+        return _value(value["anyOf"][0])
+    if "const" in value:
+        return f"`{value['const']}`"
+    if "enum" in value:
+        return ", ".join(f"`{choice}`" for choice in value["enum"])
+    if value.get("writeOnly"):
+        return "secret"
+    if "pattern" in value:
+        return "duration"
+    if value["type"] == "array":
+        return f"list of {'entries' if '$ref' in value['items'] else 'texts'}"
+    if value["type"] == "object":
+        return "mapping"
+    limits = [f"{words} {value[name]}" for name, words in (("minimum", "from"), ("maximum", "to")) if name in value]
+    return " ".join([_NAMES[value["type"]], *limits])
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "&#124;").replace("<", "&lt;")
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(_escaped(cell) for cell in cells)} |"

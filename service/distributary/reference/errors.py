@@ -1,0 +1,104 @@
+"""docs/errors.md: every error that the service raises, read from where it is raised."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from distributary import errors
+from distributary.decode.envelope import REASONS
+
+_HEAD = """\
+# Errors
+
+Every error has a code, a message that says where, and what to do. This page is made from the code (`make docs` writes
+it anew). `{…}` stands for names, places and numbers; an error never shows values of your rows. Warnings of
+`distributary plan` are in [plan.md](plan.md), what happens at which failure in [failures.md](failures.md).
+"""
+_KINDS = {
+    "TableHalt": (
+        "Halted tables",
+        "The table stays as it is, all others go on: `distributary status` shows it; see [halts.md](halts.md).",
+    ),
+    "TransientError": (
+        "Passing faults",
+        "The work is tried again, with growing pauses; nothing is lost. The table is `retrying` as long as it lasts.",
+    ),
+    "SetupError": ("This machine", "Something that the command needs is not there. It exits with 2."),
+    "UsageError": ("Usage", "The command line or the config can't be used as it is. The command exits with 2."),
+    "AlreadyRunning": ("A second driver", "Another driver runs this config. The command exits with 3."),
+}
+_QUARANTINE = """\
+## Records in quarantine
+
+The record is put aside with this reason, and the table goes on without it: see [quarantine.md](quarantine.md).
+
+| reason | what it says |
+| --- | --- |"""
+_OPEN = "{…}"
+
+
+@dataclass(frozen=True, order=True)
+class Raised:
+    """An error as a module raises it. What is only known when it happens stands as `{…}`."""
+
+    code: str
+    message: str
+    fix: str
+    kind: str
+
+
+def as_markdown() -> str:
+    """The page."""
+    found = sorted(set(raised(Path(errors.__file__).parent)))
+    lines = [_HEAD]
+    for kind, (title, text) in _KINDS.items():
+        lines += [f"## {title}", "", text, "", "| code | what it says | what to do |", "| --- | --- | --- |"]
+        lines += [_row(f"`{one.code}`", one.message, one.fix) for one in found if one.kind == kind]
+        lines.append("")
+    lines.append(_QUARANTINE)
+    lines += [_row(f"`{reason.code}`", reason.message) for reason in REASONS.values()]
+    return "\n".join(lines) + "\n"
+
+
+def raised(package: Path) -> Iterator[Raised]:
+    """The errors of all modules whose code is a text in the module. Those handed on from elsewhere are not."""
+    for path in sorted(package.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        constants = {
+            target.id: node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _KINDS:
+                given = [*node.args, *(keyword.value for keyword in node.keywords)]
+                code, message, fix = (_text(one, constants) for one in [*given, *[ast.Constant("")] * 3][:3])
+                if _OPEN not in code:
+                    yield Raised(code, message, fix, node.func.id)
+
+
+def _text(node: ast.expr, constants: dict[str, ast.expr]) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.Name) and node.id in constants:
+        return _text(constants[node.id], {})
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text(part, constants) for part in node.values)
+    if isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name):
+        return f"{{{node.value.id.lower().strip('_')}}}"
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _text(node.left, constants) + _text(node.right, constants)
+    return _OPEN
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "&#124;").replace("<", "&lt;")
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(' '.join(_escaped(cell).split()) for cell in cells)} |"

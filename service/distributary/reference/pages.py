@@ -1,0 +1,17 @@
+"""Which pages are made, and of what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from distributary.config import schema
+from distributary.operate import metrics
+from distributary.reference import config, errors
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "docs/config.md": config.as_markdown,
+    "docs/errors.md": errors.as_markdown,
+    "docs/metrics.md": metrics.as_markdown,
+    "config/schema.json": schema.text,
+}
+"""By path from the repository's root."""

@@ -1,0 +1,49 @@
+"""Pages that are made from the code: they are what the code says, and say all that they are for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import distributary
+from distributary.config.schema import json_schema
+from distributary.reference import config, errors
+from distributary.reference.pages import PAGES
+
+ROOT = Path(__file__).parents[2]
+FOUND = sorted(set(errors.raised(Path(distributary.__file__).parent)))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_are_what_the_code_says(name: str) -> None:
+    assert (ROOT / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
+
+
+@pytest.mark.parametrize("error", FOUND, ids=lambda error: f"{error.kind} {error.code}")
+def test_every_error_has_a_way_out(error: errors.Raised) -> None:
+    assert error.message
+    assert error.fix
+
+
+def test_errors_are_read_from_where_they_are_raised(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(
+        "_FIX = 'mend ' + 'it'\n"
+        "def f(topic, n):\n"
+        "    raise TableHalt('gone', f'{topic} is gone: {n + 1:,} left', _FIX)\n"
+        "    raise UsageError('typed', 'so', fix=f'write {_NAME}')\n"
+        "    raise TableHalt(error.code, 'handed on')\n"
+        "    raise ValueError('no error of ours')\n"
+    )
+    assert set(errors.raised(tmp_path)) == {
+        errors.Raised("gone", "{topic} is gone: {…} left", "mend it", "TableHalt"),
+        errors.Raised("typed", "so", "write {name}", "UsageError"),
+    }
+
+
+def test_every_key_of_the_config_is_told() -> None:
+    page = config.as_markdown()
+    schema = json_schema()
+    keys = {key for part in (schema, *schema["$defs"].values()) for key in part["properties"]}
+    assert not [key for key in keys if f"`{key}`" not in page]
+    assert "| `name` | text | distributary-&lt;source.topic_prefix> | The group. Two services need two names. |" in page
