@@ -32,7 +32,7 @@ check: $(STAMP) ## formatter, linter, type checker
 	$(BIN)/mypy
 
 test: $(STAMP) check ## all set-up, then all tests (TEST_PROCESSES at once; each has a Kafka and a Spark of its own)
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(TEST_ARGS)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --durations 40 --durations-min 20 $(TEST_ARGS)
 
 test-long: $(STAMP) ## the tests that take too long for every change
 	$(BIN)/python -m pytest -m slow $(TEST_ARGS)
