@@ -22,7 +22,7 @@ from distributary.operate.requests import Request, ask
 AT_ANY_TIME = "at any time"
 BEFORE_ANY_COMMIT = ("before-plan", "after-schema-change", "before-request", "after-request")
 """Points that a driver may pass before it has committed anything: a kill there need not come after progress."""
-_NEVER_REACHED = 120.0
+_NEVER_REACHED = 300.0
 """Seconds in which nothing is committed, after which the rest of the history is seen not to pass the point."""
 _STILL_THERE = 10.0
 """The same once all is taken in."""
