@@ -50,7 +50,7 @@ class Target(Section):
         "gs://, … Relative paths start at this file's directory.",
     )
     catalog: Text | None = Field(
-        None, description="The name of a Spark catalog that holds the tables, in place of path."
+        None, description="The name of a Spark catalog that holds the tables, in place of path. Not built yet."
     )
     table: Annotated[Text, AfterValidator(_template)] = Field(
         "{schema}/{table}", description="A table's place below path. {database}, {schema} and {table} may be used."
