@@ -185,11 +185,11 @@ def restored(line: str, version: int) -> Restored | None:
     return Restored(version, int(to) if to.isdigit() else None)
 
 
-# Delta's names for the counts of a commit (operationMetrics), by what the rows went through.
+# Spark's names for the counts of a commit (operationMetrics), and deltalake's, by what the rows went through.
 _ROWS = {
-    "inserted": ("numTargetRowsInserted", "numOutputRows"),
-    "updated": ("numTargetRowsUpdated", "numUpdatedRows"),
-    "deleted": ("numTargetRowsDeleted", "numDeletedRows"),
+    "inserted": ("numTargetRowsInserted", "numOutputRows", "num_target_rows_inserted", "num_added_rows"),
+    "updated": ("numTargetRowsUpdated", "numUpdatedRows", "num_target_rows_updated"),
+    "deleted": ("numTargetRowsDeleted", "numDeletedRows", "num_target_rows_deleted"),
 }
 
 
