@@ -116,7 +116,6 @@ def test_3_9_up_to_which_transaction_all_tables_are_complete(session: SparkSessi
 
     # The note says where to go on, but nothing depends on it.
     note.write_text("{half of", encoding="utf-8")
-    note.with_name(f".{note.name}.crc").unlink()
     produce(kafka, second["two"])
     source.send(source.transaction(one=1))
     third = {"id": "00000027:00000003:ffff", "ts_ms": 3000}
