@@ -89,7 +89,7 @@ class LakeTable:
         return {n: t for n, t in self._schema().items() if n not in self._service_columns}
 
     def _schema(self) -> dict[str, str]:
-        return {f.name: f.dataType.simpleString() for f in self.rows().schema.fields}
+        return {f.name: f.dataType.simpleString() for f in self._frame().schema.fields}
 
     def create(self, columns: Mapping[str, str]) -> None:
         """Makes an empty table with the source's columns and the service's own, in the place of a cleared one where
@@ -119,6 +119,9 @@ class LakeTable:
     def rows(self) -> DataFrame:
         """All rows, the service's columns included."""
         self._suit_table()
+        return self._frame()
+
+    def _frame(self) -> DataFrame:
         return self.session.read.format("delta").load(self.path)
 
     def delta(self) -> DeltaTable:

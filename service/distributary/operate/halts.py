@@ -6,15 +6,12 @@ import json
 import threading
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-from pyarrow import fs
-
 from distributary.config import Config
-from distributary.errors import SetupError, TableHalt
+from distributary.errors import TableHalt
 from distributary.operate.faults import classified
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
-from distributary.operate.records import plain
+from distributary.operate.records import note_at, unreadable
 from distributary.operate.tables import own_path
 
 if TYPE_CHECKING:
@@ -67,16 +64,10 @@ class Halts:
 def read_halts(config: Config) -> dict[str, dict[str, str]]:
     """What the service wrote last: by topic the name of the `table`, and `code`, `message` and `fix`; nothing where
     there is no such file. Raises SetupError where it can't be read: then nothing tells whether tables are halted."""
+    path = halts_path(config)
+    text = note_at(path)
     try:
-        files, place = fs.FileSystem.from_uri(plain(halts_path(config)))
-        with files.open_input_stream(place) as stream:
-            found: dict[str, dict[str, str]] = json.loads(stream.read())
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise SetupError(
-            "lake-unreadable",
-            f"{halts_path(config)} can't be read ({type(error).__name__})",
-            "check that this machine may read target.path; keys of an object store are taken from the environment",
-        ) from error
+        found: dict[str, dict[str, str]] = json.loads("{}" if text is None else text)
+    except ValueError as error:
+        raise unreadable(path, error) from error
     return found

@@ -19,9 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyarrow import fs
 
 from distributary.config import Config
 from distributary.errors import AlreadyRunning, SetupError
@@ -29,7 +27,7 @@ from distributary.operate.faults import classified
 from distributary.operate.holder import Holder, already_running, holder_of, this_process
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
-from distributary.operate.records import plain
+from distributary.operate.records import note_at
 from distributary.operate.tables import own_path
 
 if TYPE_CHECKING:
@@ -65,18 +63,8 @@ def refuse_second(config: Config) -> None:
 def told_holder(path: str) -> Holder | None:
     """Whom the file names; None where there is no file, or none that can be understood. Needs no Spark. Raises
     SetupError where the storage can't be read."""
-    try:
-        files, place = fs.FileSystem.from_uri(plain(path))
-        with files.open_input_stream(place) as stream:
-            return _parsed(stream.read())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise SetupError(
-            "lake-unreadable",
-            f"{path} can't be read ({type(error).__name__})",
-            "check that this machine may read target.path; keys of an object store are taken from the environment",
-        ) from error
+    text = note_at(path)
+    return None if text is None else _parsed(text)
 
 
 class Lease:

@@ -1,11 +1,13 @@
-"""The newest progress record of a table, read from its Delta log without Spark."""
+"""What a lake tells without Spark: the newest progress record of a table, from its Delta log, and small files."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyarrow import fs
 
 from distributary.errors import SetupError
 from distributary.merge.progress import Progress
@@ -47,6 +49,27 @@ def newest_record(path: str) -> Newest | None:
             "check that this machine may read target.path; keys of an object store are taken from the environment",
         ) from error
     return None
+
+
+def note_at(path: str) -> bytes | None:
+    """The content of a small file; None where there is none. Raises SetupError where the storage can't be read."""
+    try:
+        files, place = fs.FileSystem.from_uri(plain(path))
+        with files.open_input_stream(place) as stream:
+            return bytes(stream.read())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: str, error: Exception) -> SetupError:
+    """The error of a file that can't be read or understood."""
+    return SetupError(
+        "lake-unreadable",
+        f"{path} can't be read ({type(error).__name__})",
+        "check that this machine may read target.path; keys of an object store are taken from the environment",
+    )
 
 
 def plain(path: str) -> str:

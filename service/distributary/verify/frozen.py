@@ -23,6 +23,5 @@ class FrozenTable(LakeTable):
         super().__init__(session, path, service_columns, fixed)
         self.version = version
 
-    def rows(self) -> DataFrame:
-        """All rows of that version, the service's columns included."""
+    def _frame(self) -> DataFrame:
         return self.session.read.format("delta").option("versionAsOf", self.version).load(self.path)
