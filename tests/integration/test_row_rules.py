@@ -66,6 +66,33 @@ def test_3_2_softly_deleted_rows_stay_with_their_last_values(bench: Bench) -> No
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("cut", [1, 2], ids=["one slice", "two slices"])
+def test_2_8_a_lone_tombstone_leaves_the_softly_deleted_row_of_its_slice(bench: Bench, cut: int) -> None:
+    bench.rule = {"deletes": "soft"}
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "first"), at=1)
+    topic.change("c", key(2), row(2, "first"), at=2)
+    topic.change("u", key(2), row(2, "second"), at=3)
+    topic.change("c", key(3), row(3, "first"), at=4)
+    tombstones = Topic(bench.topic)
+    for number in (1, 2, 3):
+        tombstones.tombstone(key(number))
+    tombstones.change("c", key(3), row(3, "back"), at=5)
+    slices = [[*topic.records, *tombstones.records], []] if cut == 1 else [topic.records, tombstones.records]
+    worker = bench.take(slices[0])
+    if slices[1]:
+        bench.take(slices[1], worker)
+    expected = [
+        (1, "first", True, "d", 0), (2, "second", True, "d", 2), (3, "back", False, "c", 7),
+    ]  # fmt: skip
+    assert bench.rows("id", "v", "__deleted", "__op", "__offset") == expected
+    # What is older than the row that the tombstone took brings nothing back.
+    bench.take(topic.records[1:2], worker)
+    assert bench.rows("id", "v", "__deleted", "__op", "__offset") == expected
+    bench.take([*topic.records, *tombstones.records], worker)
+    assert [r[:3] for r in bench.rows("id", "v", "__deleted")] == [r[:3] for r in expected]
+
+
 def test_3_6_a_soft_truncate_marks_what_is_older(bench: Bench) -> None:
     bench.rule = {"truncate": "soft"}
     bench.create(partitions=2)

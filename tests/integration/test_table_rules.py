@@ -17,7 +17,10 @@ from tests.support.changes import Row, Topic
 from tests.support.kafka import produce
 from tests.support.spark import Bench, rows_of
 
+from distributary.consume.offsets import Slice
+from distributary.consume.source import read
 from distributary.errors import TableHalt, TransientError
+from distributary.operate import worker as worker_module
 from distributary.operate.overview import overview
 
 _numbers = itertools.count()
@@ -344,14 +347,31 @@ def test_6_3_what_can_not_be_applied_lies_in_quarantine_once_and_its_neighbours_
 
 
 def _bad_again(worker: Any) -> tuple[Any, Any]:
-    from distributary.consume.offsets import Slice
-    from distributary.consume.source import read
-
     raw = read(worker._lake.session, worker._around.options, Slice(worker.topic, {0: 0}, {0: 7}))
     bad = raw.where("offset = 1").selectExpr(
         "partition", "offset", "named_struct('code', 'not-json', 'message', '') AS bad"
     )
     return raw, bad
+
+
+def test_a_large_slice_of_one_partition_is_decoded_by_all_cores(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic(bench.create().topic)
+    for number in range(1, 9):
+        topic.change("c", key(number), row(number, number), at=number)
+        topic.change("u", key(number), row(number, -number), at=number + 10)
+    tasks = []
+
+    def counted(*args: Any) -> Any:
+        raw = read(*args)
+        tasks.append(raw.rdd.getNumPartitions())
+        return raw
+
+    monkeypatch.setattr(worker_module, "SMALL_SLICE", 10)
+    monkeypatch.setattr(worker_module, "read", counted)
+    worker = bench.take(topic.records)
+    bench.take(topic.records[:10], worker)
+    assert tasks == [2, 1]
+    assert bench.rows() == [(number, -number) for number in range(1, 9)]
 
 
 def test_6_1_a_driver_that_starts_anew_skips_no_merge_and_applies_nothing_twice(bench: Bench) -> None:

@@ -45,8 +45,8 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
     Out, one row per key:
 
     * k STRUCT, the key
-    * w STRUCT<kind, pos, …, row>: the newest change, NULL where there is none; `pos` STRING: the position the key
-      reaches with it
+    * w STRUCT<kind, pos, …, row>: the newest change, NULL where there is none; with `keeps_deleted` a lone tombstone
+      after the key's last row stands in it as that row's delete; `pos` STRING: the position the key reaches with it
     * alive STRUCT, alike: the newest record of the key that has a row; with a delete in `w` its last values
     * r STRUCT, alike: the newest snapshot row that stands beside the changes (PostgreSQL only); `r_last` BOOLEAN: it
       came after `w`; `reads` ARRAY<STRUCT<…>>: all of them in the order of arrival
@@ -74,10 +74,15 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
     walked = ordered.select("k", "es", F.expr(f"CASE WHEN size(es) = 1 THEN {walk.role_of_one} END").alias("role_"))
     state = f"CASE WHEN role_ IS NOT NULL THEN {walk.of_one} ELSE {walk.of_many} END"
     walked = walked.select("k", "es", F.explode(F.array(F.expr(state))).alias("s"))
+    w, pos = _element("s.w"), "s.pos"
+    if folding.keeps_deleted:
+        marked = "s.w = 0 AND s.r = 0 AND s.wiped AND s.alive > 0"
+        w = f"CASE WHEN {marked} THEN {_stored('es[s.alive - 1]', kind='d')} ELSE {w} END"
+        pos = f"CASE WHEN {marked} THEN coalesce({pos}, es[s.alive - 1].pos) ELSE {pos} END"
     return walked.select(
         "k",
-        F.expr(_element("s.w")).alias("w"),
-        F.expr("s.pos").alias("pos"),
+        F.expr(w).alias("w"),
+        F.expr(pos).alias("pos"),
         F.expr(_element("s.alive")).alias("alive"),
         F.expr(_element("s.r")).alias("r"),
         F.expr("s.r > s.w").alias("r_last"),
@@ -98,8 +103,12 @@ def _element(index: str) -> str:
     return f"CASE WHEN {index} > 0 THEN {_stored(f'es[{index} - 1]')} END"
 
 
-def _stored(e: str) -> str:
-    return f"named_struct({', '.join(f'{sql.text(name)}, {e}.{name}' for name in _STORED_FIELDS)})"
+def _stored(e: str, kind: str | None = None) -> str:
+    """STRUCT: what is kept of a record; as another `kind` of change, where one is given."""
+    fields = {name: f"{e}.{name}" for name in _STORED_FIELDS}
+    if kind is not None:
+        fields["kind"] = sql.text(kind)
+    return f"named_struct({', '.join(f'{sql.text(name)}, {value}' for name, value in fields.items())})"
 
 
 # Offsets order the records of one partition. A key whose records lie in two partitions (the topic got more of them)

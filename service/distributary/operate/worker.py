@@ -221,7 +221,10 @@ class TableWorker:
     def _take(self, topic: Topic, part: Slice, watch: Watch) -> None:
         # No table has more rows than the records that made it.
         self._lake.suit(part.records, self.progress.records if self.progress else 0)
-        raw = read(self._lake.session, self._around.options, part)
+        session = self._lake.session
+        # A topic's partition is one task for Kafka's source; where it is long, all cores decode parts of it.
+        tasks = session.sparkContext.defaultParallelism if part.records > SMALL_SLICE else 1
+        raw = read(session, self._around.options, part, tasks)
         known = None if self.progress is None or self.progress.is_new else self.progress
         with watch.phase("look"):
             look = self._reader.look(topic, part.start, known)
