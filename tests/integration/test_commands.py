@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import random
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
-from tests.support.kafka import create_topic
+from tests.support.kafka import create_topic, produce
 from tests.support.spark import Bench
 
 from distributary.cli import main
@@ -87,3 +90,47 @@ def test_3_10_status_shows_what_resume_reconcile_removes(bench: Bench) -> None:
         refused = CliRunner().invoke(main, ["resume", "-c", config, *arguments])
         assert refused.exit_code == 2
         assert f"[{reason}]" in refused.stderr
+
+
+def test_status_watch_follows_the_tables_until_ctrl_c(bench: Bench) -> None:
+    config = str(bench.folder / "config.yaml")
+    ours, terminal = pty.openpty()
+    command = [sys.executable, "-m", "distributary", "status", "-c", config, "--watch", "--every", "0.3"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200", "LINES": "30"}
+    with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment) as process:
+        os.close(terminal)
+        shown = seen_on(ours, "3 tables: 2 new, 1 up_to_date")
+        assert "records/s" in shown
+        more = Topic(bench.topic)
+        more.change("u", {"id": 2}, {"id": 2, "a name": "newer"}, at=30)
+        produce(bench.kafka, more.records)
+        seen_on(ours, "3 tables: 1 behind, 2 new")
+        process.send_signal(signal.SIGINT)
+        last = seen_on(ours, None)
+        assert process.wait(30) == 0
+    os.close(ours)
+    *lines, way_out = last.rstrip().splitlines()  # what stays on the terminal is the usual status
+    assert "resume -c FILE dbo.t --reconcile" in way_out
+    assert any("dbo.t" in line and "behind" in line for line in lines)
+
+
+def seen_on(terminal: int, text: str | None) -> str:
+    """What a terminal shows until the text comes, or until its program ends."""
+    shown = ""
+    while text is None or text not in shown:
+        try:
+            read = os.read(terminal, 65536)
+        except OSError:  # Linux: nothing has the other end open
+            read = b""
+        if not read:
+            assert text is None, shown
+            return shown
+        shown += read.decode(errors="replace")
+    return shown
+
+
+@pytest.mark.parametrize("options", [["--watch"], ["--watch", "--output", "json"]])
+def test_status_watch_wants_a_terminal(tmp_path: Path, options: list[str]) -> None:
+    result = CliRunner().invoke(main, ["status", "-c", str(tmp_path / "config.yaml"), *options])
+    assert result.exit_code == 2
+    assert "[watch-needs-terminal]" in result.stderr

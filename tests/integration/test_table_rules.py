@@ -17,6 +17,7 @@ from tests.support.changes import Row, Topic
 from tests.support.kafka import produce
 from tests.support.spark import Bench, rows_of
 
+from distributary.consume.broker import Broker
 from distributary.consume.offsets import Slice
 from distributary.consume.source import read
 from distributary.errors import TableHalt, TransientError
@@ -174,7 +175,7 @@ def test_3_4_a_key_change_with_and_without_headers_in_either_order(bench: Bench)
 
 def undecided(bench: Bench) -> int:
     """What `status` tells."""
-    [table] = overview(bench.config())
+    [table] = overview(bench.config(), Broker({"bootstrap.servers": bench.kafka}))
     return table.undecided
 
 

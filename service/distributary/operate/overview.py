@@ -49,11 +49,10 @@ class TableOverview:
         return asdict(self)
 
 
-def overview(config: Config) -> list[TableOverview]:
+def overview(config: Config, broker: Broker) -> list[TableOverview]:
     """All tables of the config that have a topic or are halted for want of it, by name. Raises what Kafka and the
     storage raise."""
     refuse_unbuilt(config)
-    broker = Broker(config.kafka_properties())
     halts = read_halts(config)
     found = [_of(one, broker, _error(halts.get(one.topic))) for one in listed(config, broker)]
     return sorted([*found, *without_topic(halts, {one.topic for one in found})], key=lambda one: one.table)
