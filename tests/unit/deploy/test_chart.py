@@ -1,4 +1,4 @@
-"""The Helm chart, rendered by Helm itself: what it makes is valid for Kubernetes, and fits the service and its image."""
+"""The Helm chart, rendered by Helm itself: what it makes is valid for Kubernetes and fits the service and its image."""
 
 from __future__ import annotations
 
