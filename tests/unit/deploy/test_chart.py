@@ -167,6 +167,14 @@ def test_what_a_config_reads_from_files_and_environment_is_in_the_pod(manifests:
     assert set(re.findall(r"\$\{env:(\w+)\}", text)) <= {one["name"] for one in container.get("env", [])}
 
 
+def test_the_values_in_the_docs_are_accepted(helm: Helm, tmp_path: Path) -> None:
+    [block] = re.findall(r"```yaml\n(image:.*?)```", (ROOT / "docs/deploy.md").read_text(), re.DOTALL)
+    (tmp_path / "values.yaml").write_text(block)
+    manifests = read(helm.template(tmp_path / "values.yaml"))
+    assert config_of(manifests)["source"] == {"topic_prefix": "server1"}
+    assert set(only(manifests, "ConfigMap", "-tables")["data"]) == {"customers.yaml"}
+
+
 def test_large_numbers_stay_whole(helm: Helm) -> None:
     assert config_of(read(helm.template(EVERYTHING)))["trigger"]["max_records"] == 5_000_000
     assert "max_records: 5000000\n" in helm.template(EVERYTHING)
