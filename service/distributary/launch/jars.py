@@ -76,9 +76,9 @@ def declared(spark: str | None = None, delta: str | None = None) -> Bundle:
 
 
 def add(coordinates: str, directory: Path) -> None:
-    """Put an artifact and what it needs beside the jars in `directory`: `GROUP:NAME:VERSION`, such as the connector of an
-    object store, in place of another version of it. What it needs and PySpark or the directory has already stays as it
-    is. Raises SetupError."""
+    """Put an artifact and what it needs beside the jars in `directory`: `GROUP:NAME:VERSION`, such as the connector of
+    an object store, in place of another version of it. What it needs and PySpark or the directory has already stays as
+    it is. Raises SetupError."""
     group, name, revision = coordinates.split(":")
     there = {artifact_name(file) for file in directory.glob("*.jar")} - {name}
     resolve([Artifact(group, name, revision)], directory, without=_in_pyspark() | there)

@@ -83,7 +83,6 @@ spark.kubernetes.namespace: {{ .Release.Namespace }}
 spark.kubernetes.container.image: {{ include "distributary.image" . }}
 spark.kubernetes.container.image.pullPolicy: {{ .Values.image.pullPolicy }}
 spark.kubernetes.driver.pod.name: ${env:POD_NAME}
-spark.kubernetes.executor.podNamePrefix: {{ include "distributary.fullname" . }}
 spark.kubernetes.executor.podTemplateFile: /etc/distributary-executor/template.yaml
 {{- end }}
 
