@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo test test-long check format docs lock clean
+.PHONY: help setup jars demo test test-long check format docs manifests lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ format: $(STAMP) ## format and fix what can be fixed
 
 docs: $(STAMP) ## write the pages anew that are made from the code
 	$(BIN)/python -m distributary.reference
+
+manifests: $(STAMP) ## write deploy/kubernetes anew from the Helm chart, and what the chart has of other files
+	$(BIN)/python -m tests.support.manifests
 
 lock: ## write requirements.lock anew from pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -319,6 +319,33 @@ def test_into_reports_what_failed_and_exits_as_set_up_errors_do(
     assert runs() == 1
 
 
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """A directory that has what is declared already."""
+    bundle = jars.declared()
+    fixed = {a.name: a.revision for a in bundle.artifacts if not a.revision.startswith("[")}
+    (tmp_path / "jars").mkdir()
+    for part in bundle.parts:
+        (tmp_path / "jars" / f"{part}-{fixed.get(part, '1.0')}.jar").touch()
+    return tmp_path / "jars"
+
+
+def test_a_connector_is_put_beside_the_jars_in_place_of_another_version(runs: Callable[[], int], filled: Path) -> None:
+    before = names(filled)
+    (filled / "one-0.9.jar").touch()
+    result = CliRunner().invoke(jars.main, ["--into", str(filled), "--with", "org.one:one:1.0"])
+    assert result.exit_code == 0, result.output
+    assert runs() == 1
+    assert names(filled) == before | set(FILES)
+
+
+def test_a_connector_is_named_by_group_name_and_version(runs: Callable[[], int], filled: Path) -> None:
+    result = CliRunner().invoke(jars.main, ["--into", str(filled), "--with", "hadoop-aws"])
+    assert result.exit_code == 2
+    assert "GROUP:NAME:VERSION" in result.output
+    assert runs() == 0
+
+
 def test_the_ivy_that_pyspark_ships_is_there() -> None:
     assert list(ivy.pyspark_jars().glob("ivy-*.jar"))
 

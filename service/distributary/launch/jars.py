@@ -15,7 +15,7 @@ import click
 
 from distributary.errors import DistributaryError
 from distributary.launch.bundle import Bundle
-from distributary.launch.ivy import Artifact, artifact_name, pyspark_jars
+from distributary.launch.ivy import Artifact, artifact_name, pyspark_jars, resolve
 
 DIRECTORY_VARIABLE = "DISTRIBUTARY_JARS"
 # Spark 4 is made for this Scala only.
@@ -75,6 +75,18 @@ def declared(spark: str | None = None, delta: str | None = None) -> Bundle:
     )
 
 
+def add(coordinates: str, directory: Path) -> None:
+    """Put an artifact and what it needs beside the jars in `directory`: `GROUP:NAME:VERSION`, such as the connector of
+    an object store, in place of another version of it. What it needs and PySpark or the directory has already stays as
+    it is. Raises SetupError."""
+    group, name, revision = coordinates.split(":")
+    there = {artifact_name(file) for file in directory.glob("*.jar")} - {name}
+    resolve([Artifact(group, name, revision)], directory, without=_in_pyspark() | there)
+    for file in directory.glob("*.jar"):
+        if artifact_name(file) == name and file.name != f"{name}-{revision}.jar":
+            file.unlink()
+
+
 def _in_pyspark() -> frozenset[str]:
     """What PySpark ships must not be put in front of its own, so it is not even fetched."""
     return frozenset(artifact_name(file) for file in pyspark_jars().glob("*.jar"))
@@ -88,7 +100,14 @@ def _in_pyspark() -> frozenset[str]:
     metavar="DIR",
     help="Fill this directory (default: what DISTRIBUTARY_JARS names, else one in the user's cache).",
 )
-def main(only_list: bool, into: Path | None) -> None:
+@click.option(
+    "--with",
+    "more",
+    multiple=True,
+    metavar="GROUP:NAME:VERSION",
+    help="Put this artifact and what it needs beside them, such as the connector of an object store.",
+)
+def main(only_list: bool, into: Path | None, more: tuple[str, ...]) -> None:
     """Fetches the jars that the service needs and prints where they are; does nothing where they are already."""
     try:
         if only_list:
@@ -97,7 +116,12 @@ def main(only_list: bool, into: Path | None) -> None:
             return
         if into:
             declared().fill(into.absolute())
-        click.echo(into or jar_directory())
+        directory = into or jar_directory()
+        for coordinates in more:
+            if coordinates.count(":") != 2:
+                raise click.BadParameter(f"{coordinates} is not GROUP:NAME:VERSION", param_hint="--with")
+            add(coordinates, directory.absolute())
+        click.echo(directory)
     except DistributaryError as error:
         click.echo(error, err=True)
         sys.exit(error.exit_code)

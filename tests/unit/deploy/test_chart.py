@@ -1,0 +1,323 @@
+"""The Helm chart, rendered by Helm itself: what it makes is valid for Kubernetes and fits the service and its image."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes_validate.utils import all_versions
+from tests.support import dockerfile
+from tests.support.helm import Helm, HelmError, read, running_helm
+from tests.support.kubernetes import Manifest, faults, mount_config_map, named, only, pods, volume_at
+from tests.support.manifests import CHART, PLAIN, ROOT, copies, plain
+
+import distributary
+from distributary.config import load
+from distributary.config.model import ABOUT_TABLES
+from distributary.launch import session
+
+EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
+SPARK_APPLICATION = CHART / "examples/sparkapplication.yaml"
+EVERYTHING = CHART / "examples/everything.yaml"
+S3 = CHART / "examples/s3.yaml"
+# Kinds that an operator brings along, of which kubernetes-validate has no schema.
+CUSTOM = {"SparkApplication", "PodMonitor", "PrometheusRule"}
+# Oldest first.
+KUBERNETES = all_versions()
+VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
+
+
+@pytest.fixture(scope="module")
+def helm() -> Iterator[Helm]:
+    with running_helm(CHART) as helm:
+        yield helm
+
+
+@pytest.fixture(params=[None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
+def manifests(request: pytest.FixtureRequest, helm: Helm) -> list[Manifest]:
+    """What each example makes, and the chart's own values."""
+    return read(helm.template(*[request.param] if request.param else []))
+
+
+def config_of(manifests: list[Manifest]) -> Manifest:
+    config: Manifest = yaml.safe_load(only(manifests, "ConfigMap", "-config")["data"]["config.yaml"])
+    return config
+
+
+def test_helm_lint_finds_nothing(helm: Helm) -> None:
+    content, messages = helm.lint()
+    assert content, messages
+    assert not [message for message in messages if not message.startswith("[INFO]")]
+
+
+@pytest.mark.parametrize("kubernetes", [KUBERNETES[0], KUBERNETES[-1]])
+def test_kubernetes_accepts_every_object(manifests: list[Manifest], kubernetes: str) -> None:
+    known = [one for one in manifests if one["kind"] not in CUSTOM]
+    assert len(known) >= 6
+    templates = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": role}, "spec": with_image(pod["spec"])}
+        for role, pod in pods(manifests).items()
+    ]
+    assert templates
+    assert [found for one in [*known, *templates] if (found := faults(one, kubernetes))] == []
+
+
+def with_image(spec: Manifest) -> Manifest:
+    """The one thing that a template of Spark may leave out and a pod may not."""
+    return spec | {"containers": [{"image": "distributary"} | container for container in spec["containers"]]}
+
+
+def test_a_field_that_kubernetes_does_not_know_is_noticed() -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [], "nodeSelektor": {}}}
+    assert "nodeSelektor" in (faults(pod, KUBERNETES[-1]) or "")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("mode", "client", "/mode"),
+        ("replicaCount", 2, "replicaCount"),
+        ("image.pullPolicy", "Sometimes", "/image/pullPolicy"),
+        ("config.kafkaa", "x", "kafkaa"),
+        ("config.trigger.intervall", "10s", "intervall"),
+        ("config.http.host", "127.0.0.1", "/config/http/host"),
+        ("config.http.enabled", False, "/config/http/enabled"),
+        (r"config.kafka.sasl\.password", "hunter2", "/config/kafka/sasl.password"),
+        (
+            r"config.spark.spark\.hadoop\.fs\.s3a\.secret\.key",
+            "hunter2",
+            "/config/spark/spark.hadoop.fs.s3a.secret.key",
+        ),
+        ("tables.orders[0].matsch", "dbo.orders", "/tables/orders/0"),
+        ("tables.orders[0].deletes", "sometimes", "/tables/orders/0"),
+        ("secrets[0].value", "hunter2", "/secrets/0"),
+        ("executors.memory", "much", "/executors/memory"),
+        ("executors.instances", 0, "/executors/instances"),
+    ],
+)
+def test_wrong_values_are_refused_by_helm_itself(helm: Helm, key: str, value: Any, said: str) -> None:
+    with pytest.raises(HelmError, match=re.escape(said)):
+        helm.template(set_={key: value})
+
+
+def test_every_value_has_a_default_and_a_schema() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    assert set(VALUES) == set(schema["properties"]) - {"global"}
+    for name, one in schema["properties"].items():
+        if one.get("additionalProperties") is False and "properties" in one:
+            assert set(one["properties"]) - {"claims"} == set(VALUES[name]), name
+
+
+def test_executors_that_can_not_reach_the_lake_are_refused(helm: Helm) -> None:
+    with pytest.raises(HelmError, match="ReadWriteMany"):
+        helm.template(set_={"mode": "sparkapplication"})
+    helm.template(set_={"mode": "sparkapplication", "persistence.existingClaim": "lake"})
+
+
+def test_what_the_chart_has_of_other_files_is_up_to_date() -> None:
+    for path, text in copies().items():
+        assert path.read_text() == text, f"{path}: make manifests"
+
+
+def test_the_plain_manifests_are_what_the_chart_renders(helm: Helm) -> None:
+    made = plain(helm)
+    assert set(PLAIN.iterdir()) == set(made)
+    for path, text in made.items():
+        assert path.read_text() == text, f"{path}: make manifests"
+
+
+def test_chart_and_image_are_this_version(helm: Helm) -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == distributary.__version__
+    [container] = pods(read(helm.template()))["driver"]["spec"]["containers"]
+    assert container["image"] == f"distributary:{distributary.__version__}"
+
+
+def test_the_service_accepts_each_config(
+    manifests: list[Manifest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = dict(only(manifests, "ConfigMap", "-config")["data"])
+    for number, path in enumerate(sorted(set(re.findall(r"\$\{file:([^}]+)\}", files["config.yaml"])))):
+        (tmp_path / str(number)).write_text("a secret")
+        files["config.yaml"] = files["config.yaml"].replace(path, str(tmp_path / str(number)))
+    for name in re.findall(r"\$\{env:(\w+)\}", files["config.yaml"]):
+        monkeypatch.setenv(name, "value")
+    mount_config_map(tmp_path / "etc", files)
+    tables = only(manifests, "ConfigMap", "-tables")["data"]
+    mount_config_map(tmp_path / "etc/tables", tables)
+    config = load(tmp_path / "etc/config.yaml")
+    assert len(config.tables) == sum(len(yaml.safe_load(text)["tables"]) for text in tables.values()) + len(
+        config_of(manifests).get("tables", [])
+    )
+    assert config.tables
+
+
+def test_what_a_config_reads_from_files_and_environment_is_in_the_pod(manifests: list[Manifest]) -> None:
+    text = only(manifests, "ConfigMap", "-config")["data"]["config.yaml"]
+    spec = pods(manifests)["driver"]["spec"]
+    [container] = spec["containers"]
+    for path in re.findall(r"\$\{file:([^}]+)\}", text):
+        assert "secret" in volume_at(spec, container, path), path
+    assert set(re.findall(r"\$\{env:(\w+)\}", text)) <= {one["name"] for one in container.get("env", [])}
+
+
+def test_the_values_in_the_docs_are_accepted(helm: Helm, tmp_path: Path) -> None:
+    [block] = re.findall(r"```yaml\n(image:.*?)```", (ROOT / "docs/deploy.md").read_text(), re.DOTALL)
+    (tmp_path / "values.yaml").write_text(block)
+    manifests = read(helm.template(tmp_path / "values.yaml"))
+    assert config_of(manifests)["source"] == {"topic_prefix": "server1"}
+    assert set(only(manifests, "ConfigMap", "-tables")["data"]) == {"customers.yaml"}
+
+
+def test_large_numbers_stay_whole(helm: Helm) -> None:
+    assert config_of(read(helm.template(EVERYTHING)))["trigger"]["max_records"] == 5_000_000
+    assert "max_records: 5000000\n" in helm.template(EVERYTHING)
+
+
+def test_of_no_tables_all_are_kept_and_named_ones_alone_otherwise(helm: Helm) -> None:
+    def tables(**values: Any) -> dict[str, str]:
+        rendered = read(helm.template(set_={key.replace("_", "."): value for key, value in values.items()}))
+        found: dict[str, str] = only(rendered, "ConfigMap", "-tables")["data"]
+        return found
+
+    assert yaml.safe_load(tables()["all.yaml"]) == {"tables": [{"match": "*.*"}]}
+    assert set(tables(**{"tables.orders[0].match": "dbo.orders"})) == {"orders.yaml"}
+    assert tables(**{"config.tables[0].match": "dbo.orders"}) == {}
+
+
+def test_what_is_said_of_tables_restarts_nothing_and_all_else_does(helm: Helm) -> None:
+    def pod(**values: Any) -> Manifest:
+        return pods(read(helm.template(set_=values)))["driver"]
+
+    changes: dict[str, dict[str, Any]] = {
+        "defaults": {"config.defaults.deletes": "soft"},
+        "tables": {"config.tables[0].match": "dbo.orders", "tables.orders[0].match": "dbo.orders"},
+        "include": {"config.include[0]": "more/*.yaml"},
+    }
+    assert set(changes) == set(ABOUT_TABLES)
+    for change in changes.values():
+        assert pod(**change) == pod()
+    assert pod(**{"config.trigger.interval": "1m"}) != pod()
+
+
+def test_no_container_has_rights_that_it_does_not_need(manifests: list[Manifest]) -> None:
+    image = dockerfile.read(ROOT / "deploy/docker/Dockerfile")[-1]
+    for role, pod in pods(manifests).items():
+        context = pod["spec"]["securityContext"]
+        assert image.last("USER").text == f"{context['runAsUser']}:{context['runAsGroup']}"
+        assert context["runAsNonRoot"]
+        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+        [container] = pod["spec"]["containers"]
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        for directory in ("HOME", "SPARK_LOCAL_DIRS"):
+            assert "emptyDir" in volume_at(pod["spec"], container, image.environment()[directory]), (role, directory)
+
+
+def test_the_kubernetes_api_is_for_drivers_with_executors_in_pods_alone(manifests: list[Manifest]) -> None:
+    with_executors = "executor" in pods(manifests)
+    driver = pods(manifests)["driver"]["spec"]
+    assert driver["automountServiceAccountToken"] is with_executors
+    assert bool(named(manifests, "Role")) is with_executors
+    if with_executors:
+        assert pods(manifests)["executor"]["spec"]["automountServiceAccountToken"] is False
+        [subject] = only(manifests, "RoleBinding")["subjects"]
+        assert subject["name"] == driver["serviceAccountName"]
+
+
+def test_service_monitor_and_policy_select_the_driver_and_ask_the_port_of_the_config(manifests: list[Manifest]) -> None:
+    pod = pods(manifests)["driver"]
+    labels = pod["metadata"]["labels"].items()
+    [container] = pod["spec"]["containers"]
+    port = config_of(manifests)["http"]["port"]
+    assert container["ports"] == [{"name": "http", "containerPort": port}]
+    executor = pods(manifests).get("executor", {"metadata": {"labels": {}}})["metadata"]["labels"].items()
+    selectors = [only(manifests, "Service")["spec"]["selector"]]
+    selectors += [one["spec"]["selector"]["matchLabels"] for one in named(manifests, "PodMonitor").values()]
+    selectors += [one["spec"]["selector"]["matchLabels"] for one in named(manifests, "Deployment").values()]
+    for selector in selectors:
+        assert selector.items() <= labels
+        assert not selector.items() <= executor
+    policy = only(manifests, "NetworkPolicy")["spec"]
+    assert policy["podSelector"]["matchLabels"].items() <= labels
+    assert policy["ingress"][0]["ports"] == [{"port": port}]
+    assert len(policy["ingress"]) == (2 if executor else 1)
+
+
+def test_a_deployment_with_executors_tells_spark_of_its_pod(helm: Helm) -> None:
+    manifests = read(helm.template(EVERYTHING, namespace="lake"))
+    spark = config_of(manifests)["spark"]
+    [container] = pods(manifests)["driver"]["spec"]["containers"]
+    assert spark["spark.master"].startswith("k8s://")
+    assert spark["spark.kubernetes.namespace"] == "lake"
+    assert spark["spark.kubernetes.container.image"] == container["image"]
+    assert spark["spark.driver.memory"] == VALUES["config"]["spark"]["spark.driver.memory"]
+    template = Path(spark["spark.kubernetes.executor.podTemplateFile"])
+    volume = volume_at(pods(manifests)["driver"]["spec"], container, str(template))
+    assert template.name in named(manifests, "ConfigMap")[volume["configMap"]["name"]]["data"]
+
+
+def test_a_spark_application_starts_what_the_image_has(helm: Helm) -> None:
+    application = only(read(helm.template(SPARK_APPLICATION)), "SparkApplication")
+    spec = application["spec"]
+    assert application["apiVersion"] == "sparkoperator.k8s.io/v1beta2"
+    assert {"type", "sparkVersion", "mainApplicationFile", "driver", "executor"} <= set(spec)
+    assert (spec["type"], spec["mode"], spec["restartPolicy"]["type"]) == ("Python", "cluster", "Always")
+    assert spec["sparkVersion"] == version("pyspark")
+    build = next(stage for stage in dockerfile.read(ROOT / "deploy/docker/Dockerfile") if stage.name == "build")
+    places = [f"{one.words()[-1]}{Path(word).name}" for one in build.all("COPY") for word in one.words()[:-1]]
+    assert spec["mainApplicationFile"].removeprefix("local://") in places
+    assert spec["arguments"] == ["run"]
+    for role in ("driver", "executor"):
+        # The name by which Spark knows its own container in a template.
+        assert [one["name"] for one in spec[role]["template"]["spec"]["containers"]] == [f"spark-kubernetes-{role}"]
+
+
+def test_a_spark_application_has_the_java_options_of_the_command(helm: Helm) -> None:
+    application = only(
+        read(
+            helm.template(
+                SPARK_APPLICATION, set_={r"sparkApplication.sparkConf.spark\.driver\.extraJavaOptions": "-Da=b"}
+            )
+        ),
+        "SparkApplication",
+    )
+    options = f"{session._JVM_UTC} {session._AVRO_LIMITS} -Dlog4j2.level=warn"
+    assert application["spec"]["sparkConf"] == {
+        "spark.driver.extraJavaOptions": f"{options} -Da=b",
+        "spark.executor.extraJavaOptions": options,
+    }
+
+
+def test_the_alerts_are_the_rules_of_the_repository(helm: Helm) -> None:
+    rules = yaml.safe_load((ROOT / "deploy/monitoring/rules.yaml").read_text())
+    manifests = read(helm.template(EVERYTHING))
+    assert only(manifests, "PrometheusRule")["spec"] == rules
+    monitor = only(manifests, "PodMonitor")["spec"]
+    assert monitor["podMetricsEndpoints"] == [{"port": "http", "path": "/metrics", "interval": "30s"}]
+    # The job's name, in which the rules look for `distributary`.
+    job = pods(manifests)["driver"]["metadata"]["labels"][monitor["jobLabel"]]
+    [pattern] = set(re.findall(r'job=~"([^"]+)"', json.dumps(rules).replace('\\"', '"')))
+    assert re.fullmatch(pattern, job)
+
+
+def test_an_uninstalled_release_leaves_the_tables(helm: Helm) -> None:
+    claim = only(read(helm.template()), "PersistentVolumeClaim")
+    assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
+def test_the_notes_say_what_to_do_next(helm: Helm) -> None:
+    assert "all that have a topic are kept" in helm.notes()
+    notes = helm.notes(EVERYTHING)
+    assert "port-forward service/orders-lake 9090" in notes
+    assert "Secret distributary-kafka" in notes
+    assert "get sparkapplication distributary" in helm.notes(SPARK_APPLICATION)
