@@ -5,6 +5,9 @@ lock that a driver could rely on through pauses and broken networks. That is the
 comes about only on top of the state that its driver has seen (see merge/progress.py). So the lease may be as simple as
 it is: the last one who writes the file has it, and a driver that finds another one's name in it stops.
 
+On S3 it is all there is between two processes: Delta's S3SingleDriverLogStore keeps two commits of one version apart
+within a process only.
+
 A holder gives a sign of life every few seconds. Another driver takes the lease over when the holder is gone (its
 process ended, as far as this machine can tell) or has given no sign while the other one watched: by the watcher's own
 clock, so that clocks need not agree.
