@@ -59,7 +59,7 @@ def links(
 
 def reading(shape: Shape, connector: str) -> Reading:
     columns = {name: codec.target for name, codec in shape.row.items()}
-    return Reading(connector, 0, columns, {n: columns[n] for n in shape.key}, "", {}, links=True)
+    return Reading(connector, 0, columns, {n: columns[n] for n in shape.key}, "", links=True)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from distributary.config.table import TableSettings
+from distributary.decode.queries import Queries
 from distributary.merge.facts import Facts
 from distributary.merge.history import as_rows, made_anew
 from distributary.merge.mode import DecodedSlice, Destination
@@ -78,7 +79,9 @@ class HistoryTable:
         lake: Any = SimpleNamespace(session=self.session, path="", rows=lambda: self.rows)
         deletes: Any = SimpleNamespace(changes=lambda _key: self.remembered)
         settings = TableSettings("*.*", mode="history")
-        to = Destination(lake, deletes, "t", self.connector, COLUMNS, {"id": "bigint"}, settings, _quiet, _unheard)
+        to = Destination(
+            lake, deletes, "t", self.connector, COLUMNS, {"id": "bigint"}, settings, _quiet, _unheard, Queries()
+        )
         late = bool(found.late or found.reads or (found.moved and found.placeholders)) and not first
         past = Past(to, part, truncated=found.truncated is not None, late=late)
         made = made_anew(to, part, past).localCheckpoint()

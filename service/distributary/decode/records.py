@@ -22,7 +22,7 @@ from distributary.decode.types import Codec
 from distributary.decode.unwrapped import as_envelope
 from distributary.decode.verdict import verdict
 
-__all__ = ["Reading", "decoded"]
+__all__ = ["Reading", "decoded", "with_carried"]
 
 _CORRUPT = "_corrupt"
 _TRANSACTION_FIELDS = "transaction STRUCT<id: STRING, data_collection_order: STRING>"
@@ -39,8 +39,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
     Out, one row per record: partition INT, offset BIGINT, timestamp TIMESTAMP, kind STRING (envelope.Kind),
     bad STRUCT<code, message> (NULL where the record can be applied), k STRUCT (the key), kh BIGINT (its hash),
     pos STRING, tx STRING, read_id STRING (a PostgreSQL snapshot row's source block), ts_ms BIGINT,
-    ends BOOLEAN (the last row of the table's snapshot), moved_in, moved_out, carried BOOLEAN, placeholder BOOLEAN (some
-    value may not have been sent), row STRUCT (the table's columns c0, c1 …; NULL without `after`), known BOOLEAN (the
+    ends BOOLEAN (the last row of the table's snapshot), moved_in, moved_out BOOLEAN, placeholder BOOLEAN (some value may not have been sent), row STRUCT (the table's columns c0, c1 …; NULL without `after`), known BOOLEAN (the
     record has this shape; if not, nothing of it counts), size INT (bytes of the payload); and as far as `reading` asks
     for them, else NULL: before STRUCT (as row), old_k and new_k STRUCT (as k: the key that the row had before a key
     change, on its `c`; the one that it gets, on its `d`), missing ARRAY<INT> (places in row of values that the source
@@ -109,8 +108,22 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         F.expr(_row(shape, reading, "c", "has_row")).alias("row"),
         F.expr(_row(shape, reading, "b", "has_before")).alias("before"),
     )
-    hashed = ok.withColumn("kh", F.xxhash64("k"))
-    return hashed.withColumn("carried", _carried(reading))
+    return ok.withColumn("kh", F.xxhash64("k"))
+
+
+def with_carried(records: DataFrame, deleted: Mapping[int, int]) -> DataFrame:
+    """Decoded records with carried BOOLEAN: a tombstone that belongs to a delete before this slice.
+
+    `deleted` maps a partition to the hash of the key whose delete was the last record taken in before: a tombstone of
+    that key is the delete's.
+    """
+    # Text instead of numbers: Spark writes numbers into the code that it compiles, and would compile for every slice.
+    ends = [f"{partition}:{key_hash}" for partition, key_hash in sorted(deleted.items())]
+    at = F.concat_ws(":", F.col("partition").cast("string"), F.col("kh").cast("string"))
+    carried = (F.col("kind") == e.Kind.TOMBSTONE.value) & F.instr(
+        F.lit(f",{','.join(ends)},"), F.concat(F.lit(","), at, F.lit(","))
+    ).cast("boolean")
+    return records.withColumn("carried", carried)
 
 
 def _parsed(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
@@ -262,12 +275,3 @@ def _row(shape: Shape, reading: Reading, letter: str, there: str) -> str:
         f"'c{i}', CAST({value(name)} AS {kind})" for i, (name, kind) in enumerate(reading.columns.items())
     )
     return f"CASE WHEN {there} THEN named_struct({fields}) END"
-
-
-def _carried(reading: Reading) -> Column:
-    # Text instead of numbers: Spark writes numbers into the code that it compiles, and would compile for every slice.
-    ends = [f"{partition}:{key_hash}" for partition, key_hash in sorted(reading.deleted.items())]
-    at = F.concat_ws(":", F.col("partition").cast("string"), F.col("kh").cast("string"))
-    return (F.col("kind") == e.Kind.TOMBSTONE.value) & F.instr(
-        F.lit(f",{','.join(ends)},"), F.concat(F.lit(","), at, F.lit(","))
-    ).cast("boolean")

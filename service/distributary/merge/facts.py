@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from distributary.decode.position import is_later
+from distributary.decode.queries import Queries
 from distributary.merge.progress import InTransaction, Last, Progress
 
 STREAMED = "kind IN ('c', 'u', 'd', 't') AND bad IS NULL"
@@ -91,8 +92,15 @@ class Facts:
         return max((p.position for p in self.partitions.values() if p.position), default=None)
 
 
-def facts(records: DataFrame, progress: Progress) -> Facts:
+def facts(records: DataFrame, progress: Progress, queries: Queries) -> Facts:
     """Looks at decoded records once (one Spark job), against what the table has taken in before."""
+    # The query names nothing of the progress, so that it is made once and not for every slice.
+    rows = queries.over(records, "facts", _counted).collect()
+    return _combined({row["partition"]: row for row in rows}, progress)
+
+
+def _counted(records: DataFrame) -> DataFrame:
+    """What _combined asks of each partition."""
     # What many of the counts ask is asked once a record.
     asked = records.select(
         "*",
@@ -103,43 +111,37 @@ def facts(records: DataFrame, progress: Progress) -> Facts:
         F.expr(f"{STREAMED} AND pos LIKE '%?%'").alias("unclear"),
     )
     plain = "streamed AND NOT unclear"
-    rows = (
-        asked.groupBy("partition")
-        .agg(
-            F.expr("count(1)").alias("records"),
-            F.expr("count_if(good AND kind <> 'm')").alias("applied"),
-            F.expr("count_if(NOT good)").alias("bad"),
-            F.expr("count_if(snapshot_row)").alias("reads"),
-            F.expr("count_if(change)").alias("changes"),
-            F.expr("count_if(change AND kind = 'c')").alias("creates"),
-            F.expr("count_if(good AND kind IN ('d', 'x'))").alias("deletes"),
-            F.expr("count_if(good AND kind = 'x' AND NOT carried)").alias("tombstones"),
-            F.expr("count_if(change AND kind = 'd')").alias("deletes_told"),
-            F.expr("max(ts_ms) FILTER (WHERE snapshot_row)").alias("read_ts_ms"),
-            F.expr("count_if((moved_in OR moved_out) AND good)").alias("moved"),
-            F.expr("max(pos) FILTER (WHERE good AND kind = 't')").alias("truncated"),
-            F.expr("min(pos) FILTER (WHERE streamed)").alias("lowest"),
-            F.expr("count_if(unclear)").alias("unclear"),
-            F.expr("count_if(NOT known)").alias("unknown"),
-            F.expr(f"min(pos) FILTER (WHERE {plain})").alias("lowest_plain"),
-            F.expr("count_if(placeholder AND good AND kind IN ('c', 'u', 'r'))").alias("placeholders"),
-            F.expr("max(pos) FILTER (WHERE streamed)").alias("position"),
-            F.expr("max(ts_ms) FILTER (WHERE streamed)").alias("ts_ms"),
-            F.expr("max(ts_ms) FILTER (WHERE good)").alias("newest_ts_ms"),
-            # A change with a later commit time than the one with the largest position: perhaps the source went back.
-            F.expr(f"max_by(ts_ms, pos) FILTER (WHERE {plain})").alias("ts_ms_at_position"),
-            F.expr("max_by(struct(kind, kh, good), offset)").alias("last"),
-            F.expr(_in_transaction(records)).alias("transaction"),
-            F.expr("min(pos) FILTER (WHERE snapshot_row)").alias("lowest_read"),
-            F.expr("max(pos) FILTER (WHERE kind = 'r')").alias("read"),
-            F.expr("count_if(NOT good AND kind NOT IN ('c', 'u', 'd', 't', 'x'))").alias("unread"),
-            F.expr("max(pos) FILTER (WHERE ends)").alias("snapshot"),
-            F.expr("sum(size)").alias("payload"),
-        )
-        .collect()
+    return asked.groupBy("partition").agg(
+        F.expr("count(1)").alias("records"),
+        F.expr("count_if(good AND kind <> 'm')").alias("applied"),
+        F.expr("count_if(NOT good)").alias("bad"),
+        F.expr("count_if(snapshot_row)").alias("reads"),
+        F.expr("count_if(change)").alias("changes"),
+        F.expr("count_if(change AND kind = 'c')").alias("creates"),
+        F.expr("count_if(good AND kind IN ('d', 'x'))").alias("deletes"),
+        F.expr("count_if(good AND kind = 'x' AND NOT carried)").alias("tombstones"),
+        F.expr("count_if(change AND kind = 'd')").alias("deletes_told"),
+        F.expr("max(ts_ms) FILTER (WHERE snapshot_row)").alias("read_ts_ms"),
+        F.expr("count_if((moved_in OR moved_out) AND good)").alias("moved"),
+        F.expr("max(pos) FILTER (WHERE good AND kind = 't')").alias("truncated"),
+        F.expr("min(pos) FILTER (WHERE streamed)").alias("lowest"),
+        F.expr("count_if(unclear)").alias("unclear"),
+        F.expr("count_if(NOT known)").alias("unknown"),
+        F.expr(f"min(pos) FILTER (WHERE {plain})").alias("lowest_plain"),
+        F.expr("count_if(placeholder AND good AND kind IN ('c', 'u', 'r'))").alias("placeholders"),
+        F.expr("max(pos) FILTER (WHERE streamed)").alias("position"),
+        F.expr("max(ts_ms) FILTER (WHERE streamed)").alias("ts_ms"),
+        F.expr("max(ts_ms) FILTER (WHERE good)").alias("newest_ts_ms"),
+        # A change with a later commit time than the one with the largest position: perhaps the source went back.
+        F.expr(f"max_by(ts_ms, pos) FILTER (WHERE {plain})").alias("ts_ms_at_position"),
+        F.expr("max_by(struct(kind, kh, good), offset)").alias("last"),
+        F.expr(_in_transaction(records)).alias("transaction"),
+        F.expr("min(pos) FILTER (WHERE snapshot_row)").alias("lowest_read"),
+        F.expr("max(pos) FILTER (WHERE kind = 'r')").alias("read"),
+        F.expr("count_if(NOT good AND kind NOT IN ('c', 'u', 'd', 't', 'x'))").alias("unread"),
+        F.expr("max(pos) FILTER (WHERE ends)").alias("snapshot"),
+        F.expr("sum(size)").alias("payload"),
     )
-    # The aggregation names nothing of the progress, so that its code is compiled once and not for every slice.
-    return _combined({row["partition"]: row for row in rows}, progress)
 
 
 def _in_transaction(records: DataFrame) -> str:

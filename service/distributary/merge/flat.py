@@ -6,7 +6,7 @@ other one is to compare positions, see position.is_later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from distributary.decode.queries import Queries
 from distributary.merge.clause import Clause, Rows, with_kind
 from distributary.merge.deletes import GONE
 
@@ -48,7 +49,7 @@ class FlatKeys:
         return gone.rename_columns([*self.key, "position", "reads"])
 
 
-def flat(keys: DataFrame, size: int, clauses: Iterable[Clause]) -> FlatKeys:
+def flat(keys: DataFrame, size: int, clauses: Iterable[Clause], queries: Queries) -> FlatKeys:
     """Collects the keys (one Spark job). The clauses' values may only name the key `s`, not the table's row."""
     names: dict[str, str] = {}
     named = []
@@ -60,10 +61,16 @@ def flat(keys: DataFrame, size: int, clauses: Iterable[Clause]) -> FlatKeys:
         if clause.of is Rows.KEYS_ONLY:
             inserts = clause.when
             named[-1] = replace(named[-1], when="s.inserts")
+    about = ("flat", size, names, inserts)
+    rows = queries.over(keys, about, lambda given: _laid_flat(given, size, names, inserts))
+    return FlatKeys(rows.toArrow(), named, size)
+
+
+def _laid_flat(keys: DataFrame, size: int, names: Mapping[str, str], inserts: str) -> DataFrame:
     reads_known = "s.reads_known" if "reads_known" in keys.columns else "CAST(NULL AS STRING)"
     # Told as they are before `kind` stands for w.kind.
     told = keys.withColumn("gone", F.expr(f"coalesce({GONE}, false)"))
-    rows = (
+    return (
         with_kind(told)
         .alias("s")
         .select(
@@ -74,4 +81,3 @@ def flat(keys: DataFrame, size: int, clauses: Iterable[Clause]) -> FlatKeys:
             *(F.expr(value).alias(name) for value, name in names.items()),
         )
     )
-    return FlatKeys(rows.toArrow(), named, size)

@@ -9,6 +9,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 
 from distributary.config.table import TableSettings
+from distributary.decode.queries import Queries
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
 from distributary.merge.progress import Head
@@ -38,7 +39,8 @@ class Details:
 class Destination:
     """The table that slices go into. `columns` and `key`: the source's columns and key columns, name to Spark type, in
     the order of the decoded rows' fields c0, c1 … and k0, k1 …. `tell` takes what a person should know of a slice: an
-    event's name and how often it happened; `debug` takes why a slice is committed as it is."""
+    event's name and how often it happened; `debug` takes why a slice is committed as it is; `queries` are those that the
+    table's slices are asked."""
 
     lake: LakeTable
     deletes: RememberedDeletes
@@ -49,6 +51,7 @@ class Destination:
     settings: TableSettings
     tell: Callable[[str, int], None]
     debug: Callable[[str], None]
+    queries: Queries
 
 
 @dataclass(frozen=True)

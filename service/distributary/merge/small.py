@@ -36,7 +36,7 @@ def merged_here(
     rows = None
     if reason is None:
         made = (clause for clause in clauses.clauses(keys) if clause.of is Rows.KEYS_ONLY or not part.first)
-        rows = flat(keys, len(to.key), made)
+        rows = flat(keys, len(to.key), made, to.queries)
         reason = None if part.first else _why_not_rows(to, part, table, rows)
     if rows is None or reason is not None:
         to.debug(reason or "")

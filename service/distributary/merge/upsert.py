@@ -66,7 +66,8 @@ class UpsertMode:
         if values is not None and not values.types:
             values = None
         truncated = part.truncated_ever if to.settings.truncate == "apply" else None
-        keys = folded(part.records, Folding(to.connector, truncated, values, self._keeps_deleted))
+        folding = Folding(to.connector, truncated, values, self._keeps_deleted)
+        keys = to.queries.over(part.records, folding, lambda records: folded(records, folding))
         if part.first:
             to.deletes.forget_all()
         keys = self._with_known(keys, to, part, values)

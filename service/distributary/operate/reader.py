@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from threading import Event
 
 import pyarrow as pa
@@ -16,7 +17,8 @@ from distributary.consume.broker import Broker, Record, Topic
 from distributary.decode.discover import signatures, types_by_value
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
 from distributary.decode.position import BY_OFFSET
-from distributary.decode.records import Reading, decoded
+from distributary.decode.queries import Queries
+from distributary.decode.records import Reading, decoded, with_carried
 from distributary.decode.shapes import Shape, Signature, TypeSources, shape_of
 from distributary.decode.slices import shape_number
 from distributary.decode.unwrapped import Unwrapped, added_by
@@ -59,6 +61,7 @@ class TableReader:
         log: FilteringBoundLogger,
         transactions: Event,
         wire: Wire,
+        queries: Queries,
         only: Callable[[DataFrame], DataFrame] = lambda records: records,
     ) -> None:
         self._broker = broker
@@ -76,6 +79,7 @@ class TableReader:
         self._look: Look | None = None
         self._unwrapped: Unwrapped | None = None
         self._key_from_row = False
+        self._queries = queries
 
     @property
     def columns(self) -> Mapping[str, str]:
@@ -109,19 +113,19 @@ class TableReader:
 
         The decoded records are kept in memory and on disk. Raises TableHalt where the table can't take them.
         """
-        cut = self._sliced(raw)
+        cut = None
         if len(self._shapes) != 1 or self._shapes[0].untyped:
-            cut = self._learnt(raw, cut)
-        read = self._decoded(cut, progress)
+            cut = self._learnt(raw)
+        read = self._decoded(raw, cut, progress)
         altered = read.altered
         if read.found.unknown:
-            cut = self._learnt(raw, cut)
-            read = self._decoded(cut, progress)
+            cut = self._learnt(raw)
+            read = self._decoded(raw, cut, progress)
             altered = altered or read.altered
         if (wanted := self._mode.wants(read.found)) != self._details:
             # What the mode asks for now it will most likely need for the next slices too.
             self._details = wanted
-            read = self._decoded(cut, progress)
+            read = self._decoded(raw, cut, progress)
         self._shapes = self._shapes[-1:]  # the newest; what comes next most likely looks like it
         return Read(read.records, read.found, altered)
 
@@ -138,11 +142,10 @@ class TableReader:
         known = [shape.signature for shape in self._shapes]
         return self._wire.sliced(raw, self._unwrapped, before=self._details.before, known=known)
 
-    def _learnt(self, raw: DataFrame, cut: DataFrame) -> DataFrame:
+    def _learnt(self, raw: DataFrame) -> DataFrame:
         """Sliced records of which all schemas and shapes are known."""
-        if self._wire.learn(raw):
-            cut = self._sliced(raw)
-        cut = _kept(cut)
+        self._wire.learn(raw)
+        cut = _kept(self._sliced(raw))
         self._learn(cut)
         return cut
 
@@ -176,19 +179,27 @@ class TableReader:
         names = {name for s in found for name in s.key_names_without_schema()}
         return {name for name in names if types.codec(name) is None}
 
-    def _decoded(self, cut: DataFrame, progress: Progress) -> Read:
+    def _decoded(self, raw: DataFrame, cut: DataFrame | None, progress: Progress) -> Read:
+        """Decodes the records: as they come, where all have the one known shape, else those that were `cut` before."""
         altered = self._evolve(progress)
         reading = self._reading(progress)
-        if len(self._shapes) == 1:
-            records = decoded(cut, self._shapes[0], reading)
+        if cut is None:
+            [shape] = self._shapes
+            records = self._queries.over(
+                raw, (shape, reading, self._wire.known), lambda rows: decoded(self._sliced(rows), shape, reading)
+            )
         else:
-            number = shape_number(self._shapes)
-            parts = [decoded(cut.where(number == i), shape, reading) for i, shape in enumerate(self._shapes)]
-            records = parts[0]
-            for more in parts[1:]:
-                records = records.unionByName(more)
-        records = _kept(self._only(records))
-        return Read(records, facts(records, progress), altered)
+            records = self._of_shapes(cut, reading)
+        deleted = {p: last.deleted_key for p, last in progress.last.items() if last.deleted_key is not None}
+        records = _kept(self._only(with_carried(records, deleted)))
+        return Read(records, facts(records, progress, self._queries), altered)
+
+    def _of_shapes(self, cut: DataFrame, reading: Reading) -> DataFrame:
+        if len(self._shapes) == 1:
+            return decoded(cut, self._shapes[0], reading)
+        number = shape_number(self._shapes)
+        parts = [decoded(cut.where(number == i), shape, reading) for i, shape in enumerate(self._shapes)]
+        return reduce(DataFrame.unionByName, parts)
 
     def _reading(self, progress: Progress) -> Reading:
         check_key_columns(progress.key, self._columns, self._settings.where)
@@ -198,7 +209,6 @@ class TableReader:
             columns=self._columns,
             key={name: self._columns[name] for name in progress.key},
             placeholder=self._source.connector_properties.get(PLACEHOLDER_PROPERTY, DEFAULT_PLACEHOLDER),
-            deleted={p: last.deleted_key for p, last in progress.last.items() if last.deleted_key is not None},
             keyless=self._settings.mode == "append" and not progress.key,
             before=self._details.before,
             links=self._details.links,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
+from distributary.decode.queries import Queries
 from distributary.merge.facts import Facts, facts
 from distributary.merge.progress import Progress
 
@@ -35,7 +36,7 @@ def replayed(records: DataFrame, progress: Progress, *, truncates: bool) -> Repl
     those among them count."""
     placeless = "kind = 'x' OR kind = 'r'" if progress.connector == "postgresql" else "kind = 'x'"
     usable = records.where(f"bad IS NULL AND NOT ({placeless})")
-    found = replace(facts(usable, progress), late=True)
+    found = replace(facts(usable, progress, Queries()), late=True)
     truncated = found.truncated if truncates else None
     after = progress.next_commit(
         filled=progress.filled or found.placeholders > 0,

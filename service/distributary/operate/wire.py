@@ -26,6 +26,10 @@ from distributary.operate.registry import Registry
 class Wire(Protocol):
     """What one table's records are written as."""
 
+    @property
+    def known(self) -> object:
+        """What `sliced` makes use of beside what it is given; another value where that is another one."""
+
     def as_json(self, records: Sequence[Record]) -> Sequence[Record]:
         """Records for a first look, as JsonConverter would have written them."""
 
@@ -40,6 +44,8 @@ class Wire(Protocol):
 
 class JsonWire:
     """JSON, with and without schema: every record tells all by itself."""
+
+    known: object = None
 
     def as_json(self, records: Sequence[Record]) -> Sequence[Record]:
         return records
@@ -62,6 +68,10 @@ class AvroWire:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._schemas: dict[Side, dict[str, AvroSchema]] = {side: {} for side in SIDES}
+
+    @property
+    def known(self) -> object:
+        return {side: set(schemas) for side, schemas in self._schemas.items()}
 
     def as_json(self, records: Sequence[Record]) -> Sequence[Record]:
         """The records' schemas are learnt on the way."""

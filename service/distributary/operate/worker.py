@@ -13,6 +13,7 @@ from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets, Slice, largest, next_slice
 from distributary.consume.source import read
 from distributary.consume.topics import TableId
+from distributary.decode.queries import Queries
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key
 from distributary.merge.advance import advanced
@@ -64,6 +65,7 @@ class TableWorker:
         self._head: Head | None = None
         self._first: Offsets = {}
         self._started = False
+        self._queries = Queries()
         self._bound = _log.bind(table=str(table), topic=topic)
         self._reader = self._new_reader()
         self.asked: Accept | None = None
@@ -204,6 +206,7 @@ class TableWorker:
             self._bound,
             around.transactions,
             wire_of(around.registry),
+            self._queries,
         )
 
     def _check(self, topic: Topic) -> None:
@@ -323,6 +326,7 @@ class TableWorker:
             settings=self._settings,
             tell=lambda event, count: self._bound.warning(event, count=count),
             debug=lambda reason: self._bound.debug("the slice is committed by Spark", reason=reason),
+            queries=self._queries,
         )
 
     def _commit(self, head: Head, after: Progress, write: Write, found: Facts) -> int | None:

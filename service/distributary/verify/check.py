@@ -12,6 +12,7 @@ from distributary.config import Config
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
 from distributary.decode import sql
+from distributary.decode.queries import Queries
 from distributary.errors import TableHalt, UsageError
 from distributary.launch.session import open_session, stdout_kept_for_results
 from distributary.merge.deletes import RememberedDeletes
@@ -198,6 +199,7 @@ class _Check:
             settings=self._one.settings,
             tell=lambda _event, _count: None,
             debug=lambda _reason: None,
+            queries=Queries(),
         )
 
     def _first_key(self, keys: KeyRange, lake: FrozenTable, key: Mapping[str, str]) -> tuple[str, str]:

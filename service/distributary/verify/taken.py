@@ -14,6 +14,7 @@ from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
 from distributary.consume.options import spark_options
 from distributary.consume.source import read
+from distributary.decode.queries import Queries
 from distributary.merge.facts import Facts
 from distributary.merge.mode import Details
 from distributary.merge.modes import mode_of
@@ -100,6 +101,7 @@ def taken(
         _log.bind(table=one.name, topic=one.topic),
         threading.Event(),
         wire_of(registry_of(config.source)),
+        Queries(),
         only,
     )
     reader.look(topic, part.start, progress)

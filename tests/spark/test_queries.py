@@ -1,0 +1,70 @@
+"""A query that was analysed over no rows and put over others says what it would have said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from distributary.decode.queries import Queries
+
+
+def asked(rows: DataFrame) -> DataFrame:
+    """Steps, functions over arrays, and a group by a struct."""
+    cut = rows.select("*", F.expr("split(text, ',')").alias("parts"))
+    told = cut.select("n", F.expr("transform(parts, p_ -> upper(p_))").alias("parts"), F.struct("n", "text").alias("k"))
+    return told.where("n > 0").groupBy("k").agg(F.max("n").alias("most"), F.collect_list("parts").alias("parts"))
+
+
+def frame(session: SparkSession, *texts: str, first: int = 1) -> DataFrame:
+    return session.createDataFrame([(first + i, text) for i, text in enumerate(texts)], "n INT, text STRING")
+
+
+@pytest.mark.parametrize("kept", [lambda rows: rows, lambda rows: rows.localCheckpoint()], ids=["as it is", "kept"])
+def test_one_plan_is_put_over_slice_after_slice(session: SparkSession, kept: Callable[[DataFrame], DataFrame]) -> None:
+    queries, made = Queries(), []
+
+    def make(rows: DataFrame) -> DataFrame:
+        made.append(rows.count())
+        return asked(rows)
+
+    for texts in (("a,b", "c"), (), ("d",), ("e", "e", "f,g")):
+        rows = kept(frame(session, *texts))
+        said = queries.over(rows, "asked", make)
+        assert sorted(said.collect()) == sorted(asked(rows).collect())
+        assert said.schema == asked(rows).schema
+    assert made == [0]
+
+
+def test_two_slices_stand_side_by_side(session: SparkSession) -> None:
+    queries = Queries()
+    one, other = (queries.over(frame(session, text, first=n), "asked", asked) for n, text in ((1, "a"), (2, "b")))
+    assert [row["most"] for row in one.collect()] == [1]
+    assert sorted(row["most"] for row in one.unionByName(other).collect()) == [1, 2]
+    assert one.join(other, one["most"] == other["most"] - 1).count() == 1
+
+
+def test_another_schema_or_other_settings_are_analysed_anew(session: SparkSession) -> None:
+    queries = Queries()
+
+    def limited(rows: DataFrame, about: Any) -> list[Any]:
+        return [row[0] for row in queries.over(rows, about, lambda given: given.where(f"n < {about['n']}")).collect()]
+
+    rows = frame(session, "a", "b", "c")
+    assert limited(rows, {"n": 2}) == [1]
+    assert limited(rows, {"n": 3}) == [1, 2]
+    assert limited(rows.selectExpr("text", "CAST(n AS BIGINT) AS n"), {"n": 3}) == ["a", "b"]
+    assert limited(rows, {"n": 2}) == [1]
+
+
+def test_what_is_kept_holds_no_slice(session: SparkSession) -> None:
+    queries = Queries()
+    rows = frame(session, "only in this slice")
+    queries.over(rows, "asked", asked).collect()
+    assert "only in this slice" not in queries._made[0].plan.toJSON()
+    for about in range(50):
+        queries.over(rows, about, lambda given: given)
+    assert len(queries._made) < 20
