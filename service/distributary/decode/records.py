@@ -39,11 +39,12 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
     Out, one row per record: partition INT, offset BIGINT, timestamp TIMESTAMP, kind STRING (envelope.Kind),
     bad STRUCT<code, message> (NULL where the record can be applied), k STRUCT (the key), kh BIGINT (its hash),
     pos STRING, tx STRING, read_id STRING (a PostgreSQL snapshot row's source block), ts_ms BIGINT,
-    ends BOOLEAN (the last row of the table's snapshot), moved_in, moved_out BOOLEAN, placeholder BOOLEAN (some value may not have been sent), row STRUCT (the table's columns c0, c1 …; NULL without `after`), known BOOLEAN (the
-    record has this shape; if not, nothing of it counts), size INT (bytes of the payload); and as far as `reading` asks
-    for them, else NULL: before STRUCT (as row), old_k and new_k STRUCT (as k: the key that the row had before a key
-    change, on its `c`; the one that it gets, on its `d`), missing ARRAY<INT> (places in row of values that the source
-    did not send; they are NULL in row).
+    ends BOOLEAN (the last row of the table's snapshot), moved_in, moved_out BOOLEAN, placeholder BOOLEAN (some value
+    may not have been sent), row STRUCT (the table's columns c0, c1 …; NULL without `after`), known BOOLEAN (the record
+    has this shape; if not, nothing of it counts), size INT (bytes of the payload); and as far as `reading` asks for
+    them, else NULL: before STRUCT (as row), old_k and new_k STRUCT (as k: the key that the row had before a key change,
+    on its `c`; the one that it gets, on its `d`), missing ARRAY<INT> (places in row of values that the source did not
+    send; they are NULL in row).
 
     With `reading.transactions` also transaction STRUCT<id STRING, order BIGINT>, NULL where the record tells none.
 

@@ -39,7 +39,7 @@ class Details:
 class Destination:
     """The table that slices go into. `columns` and `key`: the source's columns and key columns, name to Spark type, in
     the order of the decoded rows' fields c0, c1 … and k0, k1 …. `tell` takes what a person should know of a slice: an
-    event's name and how often it happened; `debug` takes why a slice is committed as it is; `queries` are those that the
+    event's name and how often it happened; `debug` takes why a slice is committed as it is; `queries` are what the
     table's slices are asked."""
 
     lake: LakeTable
