@@ -16,8 +16,8 @@ class Reading:
 
     `connector` is the one by whose positions the table is ordered, or position.BY_OFFSET. `columns` are the table's
     columns (name to Spark type) that a decoded row has, `key` those of its key. `keyless`: the table has no key, and
-    its records need none. What only some slices need is read on request: `before` the row before the change, `links` the
-    keys that the headers of a key change name, `missing` the columns whose value the source did not send.
+    its records need none. What only some slices need is read on request: `before` the row before the change, `links`
+    the keys that the headers of a key change name, `missing` the columns whose value the source did not send.
 
     `unwrapped`: the records are rows without an envelope. `key_from_row`: the records have no key, the row's columns
     stand for it; an update that changes them is then read as two changes, as for a record with a key: the delete of
