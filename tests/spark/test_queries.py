@@ -44,7 +44,7 @@ def test_two_slices_stand_side_by_side(session: SparkSession) -> None:
     one, other = (queries.over(frame(session, text, first=n), "asked", asked) for n, text in ((1, "a"), (2, "b")))
     assert [row["most"] for row in one.collect()] == [1]
     assert sorted(row["most"] for row in one.unionByName(other).collect()) == [1, 2]
-    assert one.join(other, one["most"] == other["most"] - 1).count() == 1
+    assert one.alias("a").join(other.alias("b"), F.expr("a.most = b.most - 1")).count() == 1
 
 
 def test_another_schema_or_other_settings_are_analysed_anew(session: SparkSession) -> None:
