@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,12 @@ from distributary.demo.play import SHORT_LIVED
 
 # Every process of the tests lives for some minutes, as the demo's does.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED)
+
+
+def pytest_configure() -> None:
+    """Tests in the background of a shell would ignore Ctrl-C, and so would all that they start and stop by it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

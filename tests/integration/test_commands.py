@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -22,6 +23,8 @@ from tests.support.spark import Bench
 from distributary.cli import main
 from distributary.errors import TableHalt
 from distributary.operate.halts import Halts, read_halts
+
+_PATIENCE = 120  # seconds until a terminal has to show something
 
 
 @pytest.fixture
@@ -118,6 +121,7 @@ def seen_on(terminal: int, text: str | None) -> str:
     """What a terminal shows until the text comes, or until its program ends."""
     shown = ""
     while text is None or text not in shown:
+        assert select.select([terminal], [], [], _PATIENCE)[0], shown
         try:
             read = os.read(terminal, 65536)
         except OSError:  # Linux: nothing has the other end open
