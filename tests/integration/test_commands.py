@@ -102,8 +102,8 @@ def test_status_watch_follows_the_tables_until_ctrl_c(bench: Bench) -> None:
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200", "LINES": "30"}
     with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment) as process:
         os.close(terminal)
-        shown = seen_on(ours, "3 tables: 2 new, 1 up_to_date")
-        assert "records/s" in shown
+        seen_on(ours, "3 tables: 2 new, 1 up_to_date")
+        seen_on(ours, "records/s")
         more = Topic(bench.topic)
         more.change("u", {"id": 2}, {"id": 2, "a name": "newer"}, at=30)
         produce(bench.kafka, more.records)
@@ -118,7 +118,7 @@ def test_status_watch_follows_the_tables_until_ctrl_c(bench: Bench) -> None:
 
 
 def seen_on(terminal: int, text: str | None) -> str:
-    """What a terminal shows until the text comes, or until its program ends."""
+    """What a terminal shows until the text comes, or until its program ends. A read may end in the middle of a view."""
     shown = ""
     while text is None or text not in shown:
         assert select.select([terminal], [], [], _PATIENCE)[0], shown
