@@ -78,10 +78,9 @@ def test_2_8_a_lone_tombstone_leaves_the_softly_deleted_row_of_its_slice(bench: 
     for number in (1, 2, 3):
         tombstones.tombstone(key(number))
     tombstones.change("c", key(3), row(3, "back"), at=5)
-    slices = [[*topic.records, *tombstones.records], []] if cut == 1 else [topic.records, tombstones.records]
-    worker = bench.take(slices[0])
-    if slices[1]:
-        bench.take(slices[1], worker)
+    worker = None
+    for slice_ in [[*topic.records, *tombstones.records]] if cut == 1 else [topic.records, tombstones.records]:
+        worker = bench.take(slice_, worker)
     expected = [
         (1, "first", True, "d", 0), (2, "second", True, "d", 2), (3, "back", False, "c", 7),
     ]  # fmt: skip

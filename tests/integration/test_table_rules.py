@@ -20,6 +20,7 @@ from tests.support.spark import Bench, rows_of
 from distributary.consume.broker import Broker
 from distributary.consume.offsets import Slice
 from distributary.consume.source import read
+from distributary.decode import queries
 from distributary.errors import TableHalt, TransientError
 from distributary.operate import worker as worker_module
 from distributary.operate.overview import overview
@@ -373,6 +374,31 @@ def test_a_large_slice_of_one_partition_is_decoded_by_all_cores(bench: Bench, mo
     bench.take(topic.records[:10], worker)
     assert tasks == [2, 1]
     assert bench.rows() == [(number, -number) for number in range(1, 9)]
+
+
+def test_a_usual_slice_analyses_no_query_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    analysed = []
+
+    def counted(*args: Any) -> Any:
+        analysed.append(args)
+        return made(*args)
+
+    made = queries._made
+    monkeypatch.setattr(queries, "_made", counted)
+    topic = Topic(bench.create().topic)
+    for number in (1, 2):
+        topic.change("c", key(number), row(number, "first"), at=number)
+    worker = bench.take(topic.records)
+    for at in (10, 20, 30):
+        analysed.clear()
+        more = Topic(bench.topic)
+        more.change("u", key(1), row(1, f"at {at}"), at=at)
+        more.change("d", key(2), at=at + 1)
+        more.tombstone(key(2))  # of which the next slice knows that it was the delete's
+        more.change("c", key(2), row(2, f"at {at}"), at=at + 2)
+        bench.take(more.records, worker)
+        assert bench.rows() == [(1, f"at {at}"), (2, f"at {at}")]
+    assert analysed == []
 
 
 def test_6_1_a_driver_that_starts_anew_skips_no_merge_and_applies_nothing_twice(bench: Bench) -> None:

@@ -13,7 +13,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-_KEPT = 8  # plans; a table asks three, and others while its columns or its source's records change
+_KEPT = 8  # plans; a table asks four, and others while its columns or its source's records change
+
+_CATALYST = "org.apache.spark.sql.catalyst"
 
 
 @dataclass(frozen=True)
@@ -46,20 +48,20 @@ class Queries:
         schema = given.schema().json()
         made = next((one for one in self._made if one.schema == schema and one.about == about), None)
         if made is None:
-            made = _made(rows, about, schema, make)
+            made = _made(rows, given, about, schema, make)
         self._made = [made, *(one for one in self._made if one is not made)][:_KEPT]
         return _put_over(rows, given, made)
 
 
-def _made(rows: DataFrame, about: object, schema: str, make: Callable[[DataFrame], DataFrame]) -> _Made:
+def _made(rows: DataFrame, given: Any, about: object, schema: str, make: Callable[[DataFrame], DataFrame]) -> _Made:
     session = rows.sparkSession
     jvm: Any = session._jvm
     # No rows with the same columns, and no part of `rows`: a plan that is kept would keep a slice's records with it.
-    nothing = session._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), _analysed(rows).schema())
+    nothing = session._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), given.schema())
     empty = DataFrame(nothing, session)
     leaf = _analysed(empty)
     columns = tuple(
-        (column.name(), column.exprId(), column.qualifier(), jvm.scala.Option.apply(column.metadata()))
+        (column.name(), column.exprId(), column.qualifier(), _named(jvm, "scala.Option").apply(column.metadata()))
         for column in _items(leaf.output())
     )
     return _Made(about, schema, leaf, columns, _analysed(make(empty)))
@@ -69,18 +71,18 @@ def _put_over(rows: DataFrame, given: Any, made: _Made) -> DataFrame:
     """The plan with the rows in the place of its leaf, under the ids by which it knows their columns."""
     session = rows.sparkSession
     jvm: Any = session._jvm
-    alias = jvm.org.apache.spark.sql.catalyst.expressions.Alias
-    nil = _scala(jvm, "scala.collection.immutable.Nil$")
+    alias = _named(jvm, f"{_CATALYST}.expressions.Alias")
+    nil = _object(jvm, "scala.collection.immutable.Nil")
     columns = nil
     for has, (name, known_as, qualifier, metadata) in reversed(
         list(zip(_items(given.output()), made.columns, strict=True))
     ):
         columns = columns.prepended(alias(has, name, known_as, qualifier, metadata, nil))
-    leaf = jvm.org.apache.spark.sql.catalyst.plans.logical.Project(columns, given)
+    leaf = _named(jvm, f"{_CATALYST}.plans.logical.Project")(columns, given)
     # A Map is a partial function too: the plan's nodes that are in it are replaced.
-    replaced = _scala(jvm, "scala.collection.immutable.Map$").empty().updated(made.leaf, leaf)
+    replaced = _object(jvm, "scala.collection.immutable.Map").empty().updated(made.leaf, leaf)
     plan = made.plan.transform(replaced)
-    dataset = _scala(jvm, "org.apache.spark.sql.classic.Dataset$").ofRows(session._jsparkSession, plan)
+    dataset = _object(jvm, "org.apache.spark.sql.classic.Dataset").ofRows(session._jsparkSession, plan)
     return DataFrame(dataset, session)
 
 
@@ -88,9 +90,14 @@ def _analysed(frame: DataFrame) -> Any:
     return frame._jdf.queryExecution().analyzed()
 
 
-def _scala(jvm: Any, name: str) -> Any:
+def _named(jvm: Any, name: str) -> Any:
+    """A class. Asked for by its whole name: step by step py4j looks for a class of each package's name in all jars."""
+    return getattr(jvm, name)
+
+
+def _object(jvm: Any, name: str) -> Any:
     """A Scala object."""
-    return getattr(getattr(jvm, name), "MODULE$")
+    return getattr(_named(jvm, f"{name}$"), "MODULE$")
 
 
 def _items(sequence: Any) -> list[Any]:

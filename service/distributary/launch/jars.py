@@ -92,6 +92,13 @@ def _in_pyspark() -> frozenset[str]:
     return frozenset(artifact_name(file) for file in pyspark_jars().glob("*.jar"))
 
 
+def _coordinates(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    for coordinates in given:
+        if coordinates.count(":") != 2:
+            raise click.BadParameter(f"{coordinates} is not GROUP:NAME:VERSION")
+    return given
+
+
 @click.command()
 @click.option("--list", "only_list", is_flag=True, help="Print the declared artifacts and fetch nothing.")
 @click.option(
@@ -104,11 +111,14 @@ def _in_pyspark() -> frozenset[str]:
     "--with",
     "more",
     multiple=True,
+    callback=_coordinates,
     metavar="GROUP:NAME:VERSION",
     help="Put this artifact and what it needs beside them, such as the connector of an object store.",
 )
 def main(only_list: bool, into: Path | None, more: tuple[str, ...]) -> None:
-    """Fetches the jars that the service needs and prints where they are; does nothing where they are already."""
+    """Fetches the jars that the service needs and prints where they are; does nothing where they are already.
+
+    What --with names is resolved each time."""
     try:
         if only_list:
             for artifact in declared().artifacts:
@@ -118,8 +128,6 @@ def main(only_list: bool, into: Path | None, more: tuple[str, ...]) -> None:
             declared().fill(into.absolute())
         directory = into or jar_directory()
         for coordinates in more:
-            if coordinates.count(":") != 2:
-                raise click.BadParameter(f"{coordinates} is not GROUP:NAME:VERSION", param_hint="--with")
             add(coordinates, directory.absolute())
         click.echo(directory)
     except DistributaryError as error:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from distributary.cli.watching import by_urgency, records_a_second
+import io
+from collections.abc import Iterator
+
+import pytest
+from rich.console import Console
+
+from distributary.cli import watching
+from distributary.cli.watching import by_urgency, records_a_second, watch
+from distributary.errors import TransientError
 from distributary.operate.overview import BEHIND, HALTED, NEW, UP_TO_DATE, TableOverview
 
 
@@ -22,3 +30,23 @@ def test_throughput_is_what_came_in_between_two_looks() -> None:
     after = [table("a", records=160), table("rebuilt", records=10), table("appeared", records=9)]
     assert records_a_second(before, after, 3) == {"a": 20, "rebuilt": 0}
     assert records_a_second(before, after, 0) == {}
+
+
+def test_a_look_that_fails_ends_nothing_and_what_was_seen_before_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    terminal = Console(file=screen, force_terminal=True, width=120, height=30)
+    monkeypatch.setattr(watching, "Console", lambda **_: terminal)
+    away = TransientError("kafka-away", "no broker answers", "look whether it runs")
+    looks: Iterator[list[TableOverview] | BaseException] = iter([[table("seen")], away, KeyboardInterrupt()])
+
+    def look() -> list[TableOverview]:
+        found = next(looks)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    assert watch(look, every=0) == [table("seen")]
+    shown = screen.getvalue().rpartition("1 table: ")[2]  # the last view
+    assert "[kafka-away] no broker answers" in shown
+    assert "look whether it runs" in shown
+    assert "seen" in shown
