@@ -20,6 +20,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from distributary.config import Config
 from distributary.config.watch import Watch
+from distributary.consume import refusals
 from distributary.consume.broker import Broker
 from distributary.consume.checkpoint import OffsetLog
 from distributary.consume.options import spark_options
@@ -48,7 +49,10 @@ from distributary.operate.worker import TableWorker
 _SIDE_BY_SIDE = 4  # tables merged at once; more only queue for the same cores
 _TURN = 0.5  # seconds between two looks at what is to be done
 _LOOK_EVERY = 2.0  # seconds between two looks at the config's files
-_QUERY_RESTARTS = 5
+_QUERY_RESTARTS = 5  # in vain, after which the checkpoint may be at fault; `--once` gives up
+_WAITING = "Waiting for"  # what Spark says of a stream that has planned all there is
+_LONGEST_PAUSE = 60.0  # seconds until what failed is tried again
+_TOPICS_EVERY = 15.0  # seconds
 _ROUNDS_OF_ONCE = 3  # after so many rounds of retries `--once` gives a table up and says so
 _RETRYING = Retrying(
     retry=retry_if_exception_type(TransientError),
@@ -120,7 +124,11 @@ class Service:
         self._roster = Roster(self._around, self._halt, self._gone)
         self._watch = watch
         self._looked_at = time.monotonic()
+        self._topics_looked_at = time.monotonic()
         self._replan = False
+        self._failures = 0  # of the stream, since it last planned anything
+        self._failed: StreamingQuery | None = None
+        self._start_at = 0.0
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
         self._retry_at: dict[str, float] = {}
         self._once = False
@@ -211,7 +219,6 @@ class Service:
 
     def _turn(self, query: StreamingQuery, *, once: bool) -> StreamingQuery:
         """Until told to stop, or with `once` until the stream has ended and every table is where it ended."""
-        failures = 0
         while not self._stopping.is_set():
             if not query.isActive:
                 error = query.exception()
@@ -221,29 +228,51 @@ class Service:
                     if not self._has_work():
                         return query
                 else:
-                    failures += 1
-                    query = self._again(error, failures, once=once)
+                    query = self._again(query, error, once=once)
+            elif self._failures and query.status["message"].startswith(_WAITING):
+                self._failures = 0
+                self.status.show_stream(None)
             query = self._follow(query)
             self.status.beat()
             self._resuming.look(self._roster.tables())
             self._roster.plan_again(give_up=once)
+            self._look_for_topics()
             self._nudge()
             self._stopping.wait(_TURN)
         return query
 
+    def _look_for_topics(self) -> None:
+        now = time.monotonic()
+        if now >= self._topics_looked_at + _TOPICS_EVERY and not self._failures:
+            self._roster.doubt_the_missing()
+            self._topics_looked_at = now
+
     def _has_work(self) -> bool:
         return bool(self._roster.unasked) or any(worker.has_to_step() for worker in self._roster.tables())
 
-    def _again(self, error: Exception, failures: int, *, once: bool) -> StreamingQuery:
-        """Starts the stream again after an error, a few times."""
+    def _again(self, failed: StreamingQuery, error: Exception, *, once: bool) -> StreamingQuery:
+        """The stream to go on with after an error: the one that failed until its pause is over, then a new one, for as
+        long as the error lasts. Raises UsageError for one that can't pass, with `once` for one that lasts."""
+        if failed is self._failed:
+            return failed if time.monotonic() < self._start_at else self._start(once=once)
+        self._failed = failed
+        self._failures += 1
         fault = classified(error)
-        if failures > _QUERY_RESTARTS or isinstance(fault, TableHalt):
-            if self._set_aside(fault):
+        lasting = not isinstance(fault, TransientError)
+        if lasting or self._failures > _QUERY_RESTARTS:
+            # Files of the checkpoint that end too early look like a storage that does not answer.
+            if fault.code not in refusals.CODES and self._set_aside(fault):
                 return self._start(once=once)
-            raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix) from error
-        _log.warning("the stream ended and is started again", code=fault.code, reason=fault.message)
-        self._stopping.wait(min(60, 2**failures))
-        return self._start(once=once)
+            if lasting or once:
+                raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix) from error
+        self.status.show_stream(fault.told())
+        _log.warning("the stream ended and is started again", code=fault.code, reason=fault.message, fix=fault.fix)
+        self._start_at = time.monotonic() + self._pause_after(self._failures)
+        return failed
+
+    def _pause_after(self, faults: int) -> float:
+        """Seconds to wait after so many faults in a row."""
+        return min(_LONGEST_PAUSE, max(1.0, self.config.trigger.interval_seconds()) * faults)
 
     def _finish(self, query: StreamingQuery) -> None:
         """Lets the slices in flight end. The stream itself may be cut: tables do not rely on its checkpoint."""
@@ -330,8 +359,7 @@ class Service:
             self._halt(worker, halt)
         except DistributaryError as fault:
             worker.faults += 1
-            pause = min(60.0, max(1.0, self.config.trigger.interval_seconds()) * worker.faults)
-            self._retry_at[worker.topic] = time.monotonic() + pause
+            self._retry_at[worker.topic] = time.monotonic() + self._pause_after(worker.faults)
             self._tell(worker, TableState.RETRYING, fault)
             _log.warning("table is tried again later", table=worker.name, code=fault.code, reason=fault.message)
             if self._once and worker.faults >= _ROUNDS_OF_ONCE:

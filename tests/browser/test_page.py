@@ -385,3 +385,18 @@ def test_a_screen_reader_finds_a_table_a_search_and_names_for_all(
         and not node.get("name", {}).get("value")
     ]
     assert unnamed == []
+
+
+def test_the_page_says_that_kafka_can_not_be_asked_and_for_how_long(
+    browser: Chrome, server: health.Server, status: ServiceStatus
+) -> None:
+    six(status)
+    opened(browser, server, 6)
+    banner = browser.find_element(By.ID, "stream")
+    assert not banner.is_displayed()
+    status.show_stream({"code": "kafka-unreachable", "message": "Kafka does not answer", "fix": "check the address"})
+    until(browser, banner.is_displayed)
+    assert "Kafka does not answer (kafka-unreachable)" in banner.text
+    assert "check the address" in banner.text
+    status.show_stream(None)
+    until(browser, lambda: not banner.is_displayed())

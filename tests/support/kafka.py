@@ -89,6 +89,12 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, config: Mapping
         time.sleep(0.05)
 
 
+def delete_topic(bootstrap: str, name: str) -> None:
+    """Delete a topic. Raises KafkaException."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+    admin.delete_topics([name])[name].result(TIMEOUT)
+
+
 def produce(bootstrap: str, records: Iterable[Sendable]) -> None:
     """Append records in the given order, each once; returns when Kafka has them all. Raises KafkaException."""
     failed: list[Any] = []

@@ -159,6 +159,19 @@ def test_what_of_the_config_does_not_count_is_shown_until_it_does() -> None:
     assert "config" not in status.snapshot()
 
 
+def test_why_the_stream_plans_nothing_is_shown_with_the_time_since_when() -> None:
+    at = [1000.0]
+    status = ServiceStatus(wall=lambda: at[0])
+    fault = {"code": "kafka-unreachable", "message": "Kafka does not answer", "fix": "check it"}
+    assert "stream" not in status.snapshot()
+    status.show_stream(fault)
+    at[0] = 1060.0
+    status.show_stream({**fault, "code": "kafka-login"})
+    assert status.snapshot()["stream"] == {**fault, "code": "kafka-login", "since": 1000.0}
+    status.show_stream(None)
+    assert "stream" not in status.snapshot()
+
+
 def test_a_forgotten_table_is_shown_no_more() -> None:
     status = ServiceStatus()
     status.update("s.t")

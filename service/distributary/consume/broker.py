@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
     Consumer,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
+    KafkaError,
     KafkaException,
     TopicCollection,
     TopicPartition,
@@ -22,16 +24,25 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     OffsetSpec,
     ResourceType,
 )
+from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from distributary.consume.offsets import Offsets
 from distributary.consume.options import librdkafka_options
-from distributary.consume.tail import READABLE, Headers, Tail, headers_of
+from distributary.consume.refusals import refusal
+from distributary.consume.tail import NO_GROUP, Headers, Tail, headers_of
 from distributary.errors import TransientError
 
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 _TIMEOUT = 30.0  # seconds an admin call may take before the work is tried again
 _LOOKED_AT = 20  # records per partition from which a table's format is learnt
 _LOOKED_FURTHER = 2_000  # where none of those has a value
+_LOADING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
+_UNTIL_LOADED = Retrying(  # a broker that has just started, or that has just become the group's
+    retry=retry_if_result(lambda refused: any(name in _LOADING for name in refused)),
+    stop=stop_after_delay(10),
+    wait=wait_fixed(0.5),
+    retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+)
 _NOT_FOR_US = (
     *("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"),
     "INVALID_TOPIC_EXCEPTION",
@@ -65,7 +76,12 @@ class Broker:
     def __init__(self, properties: Mapping[str, str]) -> None:
         # The client's own lines on standard error would mix with the log: what matters comes back as an error anyway.
         self._options: dict[str, str | int | float | bool] = {**librdkafka_options(properties), "log_level": 0}
-        self._admin = AdminClient(dict(self._options))
+        self._met: list[KafkaError] = []
+        telling: dict[str, Any] = {**self._options, "error_cb": self._met.append}
+        try:
+            self._admin = AdminClient(telling)
+        except KafkaException as error:  # a file of certificates that can't be read
+            raise refusal("take the config's `kafka`", error.args[0]) from error
 
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """Those of the topics that exist."""
@@ -80,21 +96,27 @@ class Broker:
             except KafkaException as error:
                 if error.args[0].name() in _NO_TOPIC:
                     continue
-                raise _transient("describe topics", error) from error
+                raise self._refused("describe topics", error) from error
             ids = tuple(sorted(p.id for p in described.partitions))
             found[name] = Topic(name, str(described.topic_id), ids)
         return found
 
+    def _refused(self, what: str, error: KafkaException) -> TransientError:
+        self._admin.poll(0)  # hands over what was met meanwhile
+        met = list(self._met)
+        self._met.clear()
+        return refusal(what, error.args[0], met)
+
     def names(self) -> list[str]:
-        """All topics of the cluster."""
+        """All topics of the cluster that this client may see."""
         return sorted(self.partitions())
 
-    def partitions(self) -> dict[str, tuple[int, ...]]:
-        """All topics of the cluster with their partitions."""
+    def partitions(self, seconds: float = _TIMEOUT) -> dict[str, tuple[int, ...]]:
+        """All topics of the cluster with their partitions, where Kafka answers within so many seconds."""
         try:
-            listed = self._admin.list_topics(timeout=_TIMEOUT).topics
+            listed = self._admin.list_topics(timeout=seconds).topics
         except KafkaException as error:
-            raise _transient("list topics", error) from error
+            raise self._refused("list topics", error) from error
         return {name: tuple(sorted(topic.partitions)) for name, topic in listed.items()}
 
     def tail(self, topic: str, offset: int) -> Tail:
@@ -117,7 +139,7 @@ class Broker:
             )
             return {tp.partition: future.result().offset for tp, future in futures.items()}
         except KafkaException as error:
-            raise _transient(f"list the offsets of {topic.name}", error) from error
+            raise self._refused(f"list the offsets of {topic.name}", error) from error
 
     def settings(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         """The topics' own settings (cleanup.policy, retention.ms, …) by topic; a topic whose settings this client may
@@ -131,7 +153,7 @@ class Broker:
             except KafkaException as error:
                 if error.args[0].name() in _NOT_FOR_US:
                     continue
-                raise _transient(f"tell the settings of {resource.name}", error) from error
+                raise self._refused(f"tell the settings of {resource.name}", error) from error
             found[resource.name] = {name: entry.value for name, entry in entries.items() if entry.value is not None}
         return found
 
@@ -148,7 +170,7 @@ class Broker:
             except KafkaException as error:
                 if error.args[0].name() in _NOT_FOR_US:
                     continue
-                raise _transient("describe topics", error) from error
+                raise self._refused("describe topics", error) from error
             # A broker that does not check rights names none.
             if not allowed or AclOperation.READ in allowed:
                 found.add(name)
@@ -162,7 +184,7 @@ class Broker:
             futures = self._admin.list_offsets(wanted, request_timeout=_TIMEOUT)
             return [at for future in futures.values() if (at := future.result().timestamp) > 0]
         except KafkaException as error:
-            raise _transient(f"list the offsets of {topic.name}", error) from error
+            raise self._refused(f"list the offsets of {topic.name}", error) from error
 
     def head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
         """The records from `start` on from which a table's format is learnt."""
@@ -175,16 +197,26 @@ class Broker:
         A partition that is not there any more is passed over. Raises TransientError.
         """
         wanted = [TopicPartition(t, p, offset) for t, partitions in offsets.items() for p, offset in partitions.items()]
+        refused = _UNTIL_LOADED(self._refused_offsets, group, wanted)
+        if refused:
+            raise TransientError(
+                "kafka-group-offsets",
+                f"Kafka did not take offsets for the consumer group {group}: {', '.join(sorted(refused.values()))}",
+                "allow READ on the group and on the topics, name another group under consumer_group.name, or set"
+                " consumer_group.enabled: false",
+            )
+
+    def _refused_offsets(self, group: str, wanted: list[TopicPartition]) -> dict[str, str]:
+        """What Kafka had against it, in its own words by the error's name."""
         try:
             futures = self._admin.alter_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=_TIMEOUT
             )
             results = futures[group].result().topic_partitions
         except KafkaException as error:
-            raise _not_committed(group, error.args[0].str()) from error
-        errors = {one.error.str() for one in results if one.error and one.error.name() not in _NO_TOPIC}
-        if errors:
-            raise _not_committed(group, ", ".join(sorted(errors)))
+            return {error.args[0].name(): error.args[0].str()}
+        errors = (one.error for one in results if one.error)
+        return {error.name(): error.str() for error in errors if error.name() not in _NO_TOPIC}
 
     def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 10.0) -> list[Record]:
         """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more."""
@@ -213,8 +245,10 @@ class Broker:
                     if records:
                         break
                     continue
-                if message.error():
-                    raise TransientError("kafka-read", f"{topic.name} can't be read: {message.error()}", READABLE)
+                if (refused := message.error()) is not None:
+                    if refused.code() == NO_GROUP:
+                        continue
+                    raise refusal(f"give records of {topic.name}", refused)
                 partition, offset = message.partition(), message.offset()
                 if partition is not None and offset is not None and taken.get(partition, 0) < at_most:
                     taken[partition] = taken.get(partition, 0) + 1
@@ -226,17 +260,3 @@ class Broker:
         finally:
             consumer.close()
         return records
-
-
-def _not_committed(group: str, reason: str) -> TransientError:
-    return TransientError(
-        "kafka-group-offsets",
-        f"Kafka did not take offsets for the consumer group {group}: {reason}",
-        "allow READ on the group and on the topics, name another group under consumer_group.name, or set"
-        " consumer_group.enabled: false",
-    )
-
-
-def _transient(what: str, error: KafkaException) -> TransientError:
-    reason = error.args[0]
-    return TransientError("kafka-unreachable", f"Kafka did not {what}: {reason.str()}", "check kafka.bootstrap.servers")

@@ -9,9 +9,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from distributary.errors import TransientError
+from distributary.consume.refusals import refusal
 
-READABLE = "check that the brokers answer and that this config's user may read the topic"
+NO_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
+"""Told to a consumer that may not use its group. One that is given its partitions and offsets needs none."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -61,7 +62,9 @@ class Tail:
                 if error.code() == KafkaError._PARTITION_EOF:
                     self._at_end = True
                     break
-                raise TransientError("kafka-read", f"{self._topic} can't be read: {error.str()}", READABLE)
+                if error.code() == NO_GROUP:
+                    continue
+                raise refusal(f"give records of {self._topic}", error)
             self._at_end = False
             offset = message.offset()
             assert offset is not None

@@ -6,6 +6,7 @@ from confluent_kafka import KafkaException
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
+from distributary.consume.refusals import java_refusal, refusal
 from distributary.errors import DistributaryError, TableHalt, TransientError
 
 # Java exceptions (by the end of their class name) after which the same work may succeed.
@@ -26,13 +27,15 @@ def classified(error: BaseException) -> DistributaryError:
     if isinstance(error, DistributaryError):
         return error
     if isinstance(error, KafkaException):
-        return TransientError("kafka-unreachable", f"Kafka: {error.args[0].str()}", "check that the brokers answer")
+        return refusal("answer", error.args[0])
     names = list(_java_names(error))
     for name in names:
         if any(name.endswith(lost) for lost in _LOST):
             return TransientError(
                 "kafka-offsets", f"Kafka no longer has the offsets that were read ({name})", _LOOKED_AT
             )
+    if (told := java_refusal(names)) is not None:
+        return told
     for name in names:
         if any(name.endswith(passing) for passing in _PASSING):
             return TransientError("storage-or-network", f"a part of the work failed: {name}", "it is tried again")

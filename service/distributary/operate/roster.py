@@ -18,6 +18,7 @@ from distributary.operate.surroundings import Surroundings
 from distributary.operate.tables import connector_of_topic, lake_path, settings_of
 from distributary.operate.worker import TableWorker
 
+_ANSWERS_WITHIN = 5.0  # seconds
 _ROUNDS = 3  # in vain, after which a run that is to end gives up
 _log = get_logger(__name__)
 
@@ -78,6 +79,18 @@ class Roster:
             self.plan(dict(self.unasked))
             if give_up and self.unasked and self._in_vain >= _ROUNDS and self._fault is not None:
                 raise self._fault
+
+    def doubt_the_missing(self) -> None:
+        """Has the tables look at topics that Kafka does not name: the stream passes over one that was deleted, or that
+        the service may not see any more, without a word."""
+        try:
+            there = self._around.broker.partitions(_ANSWERS_WITHIN)
+        except TransientError as fault:
+            _log.debug("topics can't be listed now", code=fault.code, reason=fault.message)
+            return
+        for worker in self.tables():
+            if worker.topic not in there:
+                worker.doubt()
 
     def _wait_for(self, topic: str, end: Offsets, fault: TransientError) -> None:
         self.unasked[topic], self._fault = end, fault

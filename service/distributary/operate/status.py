@@ -150,6 +150,7 @@ class ServiceStatus:
         self._ready = False
         self._transactions: Mapping[str, Any] | None = None
         self._config: Mapping[str, Any] | None = None
+        self._stream: Mapping[str, Any] | None = None
         self._started_at = wall()
         # The start counts as a beat: a service that never gets to its loop must be found dead as well.
         self._last_beat = clock()
@@ -188,6 +189,19 @@ class ServiceStatus:
         """What was given last to show_config()."""
         with self._lock:
             return self._config
+
+    def show_stream(self, fault: Mapping[str, str] | None) -> None:
+        """Shows why no new records can be planned now (`code`, `message`, `fix`), and from when on; None once they
+        can."""
+        with self._lock:
+            since = self._stream["since"] if self._stream is not None else self._wall()
+            self._stream = None if fault is None else {**fault, "since": since}
+
+    @property
+    def stream(self) -> Mapping[str, Any] | None:
+        """What was given last to show_stream(), with `since`, in seconds since 1970."""
+        with self._lock:
+            return self._stream
 
     @property
     def transactions(self) -> Mapping[str, Any] | None:
@@ -246,9 +260,9 @@ class ServiceStatus:
 
     def snapshot(self) -> dict[str, Any]:
         """Everything as JSON's types: `version`, `time` and `started_at` (seconds since 1970), `ready`,
-        `seconds_since_beat`, `tables`, where it is known `transactions`, and `config` where something in the config's
-        files does not count."""
-        now, transactions, config = self.now(), self.transactions, self.config
+        `seconds_since_beat`, `tables`, where it is known `transactions`, `config` where something in the config's files
+        does not count, and `stream` while Kafka can't be asked for new records."""
+        now, transactions, config, stream = self.now(), self.transactions, self.config, self.stream
         return {
             "version": __version__,
             "time": now,
@@ -258,6 +272,7 @@ class ServiceStatus:
             "tables": {status.table: status.as_json(now) for status in self.tables()},
             **({} if transactions is None else {"transactions": transactions}),
             **({} if config is None else {"config": config}),
+            **({} if stream is None else {"stream": stream}),
         }
 
 

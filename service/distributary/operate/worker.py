@@ -70,7 +70,7 @@ class TableWorker:
         self._reader = self._new_reader()
         self.asked: Accept | None = None
         """What an operator asks for, until a step has done it."""
-        self._shrunk = False
+        self._doubtful = False
 
     @property
     def name(self) -> str:
@@ -109,7 +109,7 @@ class TableWorker:
 
     def has_to_step(self) -> bool:
         """Whether there is anything to be done."""
-        return self.halted is None and (self.behind() > 0 or self.asked is not None or self._shrunk)
+        return self.halted is None and (self.behind() > 0 or self.asked is not None or self._doubtful)
 
     def start(self) -> None:
         """Reads where the table is."""
@@ -123,10 +123,15 @@ class TableWorker:
     def aim(self, end: Offsets) -> None:
         """Sets the goal further, to the end of a batch of the stream. A topic that ends before its earlier end is
         perhaps another one: the next step looks."""
-        self._shrunk = self._shrunk or any(offset < self.goal.get(p, 0) for p, offset in end.items())
+        if any(offset < self.goal.get(p, 0) for p, offset in end.items()):
+            self.doubt()
         self.goal = largest([self.goal, end])
         if self._started:  # before, it is not known what the table has
             self._around.status.update(self.name, goal_offsets={self.topic: dict(self.goal)})
+
+    def doubt(self) -> None:
+        """Has the next step look at the topic, whether or not there is anything to take."""
+        self._doubtful = True
 
     def step(self) -> None:
         """Takes one slice on the way to the goal. Raises TableHalt, TransientError and what Spark raises."""
@@ -135,12 +140,7 @@ class TableWorker:
             if not self._started:
                 self.start()
             self._look_at_the_table()
-            self._shrunk = False
-            topic = self._topic()
-            # A partition that was never read starts at the first record that Kafka has.
-            self._first = self._around.broker.earliest(topic)
-            self._accept(topic)
-            self._check(topic)
+            topic = self._looked_at()
         if self.asked is Accept.REPLAY:
             self._replay(topic)
             self.asked = None
@@ -164,6 +164,20 @@ class TableWorker:
         self._reader = self._new_reader()
         if any(self.taken.get(p, 0) < offset for p, offset in before.items()):
             self._bound.warning("the table is older than it was: it goes on from there", next=self.taken, was=before)
+
+    def _looked_at(self) -> Topic:
+        """The topic, once it is known that the table can go on with it."""
+        doubtful, self._doubtful = self._doubtful, False
+        try:
+            topic = self._topic()
+            # A partition that was never read starts at the first record that Kafka has.
+            self._first = self._around.broker.earliest(topic)
+            self._accept(topic)
+            self._check(topic)
+        except Exception:
+            self._doubtful = self._doubtful or doubtful
+            raise
+        return topic
 
     def _topic(self) -> Topic:
         topic = self._around.broker.topics([self.topic]).get(self.topic)

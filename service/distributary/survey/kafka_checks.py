@@ -5,53 +5,29 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from distributary.config import Config
 from distributary.config.source import SchemaRegistry
 from distributary.consume.broker import Broker
-from distributary.consume.options import librdkafka_options
-from distributary.errors import SetupError
+from distributary.errors import SetupError, TransientError
 from distributary.operate.tables import listed
 from distributary.survey.finding import Doubtful, Healthy
 
 _SECONDS = 10.0
 _TRIED = 3  # topics that are read for real
 _FUTURE = 5.0  # seconds; clocks that a time server keeps are closer than that
-_LOGIN = ("_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM", "ILLEGAL_SASL_STATE")
 
 
 def kafka_answers(config: Config) -> Healthy:
     """Raises SetupError that tells a wrong login from a wrong address."""
-    errors: list[KafkaError] = []
-    options = librdkafka_options(config.kafka_properties())
-    servers = options["bootstrap.servers"]
-    telling: Any = {**options, "log_level": 0, "error_cb": errors.append}
+    servers = config.kafka_properties()["bootstrap.servers"]
     try:
-        admin = AdminClient(telling)
-    except KafkaException as error:
-        raise _told(error.args[0], [], servers) from error
-    try:
-        found = admin.list_topics(timeout=_SECONDS)
-    except KafkaException as error:
-        admin.poll(0)  # hands over the errors met meanwhile
-        raise _told(error.args[0], errors, servers) from error
-    return Healthy(f"{servers} answers: {_count(len(found.brokers), 'broker')}, {_count(len(found.topics), 'topic')}")
-
-
-def _told(error: KafkaError, seen: list[KafkaError], servers: str) -> SetupError:
-    # What the client says in the end is that it waited in vain; why is in what it said meanwhile.
-    every = [*seen, error]
-    if login := next((e for e in every if e.name() in _LOGIN), None):
-        return SetupError("kafka-login", f"{servers}: {login.str()}", "check the sasl.* properties under `kafka`")
-    if tls := next((e for e in every if e.name() == "_SSL"), None):
-        return SetupError("kafka-tls", f"{servers}: {tls.str()}", "check the ssl.* properties under `kafka`")
-    reason = next((e for e in seen if e.name() in ("_RESOLVE", "_TRANSPORT")), error)
-    fix = "check kafka.bootstrap.servers and security.protocol, and that this machine may connect to the brokers"
-    return SetupError("kafka-unreachable", f"{servers}: {reason.str()}", fix)
+        topics = Broker(config.kafka_properties()).partitions(_SECONDS)
+    except TransientError as refused:
+        raise SetupError(refused.code, f"{servers}: {refused.message}", refused.fix) from refused
+    return Healthy(f"{servers} answers: {_count(len(topics), 'topic')}")
 
 
 def topics_are_readable(config: Config) -> Healthy | Doubtful:

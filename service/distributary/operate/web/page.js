@@ -242,6 +242,9 @@
     document.title = halted ? `(${halted} halted) distributary` : "distributary";
     say($("version"), `distributary ${status.version}`);
     $("totals").hidden = $("tools").hidden = !tables.length;
+    const { stream } = status;
+    $("stream").hidden = !stream;
+    if (stream) say($("stream"), `No new records for ${duration(Math.floor(now - stream.since))}: ${stream.message} (${stream.code}). What to do: ${stream.fix}.`);
     arrange();
   }
   function tick() {

@@ -1,0 +1,65 @@
+"""What it means that Kafka's client gave up: a login, TLS, a right that is missing, or nobody who answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from confluent_kafka import KafkaError
+
+from distributary.errors import TransientError
+
+_LOGIN = ("_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM", "ILLEGAL_SASL_STATE")
+_WHY = ("_RESOLVE", "_TRANSPORT")
+_NOBODY = (*_WHY, "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "REQUEST_TIMED_OUT")
+_NOBODY_JAVA = (
+    *("TimeoutException", "DisconnectException", "NetworkException", "BrokerNotAvailableException"),
+    *("LeaderNotAvailableException", "NotLeaderOrFollowerException", "CoordinatorNotAvailableException"),
+)
+
+_CHECK_ADDRESS = "check kafka.bootstrap.servers and security.protocol, and that this machine may connect to the brokers"
+_CHECK_LOGIN = "check the sasl.* properties under `kafka`"
+_CHECK_TLS = "check the ssl.* properties under `kafka`"
+_CHECK_RIGHTS = (
+    "allow Read on the topics with the prefix source.topic_prefix to this config's user; then it goes on by itself"
+)
+
+CODES = ("kafka-login", "kafka-tls", "kafka-not-allowed", "kafka-refused", "kafka-unreachable")
+"""The codes of the errors that are Kafka's."""
+
+
+def refusal(what: str, error: KafkaError, met: Sequence[KafkaError] = ()) -> TransientError:
+    """The error to raise where Kafka's client could not do `what` ("list topics").
+
+    Its own last word is often that it waited in vain; why is in what it `met` meanwhile.
+    """
+    every = [*met, error]
+    if login := next((one for one in every if one.name() in _LOGIN), None):
+        return TransientError("kafka-login", f"Kafka did not {what}: {login.str()}", _CHECK_LOGIN)
+    if tls := next((one for one in every if one.name() == "_SSL"), None):
+        return TransientError("kafka-tls", f"Kafka did not {what}: {tls.str()}", _CHECK_TLS)
+    if error.name().endswith("AUTHORIZATION_FAILED"):
+        return TransientError("kafka-not-allowed", f"Kafka did not {what}: {error.str()}", _CHECK_RIGHTS)
+    if error.name() not in _NOBODY:
+        return TransientError(
+            "kafka-refused", f"Kafka did not {what}: {error.str()}", "if it lasts, look into the log of the brokers"
+        )
+    reason = next((one for one in met if one.name() in _WHY), error)
+    return TransientError(
+        "kafka-unreachable",
+        f"Kafka did not {what}: {reason.str()}",
+        _CHECK_ADDRESS,
+    )
+
+
+def java_refusal(names: Sequence[str]) -> TransientError | None:
+    """The same for Spark's client: the class names of a Java exception and its causes. None where none is Kafka's."""
+    kafkas = [name for name in names if name.startswith("org.apache.kafka.")]
+    for name in kafkas:
+        if name.endswith("AuthenticationException"):
+            return TransientError("kafka-login", f"Kafka refuses the login ({name})", _CHECK_LOGIN)
+        if name.endswith("AuthorizationException"):
+            return TransientError("kafka-not-allowed", f"Kafka refuses this user ({name})", _CHECK_RIGHTS)
+    for name in kafkas:
+        if name.endswith(_NOBODY_JAVA):
+            return TransientError("kafka-unreachable", f"Kafka does not answer ({name})", _CHECK_ADDRESS)
+    return None

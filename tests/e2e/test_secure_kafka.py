@@ -1,0 +1,187 @@
+"""A Kafka with TLS, passwords, client certificates and rights, and the public command with what docs/kafka.md names."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[attr-defined]
+from tests.support.playback import Playback, Running
+from tests.support.recorded import Record, Scenario, TruthTable
+from tests.support.replay import halves
+from tests.support.secure_kafka import PASSWORD, USER, SecureKafka, may, may_not, running_secure_kafka
+
+from distributary.consume.broker import Broker
+from distributary.operate.records import newest_record
+
+VARIABLE = "KAFKA_PASSWORD_OF_THE_TEST"
+SCENARIO = Scenario("pg_json_schema")
+CLOSED, OTHER = (SCENARIO.tables[name] for name in ("lsn_race", "num_keys"))
+TABLES = (CLOSED, OTHER)
+SECONDS = 300.0
+"""What a change of rights may take to be seen."""
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
+    with running_secure_kafka(tmp_path_factory.mktemp("secure")) as kafka:
+        yield kafka
+
+
+def by_password(kafka: SecureKafka) -> dict[str, str]:
+    return {
+        "bootstrap.servers": kafka.password,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": USER,
+        "sasl.password": f"${{env:{VARIABLE}}}",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(kafka.authority),
+    }
+
+
+def by_certificate(kafka: SecureKafka) -> dict[str, str]:
+    return {
+        "bootstrap.servers": kafka.certificate,
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(kafka.authority),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(kafka.client),
+    }
+
+
+class Source:
+    """Two tables' topics, of which a part of the records is sent at a time, and a user with just the rights that the
+    docs name."""
+
+    def __init__(self, kafka: SecureKafka, folder: Path, login: dict[str, str], **settings: Any) -> None:
+        self.playback = Playback(kafka.open, folder, kafka=login, **settings)
+        self.playback.configure({"match": f"{SCENARIO.name}.{table.topic_name}"} for table in TABLES)
+        self._left = {table.name: list(SCENARIO.topic(table.schema, table.name)) for table in TABLES}
+        self._sent = dict.fromkeys(self._left, 0)
+        prefix = self.playback.prefix
+        kafka.allow(
+            may(AclOperation.READ, ResourceType.TOPIC, f"{prefix}.", prefix=True),
+            may(AclOperation.READ, ResourceType.GROUP, f"distributary-{prefix}"),
+        )
+
+    def send_half(self) -> None:
+        """The first half of what is left."""
+        for name, records in self._left.items():
+            now, self._left[name] = halves(records)
+            self._send(name, now)
+
+    def send_all(self) -> None:
+        """What is left."""
+        for name, records in self._left.items():
+            self._left[name] = []
+            self._send(name, records)
+
+    def _send(self, name: str, records: list[Record]) -> None:
+        self.playback.send(SCENARIO, records)
+        self._sent[name] += len(records)
+
+    def topic(self, table: TruthTable) -> str:
+        return f"{self.playback.prefix}.{SCENARIO.name}.{table.topic_name}"
+
+    def taken(self, table: TruthTable) -> int:
+        """How many records the table has taken in."""
+        newest = newest_record(str(self.playback.lake / SCENARIO.name / table.topic_name))
+        return sum(newest.progress.next.values()) if newest else 0
+
+    def is_taken(self, table: TruthTable) -> bool:
+        """Whether all that was sent is taken in."""
+        return self.taken(table) == self._sent[table.name]
+
+    def differences(self) -> list[str]:
+        return [str(found) for table in TABLES if (found := self.playback.difference(SCENARIO, table))]
+
+    def command(self, name: str, *options: str, password: str = PASSWORD) -> tuple[int, str]:
+        """A command of `distributary`: its exit code and all that it wrote."""
+        done = subprocess.run(
+            [sys.executable, "-m", "distributary", name, "-c", str(self.playback.config_file), *options],
+            env={**os.environ, VARIABLE: password},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("login", [by_password, by_certificate])
+def test_6_8_tables_are_filled_over_tls_with_no_more_rights_than_the_docs_name(
+    secure: SecureKafka, tmp_path: Path, login: Callable[[SecureKafka], dict[str, str]]
+) -> None:
+    source = Source(secure, tmp_path, login(secure))
+    source.send_all()
+    written = []
+    for name, options in (("doctor", ()), ("plan", ()), ("run", ("--once",)), ("status", ())):
+        code, output = source.command(name, *options)
+        assert code == 0, f"{name}: {output[-4000:]}"
+        written.append(output)
+    assert not source.differences()
+    assert "kafka-group-offsets" not in written[2]
+    # The password is nowhere: not in what commands write, and in no file of lake, checkpoint or notes.
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    for spelled in (PASSWORD, json.dumps(PASSWORD)[1:-1], PASSWORD[:8]):
+        assert not [output for output in written if spelled in output]
+        assert not [content for content in files if spelled.encode() in content]
+
+
+def test_6_8_a_wrong_password_ends_the_command_and_is_called_so(secure: SecureKafka, tmp_path: Path) -> None:
+    source = Source(secure, tmp_path, by_password(secure))
+    for name, options, expected in (("doctor", (), 1), ("run", (), 2), ("status", (), 2)):
+        code, output = source.command(name, *options, password="not-the-one")
+        assert (code, "kafka-login" in output) == (expected, True), output[-4000:]
+        assert "not-the-one" not in output
+
+
+def test_6_3_a_topic_that_may_not_be_read_any_more_leaves_the_other_tables_alone(
+    secure: SecureKafka, tmp_path: Path
+) -> None:
+    """First it may not be read, then not even be seen."""
+    login = by_password(secure)
+    source = Source(secure, tmp_path, login, trigger={"interval": "1s"})
+    source.send_half()
+    user = Broker({**login, "sasl.password": PASSWORD})
+    with source.playback.start(**{VARIABLE: PASSWORD}) as running:
+        until(lambda: all(source.is_taken(table) for table in TABLES), running)
+        for operation in (AclOperation.READ, AclOperation.ALL):
+            told, before = refusals(running), source.taken(CLOSED)
+            refusal = may_not(operation, ResourceType.TOPIC, source.topic(CLOSED))
+            secure.allow(refusal)
+            until(lambda: not user.readable([source.topic(CLOSED)]), running)
+            source.send_half()
+            until(lambda: source.is_taken(OTHER), running)
+            until(lambda told=told: refusals(running) > told, running)  # type: ignore[misc]
+            assert source.taken(CLOSED) == before
+            secure.take_back(refusal)
+            until(lambda: source.is_taken(CLOSED), running)
+        source.send_all()
+        until(lambda: not source.differences(), running)
+        running.process.send_signal(signal.SIGTERM)
+        assert running.ended(120).exit_code == 0
+
+
+def refusals(running: Running) -> int:
+    """How often the log says that a right is missing."""
+    return running.log.read_text("utf-8").count('"kafka-not-allowed"')
+
+
+def until(holds: Callable[[], bool], running: Running) -> None:
+    """Waits until it holds. Raises AssertionError where the service ends before or it takes too long."""
+    deadline = time.monotonic() + SECONDS
+    while not holds():
+        log = running.log.read_text("utf-8")
+        assert running.process.poll() is None, log[-4000:]
+        assert time.monotonic() < deadline, log[-4000:]
+        time.sleep(0.5)

@@ -1,0 +1,54 @@
+"""What Kafka's client says, as errors that say what to do."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError
+
+from distributary.consume.refusals import CODES, java_refusal, refusal
+
+KAFKA = "org.apache.kafka.common"
+TIMED_OUT = KafkaError(KafkaError._TIMED_OUT)
+
+
+@pytest.mark.parametrize(
+    ("error", "met", "code"),
+    [
+        (KafkaError._TIMED_OUT, [], "kafka-unreachable"),
+        (KafkaError._TRANSPORT, [], "kafka-unreachable"),
+        (KafkaError._TIMED_OUT, [KafkaError._RESOLVE], "kafka-unreachable"),
+        (KafkaError._TIMED_OUT, [KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION], "kafka-login"),
+        (KafkaError._TRANSPORT, [KafkaError._TRANSPORT, KafkaError._SSL], "kafka-tls"),
+        (KafkaError.SASL_AUTHENTICATION_FAILED, [], "kafka-login"),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, [], "kafka-not-allowed"),
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, [KafkaError._TRANSPORT], "kafka-not-allowed"),
+        (KafkaError._AUTO_OFFSET_RESET, [], "kafka-refused"),
+    ],
+)
+def test_what_was_met_meanwhile_tells_why_it_waited_in_vain(error: int, met: list[int], code: str) -> None:
+    told = refusal("list topics", KafkaError(error), [KafkaError(one) for one in met])
+    assert (told.code, told.code in CODES) == (code, True)
+    assert told.message.startswith("Kafka did not list topics: ")
+    assert told.fix
+
+
+def test_a_name_that_is_not_found_is_told_rather_than_that_time_ran_out() -> None:
+    unknown = KafkaError(KafkaError._RESOLVE, "no such host")
+    assert refusal("list topics", TIMED_OUT, [unknown]).message.endswith("no such host")
+    assert refusal("list topics", TIMED_OUT).message.endswith(TIMED_OUT.str())
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        (["org.apache.spark.SparkException", f"{KAFKA}.errors.TopicAuthorizationException"], "kafka-not-allowed"),
+        ([f"{KAFKA}.KafkaException", f"{KAFKA}.errors.SaslAuthenticationException"], "kafka-login"),
+        (["java.util.concurrent.ExecutionException", f"{KAFKA}.errors.TimeoutException"], "kafka-unreachable"),
+        (["java.util.concurrent.TimeoutException"], None),
+        (["com.example.AuthenticationException", f"{KAFKA}.KafkaException"], None),
+        ([], None),
+    ],
+)
+def test_java_errors_of_kafka_have_the_same_codes(names: list[str], code: str | None) -> None:
+    told = java_refusal(names)
+    assert (told.code if told else None) == code
