@@ -29,7 +29,7 @@ from distributary.consume.topics import subscription_pattern
 from distributary.errors import AlreadyRunning, DistributaryError, TableHalt, TransientError, UsageError
 from distributary.launch.session import open_session
 from distributary.operate import failpoints, health
-from distributary.operate.faults import classified
+from distributary.operate.faults import classified, stream_fault
 from distributary.operate.halts import Halts
 from distributary.operate.lag_group import LagGroup
 from distributary.operate.lease import Lease, refuse_second
@@ -221,14 +221,14 @@ class Service:
         """Until told to stop, or with `once` until the stream has ended and every table is where it ended."""
         while not self._stopping.is_set():
             if not query.isActive:
-                error = query.exception()
-                if error is None:
+                fault = stream_fault(query)
+                if fault is None:
                     if not self._has_work():
                         self._resuming.look(self._roster.tables(), now=True)
                     if not self._has_work():
                         return query
                 else:
-                    query = self._again(query, error, once=once)
+                    query = self._again(query, fault, once=once)
             elif self._failures and query.status["message"].startswith(_WAITING):
                 self._failures = 0
                 self.status.show_stream(None)
@@ -250,21 +250,20 @@ class Service:
     def _has_work(self) -> bool:
         return bool(self._roster.unasked) or any(worker.has_to_step() for worker in self._roster.tables())
 
-    def _again(self, failed: StreamingQuery, error: Exception, *, once: bool) -> StreamingQuery:
+    def _again(self, failed: StreamingQuery, fault: DistributaryError, *, once: bool) -> StreamingQuery:
         """The stream to go on with after an error: the one that failed until its pause is over, then a new one, for as
         long as the error lasts. Raises UsageError for one that can't pass, with `once` for one that lasts."""
         if failed is self._failed:
             return failed if time.monotonic() < self._start_at else self._start(once=once)
         self._failed = failed
         self._failures += 1
-        fault = classified(error)
         lasting = not isinstance(fault, TransientError)
         if lasting or self._failures > _QUERY_RESTARTS:
             # Files of the checkpoint that end too early look like a storage that does not answer.
             if fault.code not in refusals.CODES and self._set_aside(fault):
                 return self._start(once=once)
             if lasting or once:
-                raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix) from error
+                raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix)
         self.status.show_stream(fault.told())
         _log.warning("the stream ended and is started again", code=fault.code, reason=fault.message, fix=fault.fix)
         self._start_at = time.monotonic() + self._pause_after(self._failures)

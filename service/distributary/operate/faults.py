@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from confluent_kafka import KafkaException
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
 
 from distributary.consume.refusals import java_refusal, refusal
 from distributary.errors import DistributaryError, TableHalt, TransientError
@@ -28,7 +31,21 @@ def classified(error: BaseException) -> DistributaryError:
         return error
     if isinstance(error, KafkaException):
         return refusal("answer", error.args[0])
-    names = list(_java_names(error))
+    java = getattr(error, "java_exception", None) if isinstance(error, Py4JJavaError) else None
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    # Delta's own exceptions come as Python's, with the same name and without Java's behind them.
+    return _of_names([type(error).__name__, *_class_names(java or getattr(error, "_origin", None))], condition)
+
+
+def stream_fault(query: StreamingQuery) -> DistributaryError | None:
+    """What ended a stream, as one of the service's own; None where it runs or came to its end."""
+    error = query.exception()
+    # PySpark's error keeps of the Java ones behind it nothing but the text.
+    return None if error is None else _of_names(_class_names(query._jsq.exception().get()))
+
+
+def _of_names(names: list[str], condition: str | None = None) -> DistributaryError:
+    """By the class names of an error and its causes, the outermost first."""
     for name in names:
         if any(name.endswith(lost) for lost in _LOST):
             return TransientError(
@@ -39,8 +56,7 @@ def classified(error: BaseException) -> DistributaryError:
     for name in names:
         if any(name.endswith(passing) for passing in _PASSING):
             return TransientError("storage-or-network", f"a part of the work failed: {name}", "it is tried again")
-    kind = names[-1] if names else type(error).__name__
-    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    kind = names[-1] if names else "a lost JVM"
     detail = f"{kind} ({condition})" if condition else kind
     return TableHalt(
         "unexpected-error",
@@ -49,10 +65,8 @@ def classified(error: BaseException) -> DistributaryError:
     )
 
 
-def _java_names(error: BaseException) -> list[str]:
+def _class_names(java: Any) -> list[str]:
     """The class names of a Java error and its causes, the outermost first."""
-    java = getattr(error, "java_exception", None) if isinstance(error, Py4JJavaError) else None
-    java = java or getattr(error, "_origin", None)
     names: list[str] = []
     try:
         while java is not None and len(names) < 20:
