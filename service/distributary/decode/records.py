@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from distributary.decode import envelope as e
 from distributary.decode import sql, strict
-from distributary.decode.keys import halves, key_of_header, key_of_row, key_struct, linked_key
+from distributary.decode.keys import halves, key_hash, key_of_header, key_of_row, key_struct, linked_key
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER, is_placeholder, may_hold_placeholder
 from distributary.decode.position import position_sql, transaction_sql
 from distributary.decode.reading import Reading
@@ -109,7 +109,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         F.expr(_row(shape, reading, "c", "has_row")).alias("row"),
         F.expr(_row(shape, reading, "b", "has_before")).alias("before"),
     )
-    return ok.withColumn("kh", F.xxhash64("k"))
+    return ok.withColumn("kh", F.expr(key_hash(reading)))
 
 
 def with_carried(records: DataFrame, deleted: Mapping[int, int]) -> DataFrame:
