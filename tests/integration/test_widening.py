@@ -74,8 +74,8 @@ def wrapped(topic: Topic, record: Record, row: dict[str, Row]) -> Record:
     envelope += [schema({}, field="source"), {**TEXT, "field": "op"}]
     key = {"schema": schema({"id": row["id"]}), "payload": json.loads(record.key or b"")}
     value = {"schema": {"type": "struct", "fields": envelope}, "payload": json.loads(record.value or b"")}
-    data = (json.dumps(one, separators=(",", ":")).encode() for one in (key, value))
-    topic.records[-1] = record._replace(**dict(zip(("key", "value"), data, strict=True)))
+    data = [json.dumps(one, separators=(",", ":")).encode() for one in (key, value)]
+    topic.records[-1] = record._replace(key=data[0], value=data[1])
     return topic.records[-1]
 
 
