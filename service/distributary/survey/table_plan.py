@@ -34,12 +34,11 @@ class TablePlan:
     """One table: what `run` would do.
 
     `action` is create, alter (columns are added or widened, then it goes on), go_on, up_to_date, wait (the topic has
-    no record yet) or halt. `entry` is the `match` that counts for it, `where` its place. `form` is envelope or rows, None where
-    no record tells. `columns` are those that the table has or gets (name to Spark type), `added` those that it gets,
-    `widened` those that get a wider type;
-    `start` and `end` the offsets per partition between which records are to be taken in, `records` how many offsets
-    these are. `by_value` are the columns whose types values alone tell. `error` has the keys `code`, `message` and
-    `fix`, for a table that would halt.
+    no record yet) or halt. `entry` is the `match` that counts for it, `where` its place. `form` is envelope or rows,
+    None where no record tells. `columns` are those that the table has or gets (name to Spark type), `added` those
+    that it gets, `widened` those that get a wider type; `start` and `end` the offsets per partition between which
+    records are to be taken in, `records` how many offsets these are. `by_value` are the columns whose types values
+    alone tell. `error` has the keys `code`, `message` and `fix`, for a table that would halt.
     """
 
     table: str
