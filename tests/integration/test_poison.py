@@ -24,6 +24,10 @@ def test_6_3_poison_of_every_kind_is_quarantined_with_its_reason(
         b"": "not-json",
         b"[" + whole + b"]": "not-json",
         b"\xff\xfe": "not-utf8",
+        whole + b" and more": "text-after-json",
+        whole + b"\n" + whole: "text-after-json",
+        whole.replace(b'"v": 2}', b'"v": 0, "v": 2}'): "ambiguous-json",
+        whole.replace(b'"v": 2}', b'"v": "\\ud800"}'): "ambiguous-json",
         json.dumps({**document, "op": "?"}).encode(): "unknown-operation",
         json.dumps({**document, "after": None}).encode(): "no-row",
         json.dumps({**document, "source": {"connector": "sqlserver"}}).encode(): "no-position",
@@ -35,14 +39,10 @@ def test_6_3_poison_of_every_kind_is_quarantined_with_its_reason(
     found = [(bytes(value), reason) for value, reason in rows_of(bench.quarantine, "value", "reason")]
     assert sorted(found) == sorted(poison.items())
     assert bench.rows() == [(1, 1)]
-    twice = Topic(bench.topic)
-    twice.add({"id": 3}, whole.replace(b'"after": {"id": 2, "v": 2}', b'"after": {"id": 3, "v": 0, "v": 3}'))
-    trailed = Topic(bench.topic)
-    trailed.add({"id": 5}, whole.replace(b'"id": 2, "v": 2', b'"id": 5, "v": 5') + b" and more")
-    bench.take([*twice.records, *topic.records, *trailed.records, *good(bench, 4).records], worker)
+    bench.take([*topic.records, *good(bench, 4).records], worker)
     found = [(bytes(value), reason) for value, reason in rows_of(bench.quarantine, "value", "reason")]
     assert sorted(found) == sorted(2 * list(poison.items()))
-    assert bench.rows() == [(1, 1), (3, 3), (4, 4), (5, 5)]
+    assert bench.rows() == [(1, 1), (4, 4)]
 
 
 def good(bench: Bench, number: int) -> Topic:

@@ -77,7 +77,10 @@ def _show_table(table: TablePlan) -> None:
         output.show_text(f"  key: {', '.join(table.key) or 'none'}")
         output.show_text(f"  columns: {_columns(table.columns)}")
     elif table.action == "alter":
-        output.show_text(f"  added: {_columns(table.added)}")
+        if table.added:
+            output.show_text(f"  added: {_columns(table.added)}")
+        if table.widened:
+            output.show_text(f"  widened: {_columns(table.widened)}")
     for warning in table.warnings:
         output.show_text(f"  warning [{warning.code.value}] {warning.detail}".rstrip(), style="yellow")
 
@@ -86,12 +89,18 @@ def _does(table: TablePlan) -> str:
     records = _count(table.records, "record")
     return {
         "create": f"would be made, {records} to take in",
-        "alter": f"would get {_count(len(table.added), 'column')}, then go on: {records} to take in",
+        "alter": f"would get {_altered(table)}, then go on: {records} to take in",
         "go_on": f"would go on, {records} to take in",
         "up_to_date": "is up to date",
         "wait": "waits for a record that tells its columns",
         "halt": "would halt",
     }[table.action]
+
+
+def _altered(table: TablePlan) -> str:
+    added = _count(len(table.added), "column") if table.added else ""
+    widened = f"wider types in {_count(len(table.widened), 'column')}" if table.widened else ""
+    return " and ".join(filter(None, (added, widened)))
 
 
 def _offsets(table: TablePlan) -> str:

@@ -56,6 +56,10 @@ SNAPSHOT_ENDS = ("last", "last_in_data_collection")
 Before Debezium 2.0 there was only `last`. All rows of an incremental snapshot say `incremental`."""
 
 NOT_JSON = Reason("not-json", "the value is not one JSON object")
+TEXT_AFTER = Reason("text-after-json", "the key or the value goes on after its JSON object")
+AMBIGUOUS = Reason(
+    "ambiguous-json", "an object in the key or the value has a field twice, or a text has half a character (`\\ud800`)"
+)
 BAD_UTF8 = Reason("not-utf8", "the key or the value is not valid UTF-8")
 NO_SCHEMA_ID = Reason("no-schema-id", "the key or the value does not name the schema that it was written with")
 NOT_AVRO = Reason("not-avro", "the key's or the value's bytes are not what the schema that they name says")
@@ -74,11 +78,13 @@ OTHER_CONNECTOR = Reason("other-connector", "`source.connector` is not the one t
 
 UNREADABLE = (BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA)
 """Reasons why nothing of a record can be read."""
+NOT_STRICT = (TEXT_AFTER, AMBIGUOUS)
+"""Reasons why what can be read of a record need not be what its writer meant."""
 
 REASONS = {
     reason.code: reason
     for reason in (
-        NOT_JSON, *UNREADABLE, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION, NOT_A_ROW, NO_ROW, NO_KEY,
+        NOT_JSON, *NOT_STRICT, *UNREADABLE, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION, NOT_A_ROW, NO_ROW, NO_KEY,
         NO_KEY_COLUMNS, BAD_KEY, NO_POSITION, BAD_VALUE, OTHER_CONNECTOR,
     )
 }  # fmt: skip

@@ -26,6 +26,13 @@ def key_struct(at: Mapping[str, str], reading: Reading) -> str:
     return f"named_struct({fields})" if fields else "named_struct('k0', CAST(NULL AS STRING))"
 
 
+def key_hash(reading: Reading) -> str:
+    """BIGINT: the hash of a key `k`. It stays the same when a whole number's column is widened: it is remembered."""
+    whole = ("tinyint", "smallint", "int")
+    parts = [f"CAST(k.k{i} AS {'BIGINT' if kind in whole else kind})" for i, kind in enumerate(reading.key.values())]
+    return f"xxhash64({', '.join(parts) or 'k'})"
+
+
 def linked_key(header: str, shape: Shape, reading: Reading) -> Column:
     """A header's key, parsed: SimpleHeaderConverter writes the bare key, JsonConverter may put a schema beside it."""
     if not reading.links or reading.key_from_row:

@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from distributary.decode import envelope as e
-from distributary.decode import sql
-from distributary.decode.keys import halves, key_of_header, key_of_row, key_struct, linked_key
+from distributary.decode import sql, strict
+from distributary.decode.keys import halves, key_hash, key_of_header, key_of_row, key_struct, linked_key
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER, is_placeholder, may_hold_placeholder
 from distributary.decode.position import position_sql, transaction_sql
 from distributary.decode.reading import Reading
@@ -24,7 +24,7 @@ from distributary.decode.verdict import verdict
 
 __all__ = ["Reading", "decoded", "with_carried"]
 
-_CORRUPT = "_corrupt"
+_NO_TEXT = "CAST(NULL AS STRING)"
 _TRANSACTION_FIELDS = "transaction STRUCT<id: STRING, data_collection_order: STRING>"
 _TRANSACTION = (
     "CASE WHEN p.transaction.id IS NOT NULL THEN named_struct('id', p.transaction.id,"
@@ -66,8 +66,8 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         F.expr(_other_key("new_keyp", "p.after", shape, reading)).alias("new_k"),
         "fault",
         F.expr(_kind(op, reading)).alias("kind"),
-        F.expr(f"v IS NOT NULL AND (p IS NULL OR p.{_CORRUPT} IS NOT NULL)").alias("broken"),
-        F.expr(_key_broken(reading)).alias("key_broken"),
+        F.expr(strict.fault("v", "value_frame", _ambiguous_value(shape))).alias("value_fault"),
+        F.expr(_key_fault(reading)).alias("key_fault"),
         F.expr(_no_envelope(reading)).alias("no_envelope"),
         F.expr(_there("p.after", "d", reading)).alias("has_row"),
         F.expr(_there("p.before", "c", reading) if reading.before else "false").alias("has_before"),
@@ -109,7 +109,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         F.expr(_row(shape, reading, "c", "has_row")).alias("row"),
         F.expr(_row(shape, reading, "b", "has_before")).alias("before"),
     )
-    return ok.withColumn("kh", F.xxhash64("k"))
+    return ok.withColumn("kh", F.expr(key_hash(reading)))
 
 
 def with_carried(records: DataFrame, deleted: Mapping[int, int]) -> DataFrame:
@@ -132,19 +132,18 @@ def _parsed(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
 
     Where the row stands for the key: also `half`, which of its two changes an update of the key is, and `half_op`.
     """
-    corrupt = {"columnNameOfCorruptRecord": _CORRUPT}
     known = (shape_number([shape]) >= 0).alias("known")
     links = [linked_key(header, shape, reading).alias(f"{header}p") for header in ("old_key", "new_key")]
-    key = F.lit(None) if reading.key_from_row else F.from_json("k", _key_ddl(shape), corrupt)
+    key = F.lit(None) if reading.key_from_row else strict.framed("k", _key_ddl(shape))
+    value = _envelope_ddl(shape, reading) if reading.unwrapped is None else _row_ddl(shape)
+    framed = records.select("*", known, strict.framed("v", value).alias("value_frame"), key.alias("key_frame"), *links)
+    read = F.expr(strict.only("value_frame"))
+    kp = F.lit(None) if reading.key_from_row else F.expr(strict.only("key_frame"))
     if reading.unwrapped is None:
-        envelope = F.from_json("v", _envelope_ddl(shape, reading), corrupt)
-        parsed = records.select("*", known, envelope.alias("p"), key.alias("kp"), *links)
+        parsed = framed.withColumns({"p": read, "kp": kp})
     else:
-        row = F.expr("concat('{\"after\":', v, '}')")
-        raw = F.from_json(row, f"after STRUCT<{_row_ddl(shape)}>, {_CORRUPT} STRING", corrupt)
-        parsed = records.select("*", known, raw.alias("raw"), key.alias("kp"), *links)
         p = as_envelope(reading.connector, shape.added, reading.unwrapped.headers)
-        parsed = parsed.withColumn("p", F.expr(p))
+        parsed = framed.withColumns({"raw": read, "kp": kp}).withColumn("p", F.expr(p))
     if not reading.key_from_row:
         return parsed
     return parsed.withColumn("half", F.explode(F.expr(halves(shape, reading)))).withColumns(
@@ -168,8 +167,8 @@ def _envelope_ddl(shape: Shape, reading: Reading) -> str:
     source = ", ".join(f"`{name}`: STRING" for name in e.source_fields(reading.connector))
     row = f"STRUCT<{_fields(shape.row)}>"
     before = f" before {row}," if reading.parses_before else ""
-    transaction = f" {_TRANSACTION_FIELDS}," if _tells_transactions(reading) else ""
-    return f"op STRING, source STRUCT<{source}>,{before} after {row},{transaction} {_CORRUPT} STRING"
+    transaction = f", {_TRANSACTION_FIELDS}" if _tells_transactions(reading) else ""
+    return f"op STRING, source STRUCT<{source}>,{before} after {row}{transaction}"
 
 
 def _tells_transactions(reading: Reading) -> bool:
@@ -186,8 +185,7 @@ def _fields(codecs: Mapping[str, Codec]) -> str:
 
 
 def _key_ddl(shape: Shape) -> str:
-    fields = ", ".join(f"{sql.name(name)} {codec.wire}" for name, codec in shape.key.items())
-    return f"{fields}, {_CORRUPT} STRING" if fields else f"{_CORRUPT} STRING"
+    return _fields(shape.key)
 
 
 def _kind(op: str, reading: Reading) -> str:
@@ -204,8 +202,13 @@ def _there(row: str, without: str, reading: Reading) -> str:
     return f"{row} IS NOT NULL AND NOT half <=> '{without}'" if reading.key_from_row else f"{row} IS NOT NULL"
 
 
-def _key_broken(reading: Reading) -> str:
-    return "false" if reading.key_from_row else f"k IS NOT NULL AND (kp IS NULL OR kp.{_CORRUPT} IS NOT NULL)"
+def _ambiguous_value(shape: Shape) -> str:
+    """Of a row without schema the names were listed to tell its shape."""
+    return f"({strict.has_half_characters('v')} OR {strict.has_names_twice('vs', shape.signature.row)})"
+
+
+def _key_fault(reading: Reading) -> str:
+    return _NO_TEXT if reading.key_from_row else strict.fault("k", "key_frame", strict.ambiguous("k"))
 
 
 def _no_envelope(reading: Reading) -> str:
@@ -226,7 +229,7 @@ def _placeholder(reading: Reading) -> str:
 def _read_id(reading: Reading) -> str:
     """Only PostgreSQL's snapshot rows have no place among the changes: they are known again by their source block."""
     if reading.connector != "postgresql":
-        return "CAST(NULL AS STRING)"
+        return _NO_TEXT
     return "CASE WHEN p.op = 'r' THEN hex(xxhash64(to_json(p.source))) END"
 
 

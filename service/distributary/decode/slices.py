@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from distributary.decode import envelope as e
-from distributary.decode import sql
+from distributary.decode import sql, strict
 from distributary.decode.shapes import Shape, Signature, has_schema
 from distributary.decode.unwrapped import Unwrapped, header_texts, row_signature
 
@@ -55,13 +55,17 @@ def sliced(
             for side, c in (("key", "k"), ("value", "v"))
         ),
     )
+    text = text.withColumns({f"{c}_loose": F.expr(_is_loose(f"{c}_text")) for c in ("k", "v")})
     compact = text.select(
         *kept,
         "k_inner",
         "v_inner",
-        F.expr(f"CASE WHEN NOT ({_valid('k')} AND {_valid('v')}) THEN '{e.BAD_UTF8.code}' END").alias("fault"),
-        F.expr(_compact("k_text")).alias("k"),
-        F.expr(_compact("v_text")).alias("v"),
+        F.expr(
+            f"CASE WHEN NOT ({_valid('k')} AND {_valid('v')}) THEN '{e.BAD_UTF8.code}'"
+            f" ELSE coalesce({_fault_of_loose('v')}, {_fault_of_loose('k')}) END"
+        ).alias("fault"),
+        F.expr(_compact("k")).alias("k"),
+        F.expr(_compact("v")).alias("v"),
     )
     kept = [c for c in kept if not c.endswith("_known")]
     cut = compact.select(
@@ -78,7 +82,9 @@ def sliced(
     cut = cut.withColumns({c: F.expr(f"CASE WHEN trim({c}) <> 'null' THEN {c} END") for c in ("k", "v")})
     return cut.select(
         *(c for c in cut.columns if not c.endswith("_schema")),
-        F.expr("coalesce(k_schema, CASE WHEN k IS NOT NULL THEN to_json(json_object_keys(k)) END)").alias("ks"),
+        F.expr(
+            "coalesce(k_schema, CASE WHEN k IS NOT NULL THEN to_json(array_distinct(json_object_keys(k))) END)"
+        ).alias("ks"),
         F.expr(f"coalesce(v_schema, CASE WHEN v IS NOT NULL THEN {row} END)").alias("vs"),
     )
 
@@ -138,15 +144,28 @@ def _header(name: str) -> Column:
     return F.when(found.isNotNull(), F.coalesce(found["value"].cast("string"), F.lit("")))
 
 
-def _compact(text: str) -> str:
-    """A `{"schema":…,"payload":…}` written with spaces or the other way round, in the order that JsonConverter has."""
+def _is_loose(text: str) -> str:
+    """BOOLEAN: a `{"schema":…,"payload":…}` written with spaces or the other way round."""
     looks = f"{text} RLIKE '^\\\\s*[{{]\\\\s*\"(schema|payload)\"\\\\s*:\\\\s*([{{]|null)'"
     usual = f"startswith({text}, '{_OPEN}') AND instr({text}, '{_CUT}') > 0"
+    # Not for any object that begins so: without a payload it would be taken for a tombstone.
+    whole = f"array_sort(array_distinct(json_object_keys({text}))) = array('payload', 'schema')"
+    return f"NOT ({usual}) AND {looks} AND coalesce({whole}, false)"
+
+
+def _compact(c: str) -> str:
+    """Such a text in the order that JsonConverter has, without spaces; others as they are."""
+    text = f"{c}_text"
     rebuilt = (
         f"concat('{{\"schema\":', coalesce(get_json_object({text}, '$.schema'), 'null'),"
         f" '{_CUT}', coalesce(get_json_object({text}, '$.payload'), 'null'), '}}')"
     )
-    return f"CASE WHEN {usual} OR NOT ({looks}) THEN {text} ELSE {rebuilt} END"
+    return f"CASE WHEN {c}_loose THEN {rebuilt} ELSE {text} END"
+
+
+def _fault_of_loose(c: str) -> str:
+    """What get_json_object passes over in such a text, see strict.fault."""
+    return f"CASE WHEN {c}_loose THEN {strict.fault_of(f'{c}_text')} END"
 
 
 def _wrapped(c: str) -> str:
@@ -154,9 +173,12 @@ def _wrapped(c: str) -> str:
 
 
 def _payload(c: str) -> str:
-    inner = f"substring({c}, {c}_cut + {len(_CUT)}, length({c}) - {c}_cut - {len(_CUT)})"
-    closed = f"right({c}, 1) = '}}'"
-    return f"CASE WHEN {c}_inner IS NOT NULL THEN {c}_inner WHEN {_wrapped(c)} AND {closed} THEN {inner} ELSE {c} END"
+    """What stands behind the cut, without the last brace; with whatever comes after that brace, which is a fault."""
+    behind = f"trim(TRAILING ' \\t\\r\\n' FROM substring({c}, {c}_cut + {len(_CUT)}))"
+    inner = sql.let(
+        "behind_", behind, "CASE WHEN right(behind_, 1) = '}' THEN left(behind_, length(behind_) - 1) ELSE behind_ END"
+    )
+    return f"CASE WHEN {c}_inner IS NOT NULL THEN {c}_inner WHEN {_wrapped(c)} THEN {inner} ELSE {c} END"
 
 
 def _schema(c: str, known: Sequence[str]) -> Column:

@@ -122,9 +122,9 @@ def row_signature(value: str) -> str:
 
 
 def as_envelope(order: str, added: Mapping[str, str], headers: Mapping[str, str]) -> str:
-    """STRUCT<op, source, before, after, _corrupt> of a parsed row, as if it came in an envelope.
+    """STRUCT<op, source, before, after> of a parsed row, as if it came in an envelope.
 
-    The row lies in the column `raw` as STRUCT<after, _corrupt>, what came in headers in `h`. `order` is the connector
+    The row lies in the column `raw`, what came in headers in `h`. `order` is the connector
     by whose positions the table is ordered, or BY_OFFSET; `added` are the row's added fields.
 
     A null value is a delete: one with a position where that is known (by offset always), so that `op` is `d`, else a
@@ -132,7 +132,7 @@ def as_envelope(order: str, added: Mapping[str, str], headers: Mapping[str, str]
     """
     at: dict[str, list[str]] = {}
     for name, meaning in added.items():
-        at.setdefault(meaning, []).append(f"raw.after.{sql.name(name)}")
+        at.setdefault(meaning, []).append(f"raw.{sql.name(name)}")
     for meaning in headers.values():
         at.setdefault(meaning, []).append(f"h.{sql.name(meaning)}")
 
@@ -155,6 +155,5 @@ def as_envelope(order: str, added: Mapping[str, str], headers: Mapping[str, str]
     source = ", ".join(f"'{name}', {value}" for name, value in of_source.items())
     return (
         f"named_struct('op', {op}, 'source', named_struct({source}),"
-        f" 'before', CASE WHEN {deleted} THEN raw.after END, 'after', CASE WHEN NOT {deleted} THEN raw.after END,"
-        " '_corrupt', raw._corrupt)"
+        f" 'before', CASE WHEN {deleted} THEN raw END, 'after', CASE WHEN NOT {deleted} THEN raw END)"
     )

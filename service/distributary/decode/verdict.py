@@ -11,7 +11,7 @@ from distributary.decode.shapes import Shape
 def verdict(shape: Shape, reading: Reading) -> str:
     """STRUCT<code, message> of a typed record (see records.decoded); NULL where it can be applied."""
     codecs = reading.key_codecs(shape)
-    key_lost = " OR ".join(["key_broken", *(f"(k{i}_there AND k{i} IS NULL)" for i in range(len(codecs)))])
+    key_lost = " OR ".join(["key_fault IS NOT NULL", *(f"(k{i}_there AND k{i} IS NULL)" for i in range(len(codecs)))])
     all_null = " AND ".join(["true", *(f"k{i} IS NULL" for i in range(len(codecs)))])
     lost = _lost_values(shape, reading)
     applies = "kind NOT IN ('t', 'm', '!')"
@@ -21,8 +21,8 @@ def verdict(shape: Shape, reading: Reading) -> str:
     needs_key = "false" if reading.keyless else applies
     cases: list[tuple[str, str]] = [
         ("true" if shape.unreadable else "false", _reason(e.BAD_SCHEMA)),
-        *((f"fault = {sql.text(reason.code)}", _reason(reason)) for reason in e.UNREADABLE),
-        ("broken", _reason(e.NOT_JSON)),
+        *((f"fault = {sql.text(reason.code)}", _reason(reason)) for reason in (*e.UNREADABLE, *e.NOT_STRICT)),
+        *((f"value_fault = {sql.text(reason.code)}", _reason(reason)) for reason in (e.NOT_JSON, *e.NOT_STRICT)),
         ("no_envelope", _reason(e.NOT_A_ROW if reading.unwrapped else e.NOT_AN_ENVELOPE)),
         ("kind = '!'", _reason(e.UNKNOWN_OPERATION)),
         ("kind IN ('c', 'u', 'r') AND NOT has_row", _reason(e.NO_ROW)),
@@ -30,6 +30,7 @@ def verdict(shape: Shape, reading: Reading) -> str:
             needs_key if no_key_columns else f"{needs_key} AND NOT has_key",
             _reason(e.NO_KEY_COLUMNS if from_row else e.NO_KEY),
         ),
+        *((f"{needs_key} AND key_fault = {sql.text(r.code)}", _reason(r)) for r in e.NOT_STRICT),
         # A unique key may have nullable columns, but a key of nothing but NULLs names no row.
         (f"{needs_key} AND ({key_lost} OR ({all_null}))", _reason(e.NO_KEY_COLUMNS if from_row else e.BAD_KEY)),
         (f"kind NOT IN ('x', 'm') AND connector NOT IN ({_family(reading.connector)})", _reason(e.OTHER_CONNECTOR)),

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from distributary.errors import TableHalt
 
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # decimal digits that hold every value
 _ORDER = list(_WHOLE)
+_LARGEST_PRECISION = 38
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a table needs to take what the source sends: columns that are `added`, and those that are `widened`, name to
+    their new Spark type."""
+
+    added: Mapping[str, str] = field(default_factory=dict)
+    widened: Mapping[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.widened)
 
 
 def holds(table_type: str, wire_type: str) -> bool:
@@ -28,6 +42,24 @@ def holds(table_type: str, wire_type: str) -> bool:
     return bool(wire and table and table[1] >= wire[1] and table[0] - table[1] >= wire[0] - wire[1])
 
 
+def wider(table_type: str, wire_type: str) -> str | None:
+    """The type to which Delta widens a column in place, so that it holds every value of both; None where there is none.
+
+    https://docs.delta.io/delta-type-widening/ has the list. Whole numbers are widened to whole numbers alone, although
+    Delta would make decimals and doubles of them: what reads the table would see another kind of number.
+    """
+    if table_type in _WHOLE and wire_type in _WHOLE:
+        return max(table_type, wire_type, key=_ORDER.index)
+    if (table_type, wire_type) in {("float", "double"), ("date", "timestamp_ntz")}:
+        return wire_type
+    table, wire = _decimal(table_type), _decimal(wire_type)
+    if table is None or wire is None:
+        return None
+    scale = max(table[1], wire[1])
+    precision = max(table[0] - table[1], wire[0] - wire[1]) + scale
+    return f"decimal({precision},{scale})" if precision <= _LARGEST_PRECISION else None
+
+
 def _decimal(spark_type: str) -> tuple[int, int] | None:
     match = re.fullmatch(r"decimal\((\d+),(\d+)\)", spark_type)
     return (int(match[1]), int(match[2])) if match else None
@@ -38,18 +70,23 @@ def _whole_digits(spark_type: str) -> int | None:
     return found[0] - found[1] if found else None
 
 
-def columns_to_add(
-    table: Mapping[str, str], wire: Iterable[Mapping[str, str]], reserved: Iterable[str]
-) -> dict[str, str]:
-    """The columns that the table lacks, in the wire's order; `wire` has one mapping per shape, the oldest first.
+def column_changes(
+    table: Mapping[str, str],
+    wire: Iterable[Mapping[str, str]],
+    reserved: Iterable[str],
+    key: Collection[str] = (),
+) -> Changes:
+    """What the table lacks, in the wire's order; `wire` has one mapping per shape, the oldest first.
 
-    A column that is no longer sent stays. Raises TableHalt for a type that the table's column can't hold, for names
-    that differ only in case, for a source column with a name that the service uses itself.
+    A column that is no longer sent stays. Raises TableHalt for a type that the table's column can't hold and can't be
+    widened to, for names that differ only in case, for a source column with a name that the service uses itself. Of
+    the `key`, only whole numbers are widened: by their values rows are known again.
     """
     have = dict(table)
     lowered = {name.lower(): name for name in have}
     taken = {name.lower() for name in reserved}
     added: dict[str, str] = {}
+    widened: dict[str, str] = {}
     for columns in wire:
         for name, kind in columns.items():
             if name.lower() in taken:
@@ -72,8 +109,12 @@ def columns_to_add(
                 if name in added and holds(kind, have[name]):
                     have[name] = added[name] = kind
                     continue
-                raise _type_changed(name, have[name], kind)
-    return added
+                to = wider(have[name], kind)
+                if to is None or (name in key and to not in _WHOLE):
+                    raise _type_changed(name, have[name], kind)
+                have[name] = to
+                (added if name in added else widened)[name] = to
+    return Changes(added, widened)
 
 
 def _type_changed(name: str, table_type: str, wire_type: str) -> TableHalt:

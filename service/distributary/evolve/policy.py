@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from distributary.errors import TableHalt
-from distributary.evolve.diff import columns_to_add
+from distributary.evolve.diff import Changes, column_changes
 
 
-def allowed_additions(
+def allowed_changes(
     policy: Literal["evolve", "halt", "ignore"],
     table: Mapping[str, str],
     wire: Sequence[Mapping[str, str]],
     reserved: Iterable[str],
-) -> dict[str, str]:
-    """The columns that the table gets (see diff.columns_to_add); all of them where it is new and has none.
+    key: Collection[str] = (),
+) -> Changes:
+    """How the table's columns change (see diff.column_changes); all of them are added where it is new and has none.
 
     Raises TableHalt where the table can't take what the source sends, or where the policy is to halt.
     """
     if policy == "ignore" and table:
         wire = [{name: kind for name, kind in columns.items() if name in table} for columns in wire]
-    added = columns_to_add(table, wire, reserved)
-    if added and table and policy == "halt":
-        names = ", ".join(f"{name} {kind}" for name, kind in added.items())
+    changes = column_changes(table, wire, reserved, key)
+    if changes and table and policy == "halt":
         raise TableHalt(
             "schema-changed",
-            f"the source has new columns ({names}) and schema_changes is halt",
-            "add the columns to the table, or set schema_changes: evolve or ignore",
+            f"the source has {_told(table, changes)} and schema_changes is halt",
+            "change the table's columns, or set schema_changes: evolve or ignore",
         )
-    return added
+    return changes
+
+
+def _told(table: Mapping[str, str], changes: Changes) -> str:
+    added = ", ".join(f"{name} {kind}" for name, kind in changes.added.items())
+    widened = ", ".join(f"{name} {table[name]} to {kind}" for name, kind in changes.widened.items())
+    told = (f"new columns ({added})" if added else "", f"wider types ({widened})" if widened else "")
+    return " and ".join(filter(None, told))

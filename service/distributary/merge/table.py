@@ -113,6 +113,16 @@ class LakeTable:
         new = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
         self.session.sql(f"ALTER TABLE {self._name()} ADD COLUMNS ({new})")
 
+    def widen_columns(self, columns: Mapping[str, str]) -> None:
+        """Gives columns wider types; files written before are read as these. Cut short, it is done again by the next.
+
+        From then on the table has Delta's feature for that, which fewer readers know, and which the deltalake library
+        does not write.
+        """
+        self.session.sql(f"ALTER TABLE {self._name()} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+        for name, kind in columns.items():
+            self.session.sql(f"ALTER TABLE {self._name()} ALTER COLUMN {_quoted(name)} TYPE {kind}")
+
     def _name(self) -> str:
         return f"delta.{_quoted(self.path)}"
 

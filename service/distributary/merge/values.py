@@ -98,9 +98,10 @@ def element_fields(folding: Folding) -> tuple[Column, ...]:
 
 def departure_id(key: str, position: str, connector: str) -> str:
     """STRING: a row's departure from a key. Both halves of a key change have the same lsn (PostgreSQL) or position;
-    the whole position may differ when one half is sent again without its commit level."""
+    the whole position may differ when one half is sent again without its commit level. As text a key stays the
+    same when its column is widened."""
     place = lsn_of(position) if connector == "postgresql" else position
-    return f"CASE WHEN {key} IS NOT NULL THEN concat(hex(xxhash64({key})), '@', {place}) END"
+    return f"CASE WHEN {key} IS NOT NULL THEN concat(hex(xxhash64(to_json({key}))), '@', {place}) END"
 
 
 def state(connector: str, lived: str, *, keeps_deleted: bool) -> Mapping[str, tuple[str, str, str]]:

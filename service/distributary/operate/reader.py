@@ -23,7 +23,7 @@ from distributary.decode.shapes import Shape, Signature, TypeSources, shape_of
 from distributary.decode.slices import shape_number
 from distributary.decode.unwrapped import Unwrapped, added_by
 from distributary.evolve.diff import check_key, check_key_columns
-from distributary.evolve.policy import allowed_additions
+from distributary.evolve.policy import allowed_changes
 from distributary.merge.facts import Facts, facts
 from distributary.merge.mode import Wants
 from distributary.merge.progress import Progress
@@ -38,7 +38,7 @@ _HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 @dataclass(frozen=True)
 class Read:
     """A slice that was read: decoded records (see records.decoded), what facts() found in them, and whether the table
-    was made or got columns for them."""
+    was made or its columns changed for them."""
 
     records: DataFrame
     found: Facts
@@ -219,7 +219,7 @@ class TableReader:
         )
 
     def _evolve(self, progress: Progress) -> bool:
-        """Makes the table or adds columns, where the shapes have more than it has; whether it did."""
+        """Makes the table, adds columns or widens them, where the shapes have more than it holds; whether it did."""
         for shape in self._shapes:
             check_key(progress.key, shape.key)
         wire = [
@@ -227,15 +227,23 @@ class TableReader:
             for shape in self._shapes
             if not shape.unreadable
         ]
-        added = allowed_additions(self._settings.schema_changes, self._columns, wire, self._mode.service_columns)
-        if not added:
+        changes = allowed_changes(
+            self._settings.schema_changes, self._columns, wire, self._mode.service_columns, progress.key
+        )
+        if not changes:
             return False
         if not self._columns:
-            self._lake.create(added)
-            self._log.info("table created", path=self._lake.path, columns=dict(added))
-        else:
-            self._lake.add_columns(added)
-            self._log.info("columns added", columns=dict(added))
+            self._lake.create(changes.added)
+            self._log.info("table created", path=self._lake.path, columns=dict(changes.added))
+        elif changes.added:
+            self._lake.add_columns(changes.added)
+            self._log.info("columns added", columns=dict(changes.added))
+        if changes.widened:
+            self._lake.widen_columns(changes.widened)
+            self._log.warning(
+                "columns widened in place: readers of the table must know Delta's type widening",
+                columns=dict(changes.widened),
+            )
         self._columns = self._lake.columns()
         self._shapes = [self._retyped(shape) for shape in self._shapes]
         return True

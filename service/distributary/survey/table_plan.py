@@ -11,7 +11,7 @@ from distributary.decode.shapes import TypeSources
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
 from distributary.evolve.diff import check_key, check_key_columns
-from distributary.evolve.policy import allowed_additions
+from distributary.evolve.policy import allowed_changes
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress
 from distributary.operate.continuity import check_continuity, not_ours
@@ -33,12 +33,12 @@ CREATE, ALTER, GO_ON, UP_TO_DATE, WAIT, HALT = "create", "alter", "go_on", "up_t
 class TablePlan:
     """One table: what `run` would do.
 
-    `action` is create, alter (columns are added, then it goes on), go_on, up_to_date, wait (the topic has no record
-    yet) or halt. `entry` is the `match` that counts for it, `where` its place. `form` is envelope or rows, None where
-    no record tells. `columns` are those that the table has or gets (name to Spark type), `added` those that it gets;
-    `start` and `end` the offsets per partition between which records are to be taken in, `records` how many offsets
-    these are. `by_value` are the columns whose types values alone tell. `error` has the keys `code`, `message` and
-    `fix`, for a table that would halt.
+    `action` is create, alter (columns are added or widened, then it goes on), go_on, up_to_date, wait (the topic has
+    no record yet) or halt. `entry` is the `match` that counts for it, `where` its place. `form` is envelope or rows,
+    None where no record tells. `columns` are those that the table has or gets (name to Spark type), `added` those
+    that it gets, `widened` those that get a wider type; `start` and `end` the offsets per partition between which
+    records are to be taken in, `records` how many offsets these are. `by_value` are the columns whose types values
+    alone tell. `error` has the keys `code`, `message` and `fix`, for a table that would halt.
     """
 
     table: str
@@ -53,6 +53,7 @@ class TablePlan:
     key: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     added: Mapping[str, str] = field(default_factory=dict)
+    widened: Mapping[str, str] = field(default_factory=dict)
     by_value: Mapping[str, str] = field(default_factory=dict)
     start: Mapping[int, int] = field(default_factory=dict)
     end: Mapping[int, int] = field(default_factory=dict)
@@ -73,6 +74,7 @@ class TablePlan:
             "key": list(self.key),
             "columns": dict(self.columns),
             "added": dict(self.added),
+            "widened": dict(self.widened),
             "by_value": dict(self.by_value),
             "partitions": partitions,
             "records": self.records,
@@ -158,14 +160,14 @@ def _with_columns(plan: TablePlan, scene: Scene, columns: Mapping[str, str], *, 
         check_key(known, shape.key)
     plan = replace(plan, key=known, connector=scene.connector, form=_form(scene))
     reserved = mode_of(settings).service_columns
-    added = allowed_additions(settings.schema_changes, columns, scene.shown.wire(), reserved)
-    after = {**columns, **added}
+    changes = allowed_changes(settings.schema_changes, columns, scene.shown.wire(), reserved, known)
+    after = {**columns, **changes.added, **changes.widened}
     if scene.shown.shapes:
         check_key_columns(known, after, settings.where)
-    action = CREATE if not (exists and columns) else ALTER if added else GO_ON
+    action = CREATE if not (exists and columns) else ALTER if changes else GO_ON
     if action == CREATE and not after:
         action = WAIT  # tombstones alone: no record tells a column yet
-    return replace(plan, action=action, columns=after, added=added)
+    return replace(plan, action=action, columns=after, added=changes.added, widened=changes.widened)
 
 
 def _form(scene: Scene) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from distributary.errors import TableHalt
-from distributary.evolve.diff import check_key, columns_to_add, holds
+from distributary.evolve.diff import Changes, check_key, column_changes, holds, wider
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,39 @@ def test_a_column_holds_what_loses_nothing(table: str, wire: str, fits: bool) ->
 
 def test_new_columns_come_in_the_wires_order() -> None:
     wire = [{"id": "int", "b": "string"}, {"id": "int", "b": "string", "a": "date"}]
-    assert columns_to_add({"id": "int"}, wire, ()) == {"b": "string", "a": "date"}
+    assert list(column_changes({"id": "int"}, wire, ()).added.items()) == [("b", "string"), ("a", "date")]
 
 
 def test_a_new_column_takes_the_wider_type_of_one_slice() -> None:
-    assert columns_to_add({}, [{"n": "int"}, {"n": "bigint"}], ()) == {"n": "bigint"}
+    assert column_changes({}, [{"n": "int"}, {"n": "bigint"}], ()) == Changes({"n": "bigint"})
+
+
+@pytest.mark.parametrize(
+    ("table", "wire", "to"),
+    [
+        ("int", "bigint", "bigint"),
+        ("smallint", "int", "int"),
+        ("float", "double", "double"),
+        ("date", "timestamp_ntz", "timestamp_ntz"),
+        ("decimal(8,2)", "decimal(20,2)", "decimal(20,2)"),
+        ("decimal(12,4)", "decimal(12,2)", "decimal(14,4)"),
+        ("decimal(38,2)", "decimal(12,4)", None),
+        ("int", "decimal(12,0)", None),
+        ("int", "double", None),
+        ("string", "int", None),
+        ("array<int>", "array<bigint>", None),
+    ],
+)
+def test_5_1_a_column_is_widened_where_nothing_is_lost(table: str, wire: str, to: str | None) -> None:
+    assert wider(table, wire) == to
+    if to is not None:
+        assert column_changes({"n": table}, [{"n": wire}, {"n": table}, {"n": wire}], ()) == Changes({}, {"n": to})
+
+
+def test_of_a_key_only_whole_numbers_are_widened() -> None:
+    assert column_changes({"id": "int"}, [{"id": "bigint"}], (), {"id"}).widened == {"id": "bigint"}
+    with pytest.raises(TableHalt):
+        column_changes({"id": "date"}, [{"id": "timestamp_ntz"}], (), {"id"})
 
 
 @pytest.mark.parametrize(
@@ -49,7 +77,7 @@ def test_a_new_column_takes_the_wider_type_of_one_slice() -> None:
 )
 def test_what_would_lose_or_mix_something_halts(wire: dict[str, str], code: str) -> None:
     with pytest.raises(TableHalt) as halt:
-        columns_to_add({"id": "int"}, [wire], ("__op",))
+        column_changes({"id": "int"}, [wire], ("__op",))
     assert halt.value.code == code
     assert halt.value.fix
 

@@ -57,6 +57,16 @@ def test_5_1_columns_that_are_new_would_be_added() -> None:
     assert (ignoring.action, ignoring.added) == (GO_ON, {})
 
 
+def test_5_1_columns_that_would_be_widened_are_told() -> None:
+    found = sample(envelope("c", ROW), envelope("u", ROW), taken=1)
+    narrow = Stored({**COLUMNS, **SERVICE, "id": "int"}, has_files=True)
+    wanted = {"columns": {"id": "bigint"}}
+    plan = plan_of(found, wanted, known=progress(1), lake=narrow)
+    assert (plan.action, plan.added, plan.widened, plan.columns) == (ALTER, {}, {"id": "bigint"}, COLUMNS)
+    halting = plan_of(found, {**wanted, "schema_changes": "halt"}, known=progress(1), lake=narrow)
+    assert (halting.error or {})["code"] == "schema-changed"
+
+
 def test_a_table_that_has_all_is_up_to_date() -> None:
     plan = plan_of(sample(envelope("c", ROW), taken=1), known=progress(1), lake=LAKE)
     assert (plan.action, plan.records, plan.error) == (UP_TO_DATE, 0, None)
