@@ -76,22 +76,38 @@ def _show_table(table: TablePlan) -> None:
     elif table.action == "create":
         output.show_text(f"  key: {', '.join(table.key) or 'none'}")
         output.show_text(f"  columns: {_columns(table.columns)}")
-    elif table.action == "alter":
+    elif table.action == "alter" and table.added:
         output.show_text(f"  added: {_columns(table.added)}")
+    if table.error is None:
+        _show_layout(table)
     for warning in table.warnings:
         output.show_text(f"  warning [{warning.code.value}] {warning.detail}".rstrip(), style="yellow")
+
+
+def _show_layout(table: TablePlan) -> None:
+    if table.properties:
+        output.show_text(f"  properties: {', '.join(f'{name} = {value}' for name, value in table.properties.items())}")
+    for how, columns in (("partitioned", table.partitioned_by), ("clustered", table.clustered_by)):
+        if columns:
+            output.show_text(f"  {how} by: {', '.join(columns)}")
 
 
 def _does(table: TablePlan) -> str:
     records = _count(table.records, "record")
     return {
         "create": f"would be made, {records} to take in",
-        "alter": f"would get {_count(len(table.added), 'column')}, then go on: {records} to take in",
+        "alter": f"would {_altered(table)}, then go on: {records} to take in",
         "go_on": f"would go on, {records} to take in",
         "up_to_date": "is up to date",
         "wait": "waits for a record that tells its columns",
         "halt": "would halt",
     }[table.action]
+
+
+def _altered(table: TablePlan) -> str:
+    columns = f"get {_count(len(table.added), 'column')}" if table.added else ""
+    shape = "be altered" if table.properties or table.clustered_by else ""
+    return " and ".join(filter(None, (columns, shape)))
 
 
 def _offsets(table: TablePlan) -> str:
