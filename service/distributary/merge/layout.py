@@ -12,6 +12,13 @@ from distributary.config.delta_properties import lacking
 from distributary.config.table import TableSettings
 from distributary.errors import TableHalt
 
+_CLUSTERING = "clustering"
+_REBUILD = "`distributary resume -c FILE TABLE --rebuild` fills it again, with these partitions"
+_FROM_CLUSTERS = (
+    "Delta parts no table that was ever clustered: take partition_by out, or delete the table's directory to have it"
+    " filled again from the start of its topic"
+)
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -32,11 +39,11 @@ class Layout:
 @dataclass(frozen=True)
 class Changes:
     """What a table that is there lacks: properties to be set, other columns to be clustered by (None for no change).
-    `partitions`: it is parted otherwise than wanted, which only filling it again changes."""
+    `partitions`: it is parted otherwise than wanted, and this is the way to change it; None where it is not."""
 
     properties: Mapping[str, str]
     cluster_by: tuple[str, ...] | None
-    partitions: bool
+    partitions: str | None
 
     def __bool__(self) -> bool:
         return bool(self.properties or self.cluster_by)
@@ -56,7 +63,8 @@ def changes(wanted: Layout, has: Layout) -> Changes:
     parted = parted or bool(wanted.cluster_by and has.partition_by)
     other = wanted.cluster_by and has.cluster_by is not None and wanted.cluster_by != has.cluster_by
     clustered = wanted.cluster_by if other and not has.partition_by else None
-    return Changes(lacking(wanted.properties, has.properties, has.features), clustered, parted)
+    way_out = _FROM_CLUSTERS if wanted.partition_by and _CLUSTERING in has.features else _REBUILD
+    return Changes(lacking(wanted.properties, has.properties, has.features), clustered, way_out if parted else None)
 
 
 def check_layout(wanted: Layout, columns: Collection[str], path: str) -> None:

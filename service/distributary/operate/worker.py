@@ -242,7 +242,7 @@ class TableWorker:
             if changed.partitions:
                 self._bound.warning(
                     "the table's files are not parted as the config says: it goes on as it is",
-                    fix="`distributary resume -c FILE TABLE --rebuild` fills it again, with these partitions",
+                    fix=changed.partitions,
                 )
         self._laid_out = True
 

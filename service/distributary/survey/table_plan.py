@@ -202,7 +202,7 @@ def _concerns_of_layout(one: Listed, lake: Stored | None, lacks: Changes | None)
         Concern(
             Code.PARTITIONS_DIFFER,
             "the table's files are not parted as the config says: the table goes on as it is",
-            "`distributary resume -c FILE TABLE --rebuild` fills it again with the partitions of the config",
+            lacks.partitions,
             f"they are parted by {', '.join(lake.layout.partition_by) or 'nothing'}, the config says {wanted}",
         )
     ]

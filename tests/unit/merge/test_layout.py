@@ -26,11 +26,18 @@ def test_another_clustering_is_altered_and_other_partitions_are_told() -> None:
     assert changes(by_a, by_b).cluster_by == ("a",)
     assert changes(by_a, Layout()).cluster_by == ("a",)
     for has, partitions in ((by_a, False), (Layout(cluster_by=None), False), (parted, True)):
-        assert (changes(by_a, has).cluster_by, changes(by_a, has).partitions) == (None, partitions)
-    assert changes(parted, Layout()).partitions
-    assert changes(parted, by_a).partitions
-    assert not changes(parted, parted).partitions
-    assert not changes(Layout(), parted).partitions
+        found = changes(by_a, has)
+        assert (found.cluster_by, found.partitions is not None) == (None, partitions)
+    assert "--rebuild" in (changes(parted, Layout()).partitions or "")
+    assert changes(parted, parted).partitions is None
+    assert changes(Layout(), parted).partitions is None
+
+
+def test_a_table_that_was_ever_clustered_gets_no_partitions_by_a_rebuild() -> None:
+    for has in (Layout(cluster_by=("a",), features=["clustering"]), Layout(features=["clustering"])):
+        fix = changes(Layout(partition_by=("a",)), has).partitions
+        assert fix is not None
+        assert "--rebuild" not in fix
 
 
 def test_columns_that_the_table_does_not_have_are_named() -> None:
