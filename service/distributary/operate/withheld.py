@@ -95,7 +95,8 @@ def with_withheld(
     if not ranges:
         return waiting.where(f"NOT coalesce({_PLACES}, false)")
     part = Slice(topic, {p: low for p, (low, _) in ranges.items()}, {p: high for p, (_, high) in ranges.items()})
-    wanted = F.broadcast(waiting.where(_PLACES).select("partition", "offset"))
-    again = read(session, options, part).join(wanted, ["partition", "offset"], "left_semi")
+    # By its time too: a topic that was created again has other records at the same places.
+    place = ["partition", "offset", "timestamp"]
+    again = read(session, options, part).join(F.broadcast(waiting.where(_PLACES).select(*place)), place, "left_semi")
     kept = waiting.where(f"NOT coalesce({_PLACES}, false)")
     return kept.unionByName(again.select(*kept.columns))

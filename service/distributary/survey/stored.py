@@ -14,6 +14,8 @@ from distributary.errors import SetupError
 from distributary.merge.layout import Layout
 from distributary.operate.records import plain
 
+_SETS_CLUSTERING = ("CREATE", "REPLACE", "CLUSTER BY")  # operations, by how their names begin
+
 
 @dataclass(frozen=True)
 class Stored:
@@ -39,10 +41,9 @@ def _clustered_by(table: DeltaTable) -> tuple[str, ...] | None:
     """The clustering's columns, as the newest commit says that set them; None where the log has it no more. The
     library itself does not tell them."""
     for commit in table.history():
-        told = commit.get("operationParameters") or {}
-        columns = told.get("newClusteringColumns") or told.get("clusterBy")
-        if isinstance(columns, str):
-            return tuple(_names(columns))
+        if str(commit.get("operation")).startswith(_SETS_CLUSTERING):
+            told = commit.get("operationParameters") or {}
+            return tuple(_names(str(told.get("newClusteringColumns", told.get("clusterBy", "[]")))))
     return None
 
 
