@@ -81,15 +81,25 @@ def _show_table(table: TablePlan) -> None:
             output.show_text(f"  added: {_columns(table.added)}")
         if table.widened:
             output.show_text(f"  widened: {_columns(table.widened)}")
+    if table.error is None:
+        _show_layout(table)
     for warning in table.warnings:
         output.show_text(f"  warning [{warning.code.value}] {warning.detail}".rstrip(), style="yellow")
+
+
+def _show_layout(table: TablePlan) -> None:
+    if table.properties:
+        output.show_text(f"  properties: {', '.join(f'{name} = {value}' for name, value in table.properties.items())}")
+    for how, columns in (("partitioned", table.partitioned_by), ("clustered", table.clustered_by)):
+        if columns:
+            output.show_text(f"  {how} by: {', '.join(columns)}")
 
 
 def _does(table: TablePlan) -> str:
     records = _count(table.records, "record")
     return {
         "create": f"would be made, {records} to take in",
-        "alter": f"would get {_altered(table)}, then go on: {records} to take in",
+        "alter": f"would {_altered(table)}, then go on: {records} to take in",
         "go_on": f"would go on, {records} to take in",
         "up_to_date": "is up to date",
         "wait": "waits for a record that tells its columns",
@@ -98,9 +108,11 @@ def _does(table: TablePlan) -> str:
 
 
 def _altered(table: TablePlan) -> str:
-    added = _count(len(table.added), "column") if table.added else ""
-    widened = f"wider types in {_count(len(table.widened), 'column')}" if table.widened else ""
-    return " and ".join(filter(None, (added, widened)))
+    gets = [_count(len(table.added), "column")] if table.added else []
+    gets += [f"wider types in {_count(len(table.widened), 'column')}"] if table.widened else []
+    columns = f"get {' and '.join(gets)}" if gets else ""
+    shape = "be altered" if table.properties or table.clustered_by else ""
+    return " and ".join(filter(None, (columns, shape)))
 
 
 def _offsets(table: TablePlan) -> str:

@@ -11,6 +11,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
+    SecretStr,
     ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
@@ -23,7 +24,7 @@ from distributary.config import placement
 from distributary.config.problem import Problem, refuse, together
 from distributary.config.properties import KafkaProperties, SparkProperties, revealed
 from distributary.config.scalars import Duration, Flag, Location, Number, Section, Text, WholeNumber, seconds
-from distributary.config.source import Source
+from distributary.config.source import Source, secret_from_outside
 from distributary.config.table import TableDefaults, TableRule, TableSettings, resolve
 
 
@@ -97,6 +98,18 @@ class Http(Section):
     port: WholeNumber = Field(8080, ge=0, le=65535, description="The port to listen on; 0 takes any that is free.")
 
 
+class Masking(Section):
+    """What masked columns need, see `mask` of a table."""
+
+    salt: SecretStr | None = Field(
+        None,
+        description="The key of the hashes of `mask: {column: hash}`, as ${env:NAME} or ${file:PATH}. With another "
+        "salt all hashes are others.",
+    )
+
+    _not_inline = field_validator("salt", mode="before")(secret_from_outside)
+
+
 ABOUT_TABLES = ("defaults", "tables", "include")
 """What of a config says which tables there are, and how they are kept."""
 
@@ -151,6 +164,8 @@ class Config(Section):
         default_factory=ConsumerGroup, description="Where Kafka's own lag tools find the service."
     )
 
+    masking: Masking = Field(default_factory=Masking, validate_default=True, description="The salt of masked columns.")
+
     _places: tuple[str, ...] = PrivateAttr(())
 
     @field_validator("checkpoint")
@@ -200,6 +215,15 @@ class Config(Section):
                 refuse([replace(problem, loc=("path",))])
         return quarantine
 
+    @field_validator("masking")
+    @classmethod
+    def _hashes_have_a_salt(cls, masking: Masking, info: ValidationInfo) -> Masking:
+        rules = (info.data.get("defaults"), *info.data.get("tables", ()))
+        if not (masking.salt and masking.salt.get_secret_value()) and any(_hashes(rule) for rule in rules):
+            fix = "add masking: {salt: ${env:NAME}}, with a long random text in that variable"
+            refuse([Problem("missing-key", "a column is to be hashed, and there is no salt", fix, ("salt",))])
+        return masking
+
     def kafka_properties(self) -> dict[str, str]:
         """Kafka's client properties, secrets readable. Not for logs."""
         return revealed(self.kafka)
@@ -212,7 +236,7 @@ class Config(Section):
         """All that counts for a table, spelled as in its topic; None where no rule matches it."""
         for i, rule in enumerate(self.tables):
             if fnmatchcase(f"{schema}.{table}", rule.match):
-                return resolve(rule, self.defaults, self.place_of(i))
+                return resolve(rule, self.defaults, self.place_of(i), self.masking.salt)
         return None
 
     def quarantine_path(self) -> str:
@@ -237,6 +261,10 @@ class Config(Section):
         copy = self.model_copy()
         copy._places = places
         return copy
+
+
+def _hashes(rule: TableDefaults | None) -> bool:
+    return rule is not None and "hash" in (rule.mask or {}).values()
 
 
 def _repeated(rules: Any) -> list[Problem]:

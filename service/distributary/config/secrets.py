@@ -10,7 +10,7 @@ from distributary.config.interpolate import Interpolated
 
 _ENDS = (
     *("password", "passwd", "passphrase", "secret", "secret.key", "secretkey", "token", "private.key", "privatekey"),
-    *("keystore.key", "user.info", "jaas.config", "access.key", "accesskey", "credentials.json", "auth.bearer"),
+    *("keystore.key", "user.info", "jaas.config", "access.key", "accesskey", "credentials.json", "auth.bearer", "salt"),
 )
 # Azure's keys end with the account's name.
 _CONTAINS = ("client.secret", "account.key", "fixed.token", ".sas.")

@@ -26,7 +26,8 @@ def _registry_url(url: str) -> str:
     return url
 
 
-def _from_outside(value: Any) -> Any:
+def secret_from_outside(value: Any) -> Any:
+    """A secret, refused where it stands in the config file itself."""
     if isinstance(value, str) and secrets.is_inline("password", value):
         raise Problem("inline-secret", "a secret can't stand in the config file", secrets.FIX).error()
     return str(value) if isinstance(value, str) else value
@@ -77,7 +78,7 @@ class SchemaRegistry(Section):
 
     _no_inline_secrets = field_validator(
         "basic_auth_user_info", "bearer_auth_token", "ssl_key_password", mode="before"
-    )(_from_outside)
+    )(secret_from_outside)
 
     def properties(self) -> dict[str, str]:
         """All that is given, under the registry client's own names, secrets readable. Not for logs."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from distributary.config import column_types
+from distributary.config.delta_properties import DeltaProperties
 from distributary.config.problem import Problem, refuse
 from distributary.config.scalars import Section, Text, WholeNumber
 
@@ -16,6 +17,9 @@ Deletes = Literal["hard", "soft"]
 Truncate = Literal["apply", "soft", "ignore", "halt"]
 SchemaChanges = Literal["evolve", "halt", "ignore"]
 Engine = Literal["auto", "spark", "deltalake"]
+Mask = Literal["hash", "redact"]
+
+_MOST_CLUSTERED = 4
 
 
 def _column_types(columns: dict[str, str]) -> dict[str, str]:
@@ -32,6 +36,12 @@ def _type_problem(name: str, text: str) -> Problem | None:
         usual = "a Spark type such as bigint, decimal(18,2), timestamp_ntz, or timestamp_ms for a bare number"
         return Problem("bad-column-type", str(error), f"did you mean {near}?" if near else usual, (name,))
     return None
+
+
+def _cluster_by(columns: tuple[str, ...]) -> tuple[str, ...]:
+    if len(columns) > _MOST_CLUSTERED:
+        raise Problem("bad-value", "Delta clusters by four columns at most", "name the four that filters use").error()
+    return columns
 
 
 def _match(pattern: str) -> str:
@@ -77,6 +87,12 @@ class TableDefaults(Section):
         None,
         description="Columns that never reach the lake. A rule's list is added to that of the defaults.",
     )
+    mask: dict[Text, Mask] | None = Field(
+        None,
+        description="Columns whose values never reach the lake as they are. hash: a keyed hash in their place, equal "
+        "for equal values, with masking.salt. redact: ***. NULL stays NULL. A rule's masks are added to those of the "
+        "defaults.",
+    )
     epoch: Annotated[WholeNumber, Field(ge=0)] | None = Field(
         None,
         description="Raised by an operator after the source was restored to an earlier position, so that its new "
@@ -88,6 +104,29 @@ class TableDefaults(Section):
         "process, where the table and its storage allow it; all others by Spark. spark: all by Spark. deltalake: large "
         "ones by the library too. Default: auto.",
     )
+    properties: DeltaProperties | None = Field(
+        None,
+        description="Delta's table properties, such as delta.enableChangeDataFeed: true. Set when the table is made, "
+        "and on a table that is there once they differ. One that is taken out here stays as it is in the table. A "
+        "rule's properties are added to those of the defaults.",
+    )
+    partition_by: tuple[Text, ...] | None = Field(
+        None,
+        description="The columns by whose values the table's files are parted, when it is made. A table that is there "
+        "keeps what it has, with a warning, until it is filled again (resume --rebuild).",
+    )
+    cluster_by: Annotated[tuple[Text, ...], AfterValidator(_cluster_by)] | None = Field(
+        None,
+        description="The columns that Delta's OPTIMIZE lays rows of like values together by, at most 4; in place of "
+        "partition_by. A table that is there is altered.",
+    )
+
+    @model_validator(mode="after")
+    def _one_layout(self) -> TableDefaults:
+        if self.partition_by and self.cluster_by:
+            fix = "take one of the two out; cluster_by can be changed later"
+            refuse([Problem("layout-choice", "stands beside partition_by", fix, ("cluster_by",))])
+        return self
 
 
 class TableRule(TableDefaults):
@@ -117,6 +156,11 @@ class TableSettings:
     exclude: tuple[str, ...] = ()
     epoch: int = 0
     commit: Engine = "auto"
+    properties: dict[str, str] = field(default_factory=dict)
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    mask: dict[str, str] = field(default_factory=dict)
+    salt: SecretStr | None = None
 
 
 def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
@@ -124,12 +168,15 @@ def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
     return replace(one, match="", where="") == replace(other, match="", where="")
 
 
-def resolve(rule: TableRule, defaults: TableDefaults, where: str = "") -> TableSettings:
-    """The settings of the tables that `rule` matches.
+def resolve(rule: TableRule, defaults: TableDefaults, where: str = "", salt: SecretStr | None = None) -> TableSettings:
+    """The settings of the tables that `rule` matches. `salt` counts where something is hashed.
 
-    A key of the rule counts instead of the defaults'; `columns` and `exclude` are added to theirs, so that a default
-    such as "no table brings `ssn`" can't be lost by a rule that excludes something else.
+    A key of the rule counts instead of the defaults'; `columns`, `exclude`, `mask` and `properties` are added to
+    theirs, so that a default such as "no table brings `ssn`" can't be lost by a rule that excludes something else. A
+    rule that says how its tables are laid out counts instead of both partition_by and cluster_by of the defaults.
     """
+    mask: dict[str, str] = {**(defaults.mask or {}), **(rule.mask or {})}
+    layout = defaults if rule.partition_by is None and rule.cluster_by is None else rule
     return TableSettings(
         match=rule.match,
         where=where,
@@ -142,4 +189,9 @@ def resolve(rule: TableRule, defaults: TableDefaults, where: str = "") -> TableS
         exclude=tuple(dict.fromkeys((*(defaults.exclude or ()), *(rule.exclude or ())))),
         epoch=rule.epoch if rule.epoch is not None else defaults.epoch or 0,
         commit=rule.commit or defaults.commit or "auto",
+        properties={**(defaults.properties or {}), **(rule.properties or {})},
+        partition_by=layout.partition_by or (),
+        cluster_by=layout.cluster_by or (),
+        mask=mask,
+        salt=salt if "hash" in mask.values() else None,
     )

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from distributary.decode.connect import ConnectType, NotAConnectSchema, parse_schema
+from distributary.decode.masks import Masks, key_redacted
 from distributary.decode.types import STRING, Codec, codec_named, codec_of
 from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
@@ -56,15 +57,23 @@ class Shape:
 
 @dataclass(frozen=True)
 class TypeSources:
-    """Where the types of values without schema come from, in this order; `properties` are the connector's settings."""
+    """Where the types of values without schema come from, in this order; `properties` are the connector's settings.
+
+    `masks` are over all of them. The type of a masked column in the table is that of the mask: without a schema it is
+    read as text, unless the config names another type.
+    """
 
     configured: Mapping[str, str]
     table: Mapping[str, str]
     by_value: Mapping[str, str]
     properties: Mapping[str, str]
+    masks: Masks = field(default_factory=Masks)
 
     def codec(self, column: str) -> Codec | None:
         """The codec of a column, or None where nothing tells its type yet."""
+        if column in self.masks.how:
+            named = self.configured.get(column)
+            return self.masks.over(column, STRING if named is None else codec_named(named, self.properties))
         for types in (self.configured, self.table, self.by_value):
             if column in types:
                 return codec_named(types[column], self.properties)
@@ -102,7 +111,7 @@ def shape_of(
 ) -> Shape:
     """The shape that a signature stands for; `unwrapped` where rows come without an envelope.
 
-    Raises TableHalt (two columns that differ only in case, a key column that is excluded).
+    Raises TableHalt (two columns that differ only in case, a key column that is excluded or redacted).
     """
     try:
         return _shape_of(signature, types, exclude, unwrapped)
@@ -138,16 +147,18 @@ def _shape_of(signature: Signature, types: TypeSources, exclude: frozenset[str],
     _refuse_case_twins([*row, *untyped])
     if left_out := [name for name in key if name in exclude]:
         raise TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
+    if redacted := [name for name in key if types.masks.how.get(name) == "redact"]:
+        raise key_redacted(redacted)
     return Shape(signature, key, row, tuple(n for n in untyped if n not in exclude), defaults, added)
 
 
 def _overridden(column: str, codec: Codec, types: TypeSources) -> Codec:
-    """A configured type replaces the schema's: the text on the wire, read as that type."""
+    """A configured type replaces the schema's: the text on the wire, read as that type. A mask is over both."""
     wanted = types.configured.get(column)
-    if wanted is None:
-        return codec
-    override = codec_named(wanted, types.properties)
-    return codec if override.target == codec.target and codec.wire == override.wire else override
+    if wanted is not None:
+        override = codec_named(wanted, types.properties)
+        codec = codec if override.target == codec.target and codec.wire == override.wire else override
+    return types.masks.over(column, codec)
 
 
 def _key_codecs(signature: str | None, row: Mapping[str, Codec], types: TypeSources) -> dict[str, Codec]:

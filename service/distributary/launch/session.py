@@ -53,6 +53,8 @@ _DEFAULTS = {
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "200",
+    # The salt of masked columns (see decode/masks.py) stands in plans, as two blocks of 64 bytes.
+    "spark.sql.redaction.string.regex": "(?i)[0-9a-f]{128}",
     "spark.sql.maxPlanStringLength": "500",
     "spark.sql.debug.maxToStringFields": "5",
 }

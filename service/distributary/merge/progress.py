@@ -68,7 +68,8 @@ class Progress(BaseModel):
     `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent` counts (records, bad ones) of the
     last batches, for the limit on bad records. `lowest` is the lowest position of all records taken in (None where that
     is not known), `read` the largest one of a snapshot row, `unread` that of the newest snapshot some of whose rows may
-    be in quarantine. `undecided` counts deletes that may have been of another row (see doubts.py).
+    be in quarantine. `undecided` counts deletes that may have been of another row (see doubts.py). `masks` says how the
+    rows are masked (see decode/masks.py), None where they are not.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -97,6 +98,7 @@ class Progress(BaseModel):
     quarantined: int = 0
     undecided: int = 0
     recent: tuple[tuple[int, int], ...] = ()
+    masks: Mapping[str, str] | None = None
 
     @property
     def is_new(self) -> bool:

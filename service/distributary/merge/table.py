@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from delta.tables import DeltaMergeBuilder, DeltaTable, DeltaTableBuilder
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import IllegalArgumentException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from distributary.config.table import Engine
+from distributary.decode import sql
 from distributary.merge.direct import DirectTable, NotByLibrary, commit_lost
+from distributary.merge.layout import Changes, Layout, changes, check_layout, refused
 from distributary.merge.log import DeltaLog
 from distributary.merge.progress import APP_ID, Head, Progress
 
@@ -35,11 +38,17 @@ _SMALL_SETTINGS = {
 # Characters that a Parquet column name can't have: such a table needs Delta's column mapping.
 _NEEDS_MAPPING = set(" ,;{}()\n\t=")
 _MAPPING = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
+# Delta's and Spark's names of reasons stand in front of their messages. Another writer that was faster is no refusal.
+_CONDITION = re.compile(r"\[((?:DELTA_(?!CONCURRENT|METADATA_CHANGED|PROTOCOL_CHANGED)|UNSUPPORTED_TABLE_)[A-Z0-9_]+)")
+
+
+_ANY = Layout()
 
 
 class LakeTable:
     """A table of the lake at `path`; `service_columns` are those it has beside the source's, name to Spark type.
     `direct` commits to it without Spark; None where that can't be, or is not wanted (see TableSettings.commit).
+    `layout` is what the config wants of its properties and files.
 
     It keeps a session of its own: Delta takes a commit's metadata from the session's settings, which threads of one
     session share.
@@ -52,7 +61,9 @@ class LakeTable:
         service_columns: Mapping[str, str],
         fixed: Collection[str] = (),
         commit: Engine = "spark",
+        layout: Layout = _ANY,
     ) -> None:
+        self._layout = layout
         self._service_columns = service_columns
         self.session = session.newSession()
         self.path = path
@@ -93,23 +104,54 @@ class LakeTable:
 
     def create(self, columns: Mapping[str, str]) -> None:
         """Makes an empty table with the source's columns and the service's own, in the place of a cleared one where
-        there is one (see clear())."""
-        self._make(DeltaTable.replace if self.exists() else DeltaTable.create, columns)
+        there is one (see clear()). Raises TableHalt where it can't be laid out as the config wants."""
+        check_layout(self._layout, {**columns, **self._service_columns}, self.path)
+        self._make(DeltaTable.replace if self.exists() else DeltaTable.create, columns, self._layout)
 
-    def _make(self, make: Callable[[SparkSession], DeltaTableBuilder], columns: Mapping[str, str]) -> None:
+    def _make(
+        self, make: Callable[[SparkSession], DeltaTableBuilder], columns: Mapping[str, str], layout: Layout
+    ) -> None:
         builder = make(self.session).location(self.path)
         builder = builder.addColumns(_struct({**columns, **self._service_columns}))
         builder = builder.property("delta.feature.timestampNtz", "supported")
-        if _needs_mapping(columns):
-            for key, value in _MAPPING.items():
-                builder = builder.property(key, value)
-        builder.execute()
+        for key, value in {**layout.properties, **(_MAPPING if _needs_mapping(columns) else {})}.items():
+            builder = builder.property(key, value)
+        if layout.partition_by:
+            builder = builder.partitionedBy(*layout.partition_by)
+        if layout.cluster_by:
+            builder = builder.clusterBy(*layout.cluster_by)
+        with _refusing(layout.properties, [*layout.partition_by, *(layout.cluster_by or ())]):
+            builder.execute()
+
+    def lay_out(self) -> Changes:
+        """Sets what the config wants and the table, which is there, lacks; tells what that was. Raises TableHalt where
+        it can't be."""
+        check_layout(self._layout, self._schema(), self.path)
+        lacks = changes(self._layout, self._laid_out())
+        with _refusing(lacks.properties, lacks.cluster_by or ()):
+            if lacks.properties:
+                self._set_properties(lacks.properties)
+            if lacks.cluster_by:
+                names = ", ".join(map(_quoted, lacks.cluster_by))
+                self.session.sql(f"ALTER TABLE {self._name()} CLUSTER BY ({names})")
+        return lacks
+
+    def _laid_out(self) -> Layout:
+        """How the table is."""
+        found = self.delta().detail().select("properties", "partitionColumns", "clusteringColumns", "tableFeatures")
+        row = found.collect()[0]
+        return Layout(
+            row["properties"], tuple(row["partitionColumns"]), tuple(row["clusteringColumns"]), row["tableFeatures"]
+        )
+
+    def _set_properties(self, properties: Mapping[str, str]) -> None:
+        given = ", ".join(f"{sql.text(key)} = {sql.text(value)}" for key, value in properties.items())
+        self.session.sql(f"ALTER TABLE {self._name()} SET TBLPROPERTIES ({given})")
 
     def add_columns(self, columns: Mapping[str, str]) -> None:
         """Adds columns that the source got; older rows have NULL in them."""
         if _needs_mapping(columns):
-            properties = ", ".join(f"'{k}' = '{v}'" for k, v in _MAPPING.items())
-            self.session.sql(f"ALTER TABLE {self._name()} SET TBLPROPERTIES ({properties})")
+            self._set_properties(_MAPPING)
         new = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
         self.session.sql(f"ALTER TABLE {self._name()} ADD COLUMNS ({new})")
 
@@ -163,7 +205,7 @@ class LakeTable:
 
     def clear(self) -> Write:
         """A write that takes all rows and the source's columns away."""
-        return lambda _head, _progress: self._make(DeltaTable.replace, {})
+        return lambda _head, _progress: self._make(DeltaTable.replace, {}, _ANY)
 
     def commit(self, head: Head, progress: Progress, write: Write) -> Head:
         """Runs `write` so that its commit carries `progress`; gives the new head.
@@ -202,6 +244,21 @@ class LakeTable:
         finally:
             for key in settings:
                 self.session.conf.unset(key)
+
+
+@contextmanager
+def _refusing(properties: Mapping[str, str], columns: Collection[str]) -> Iterator[None]:
+    """Where Delta refuses what the config asks for, TableHalt says so."""
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        found = _CONDITION.search(str(error))
+        reason = (
+            found[1] if found else "a value that it can't read" if isinstance(error, IllegalArgumentException) else None
+        )
+        if reason is None or not (properties or columns):
+            raise
+        raise refused(properties, list(columns), reason) from error
 
 
 def _needs_mapping(columns: Mapping[str, str]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from distributary.config.table import TableSettings
 from distributary.decode.envelope import CONNECTORS
+from distributary.decode.masks import key_redacted
 from distributary.decode.position import BY_OFFSET
 from distributary.errors import TableHalt
 from distributary.operate.look import Look
@@ -31,6 +32,8 @@ def refuse_unbuilt(settings: TableSettings, look: Look) -> None:
         )
     if left_out := [name for name in settings.key if name in settings.exclude]:
         raise TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
+    if redacted := [name for name in settings.key if settings.mask.get(name) == "redact"]:
+        raise key_redacted(redacted)
     if not (settings.key or look.key or not look.tells_all or settings.mode == "append"):
         raise TableHalt(
             "no-key",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
+
+from distributary.operate.withheld import without
 
 _SCHEMA = (
     "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY,"
@@ -26,8 +29,9 @@ class Quarantine:
         self._path = path
         self._lock = threading.Lock()
 
-    def add(self, table: str, raw: DataFrame, bad: DataFrame) -> dict[str, int]:
-        """Adds the records of `raw` (Kafka's columns) that `bad` (partition, offset, bad STRUCT<code, message>) names.
+    def add(self, table: str, raw: DataFrame, bad: DataFrame, withheld: Collection[str] = ()) -> dict[str, int]:
+        """Adds the records of `raw` (Kafka's columns) that `bad` (partition, offset, bad STRUCT<code, message>) names,
+        without the values of the columns `withheld`.
 
         Done before the table's own commit counts them as taken in; a slice that is taken again adds none twice. Gives
         how many records there are by reason.
@@ -35,7 +39,7 @@ class Quarantine:
         # They are to be sent to every executor: fetched here, they can be counted on the way.
         named = bad.select("partition", "offset", "bad.code", "bad.message").toArrow()
         found = F.broadcast(raw.sparkSession.createDataFrame(named))
-        rows = raw.join(found, ["partition", "offset"]).select(
+        rows = without(raw.join(found, ["partition", "offset"]), withheld).select(
             "topic",
             "partition",
             "offset",
@@ -61,7 +65,8 @@ class Quarantine:
         return {pair["values"]: pair["counts"] for pair in named["code"].value_counts().to_pylist()}
 
     def waiting(self, session: SparkSession, topic: str) -> DataFrame | None:
-        """The topic's records that were not applied since, as Kafka had them; None where there are none."""
+        """The topic's records that were not applied since, as Kafka had them but for what was withheld (see
+        withheld.py); None where there are none."""
         if not DeltaTable.isDeltaTable(self._session, self._path):
             return None
         rows = session.read.format("delta").load(self._path)

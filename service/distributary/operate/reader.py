@@ -15,6 +15,7 @@ from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker, Record, Topic
 from distributary.decode.discover import signatures, types_by_value
+from distributary.decode.masks import Masks, check_masks, masks_of
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
 from distributary.decode.position import BY_OFFSET
 from distributary.decode.queries import Queries
@@ -69,6 +70,7 @@ class TableReader:
         self._wire = wire
         self._source = source
         self._settings = settings
+        self._masks = Masks()
         self._lake = lake
         self._mode = mode
         self._log = log
@@ -82,6 +84,11 @@ class TableReader:
         self._queries = queries
 
     @property
+    def masks(self) -> Masks:
+        """How columns are masked, known after look()."""
+        return self._masks
+
+    @property
     def columns(self) -> Mapping[str, str]:
         """The source's columns that the table has: name to Spark type."""
         return self._columns
@@ -90,6 +97,7 @@ class TableReader:
         """The format of the table's records, learnt from the first ones from `start` on. Raises TableHalt."""
         if self._look is not None:
             return self._look
+        self._masks = masks_of(self._settings)
         records = self._broker.head(topic, start)
         known = Known(progress.connector, progress.unwrapped) if progress else None
         added = added_by(self._source.connector_properties)
@@ -105,6 +113,8 @@ class TableReader:
                 fix="name the source's position under add.fields of ExtractNewRecordState",
             )
         self._columns = self._lake.columns() if self._lake.exists() else {}
+        if progress is not None:
+            check_masks(progress.masks, self._masks, self._columns)
         self._learn(self._sliced(self._as_raw(records)))
         return look
 
@@ -172,7 +182,7 @@ class TableReader:
         return shape_of(signature, self._types(shown), frozenset(self._settings.exclude), self._unwrapped)
 
     def _types(self, shown: Mapping[str, str]) -> TypeSources:
-        return TypeSources(self._settings.columns, self._columns, shown, self._source.connector_properties)
+        return TypeSources(self._settings.columns, self._columns, shown, self._source.connector_properties, self._masks)
 
     def _untyped_keys(self, found: Sequence[Signature]) -> set[str]:
         types = self._types({})

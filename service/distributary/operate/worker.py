@@ -19,6 +19,7 @@ from distributary.evolve.diff import check_key
 from distributary.merge.advance import advanced
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
+from distributary.merge.layout import wanted_layout
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Head, Progress, first_progress
@@ -36,6 +37,7 @@ from distributary.operate.status import Batch, TableState
 from distributary.operate.surroundings import Surroundings
 from distributary.operate.tables import deletes_path
 from distributary.operate.wire import wire_of
+from distributary.operate.withheld import with_withheld, withheld_columns
 
 _READS_SENT_AGAIN = 7 * 24 * 3600 * 1000  # milliseconds of source time in which a snapshot row may be sent again
 _log = get_logger(__name__)
@@ -58,9 +60,16 @@ class TableWorker:
         self._around = around
         self._settings = settings
         self._mode = mode_of(settings)
+        self._layout = wanted_layout(settings)
         self._lake = LakeTable(
-            around.session, path, self._mode.service_columns, fixed=around.config.spark, commit=settings.commit
+            around.session,
+            path,
+            self._mode.service_columns,
+            fixed=around.config.spark,
+            commit=settings.commit,
+            layout=self._layout,
         )
+        self._laid_out = self._layout.says_nothing
         self._deletes = RememberedDeletes(self._lake.session, deletes_path(around.config, table))
         self._head: Head | None = None
         self._first: Offsets = {}
@@ -141,6 +150,7 @@ class TableWorker:
                 self.start()
             self._look_at_the_table()
             topic = self._looked_at()
+            self._lay_out()
         if self.asked is Accept.REPLAY:
             self._replay(topic)
             self.asked = None
@@ -231,6 +241,25 @@ class TableWorker:
         elif self._head is not None and self._lake.columns() and not self._is_new():
             raise not_ours(self._lake.path)
 
+    def _lay_out(self) -> None:
+        """Gives a table that is there the properties and the clustering of the config, once for a worker."""
+        if self._laid_out:
+            return
+        if self._head is not None and self._lake.columns():  # a table without columns is made anew with them
+            self._bound.debug("the table's properties and layout are looked at")
+            changed = self._lake.lay_out()
+            if changed:
+                self._bound.info(
+                    "the table was altered", properties=dict(changed.properties), clustered_by=changed.cluster_by
+                )
+                self._head = self._lake.head(self._head)
+            if changed.partitions:
+                self._bound.warning(
+                    "the table's files are not parted as the config says: it goes on as it is",
+                    fix=changed.partitions,
+                )
+        self._laid_out = True
+
     def _is_new(self) -> bool:
         """A table without progress record and without rows: its first batch did not come about."""
         return bool(self._lake.delta().toDF().isEmpty())
@@ -252,6 +281,8 @@ class TableWorker:
         if not progress.key:
             progress = progress.model_copy(update={"key": key})
         check_key(progress.key, key)
+        if (marks := self._reader.masks.marks() or None) != progress.masks:
+            progress = progress.model_copy(update={"masks": marks})
         if progress.unwrapped != (look.unwrapped is not None):
             progress = progress.model_copy(update={"unwrapped": look.unwrapped is not None})
         with watch.phase("read"):
@@ -265,7 +296,8 @@ class TableWorker:
         if came.found.bad:
             with watch.phase("quarantine"):
                 failpoints.passing("before-quarantine", self.name)
-                reasons = self._around.quarantine.add(self.name, raw, came.records.where("bad IS NOT NULL"))
+                bad_ones = came.records.where("bad IS NOT NULL")
+                reasons = self._around.quarantine.add(self.name, raw, bad_ones, withheld_columns(self._settings))
                 failpoints.passing("after-quarantine", self.name)
         with watch.phase("write"):
             bad = self._merge(came.records, came.found, progress, part, topic)
@@ -284,9 +316,11 @@ class TableWorker:
         if raw is None or progress is None or head is None:
             return
         self._lake.suit(SMALL_SLICE + 1)  # how many there are is not known
-        if self._around.broker.latest(topic) == self._first:
+        end = self._around.broker.latest(topic)
+        if end == self._first:
             self._bound.warning("records in quarantine wait until the topic has one that tells its format")
             return
+        raw = with_withheld(raw, self._lake.session, self._around.options, self.topic, self._first, end)
         self._reader.look(topic, self._first, progress)
         came = self._reader.read(raw, progress)
         if came.altered:

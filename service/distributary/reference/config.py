@@ -28,6 +28,7 @@ _SECTIONS = {
     "trigger": ("trigger", "Trigger"),
     "http": ("http", "Http"),
     "consumer_group": ("consumer_group", "ConsumerGroup"),
+    "masking": ("masking", "Masking"),
 }
 """Of each heading the name of its keys' definition in the schema."""
 

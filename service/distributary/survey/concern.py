@@ -21,6 +21,7 @@ class Code(str, Enum):
     KEY_FROM_ROW = "key-from-row"
     NO_TYPE_YET = "no-type-yet"
     ORDER_BY_OFFSET = "order-by-offset"
+    PARTITIONS_DIFFER = "partitions-differ"
     REPLICA_IDENTITY = "replica-identity"
     RETENTION_NEAR = "retention-near"
     TOMBSTONES_OFF = "tombstones-off"

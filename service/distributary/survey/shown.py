@@ -115,7 +115,7 @@ def shown(
     if not wanted:
         return Shown(tuple(shapes))
     values = _types_of_values(found, wanted)
-    types = TypeSources(types.configured, types.table, values, types.properties)
+    types = TypeSources(types.configured, types.table, values, types.properties, types.masks)
     return Shown(tuple(shape_of(signature, types, left_out, unwrapped) for signature in signatures), values)
 
 

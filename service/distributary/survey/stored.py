@@ -4,26 +4,54 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql.types import StructType
 
 from distributary.errors import SetupError
+from distributary.merge.layout import Layout
 from distributary.operate.records import plain
+
+_SETS_CLUSTERING = ("CREATE", "REPLACE", "CLUSTER BY")  # operations, by how their names begin
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A Delta table: its columns (name to Spark type), and whether it has files with rows."""
+    """A Delta table: its columns (name to Spark type), whether it has files with rows, and how it is laid out."""
 
     columns: Mapping[str, str]
     has_files: bool
+    layout: Layout = field(default_factory=Layout)
 
     def of_the_source(self, service_columns: Collection[str]) -> dict[str, str]:
         """The columns without those that the service adds."""
         return {name: kind for name, kind in self.columns.items() if name not in service_columns}
+
+
+def _layout(table: DeltaTable) -> Layout:
+    protocol, metadata = table.protocol(), table.metadata()
+    features = {*(protocol.writer_features or ()), *(protocol.reader_features or ())}
+    clustered = _clustered_by(table) if "clustering" in features else ()
+    return Layout(metadata.configuration, tuple(metadata.partition_columns), clustered, features)
+
+
+def _clustered_by(table: DeltaTable) -> tuple[str, ...] | None:
+    """The clustering's columns, as the newest commit says that set them; None where the log has it no more. The
+    library itself does not tell them."""
+    for commit in table.history():
+        if str(commit.get("operation")).startswith(_SETS_CLUSTERING):
+            told = commit.get("operationParameters") or {}
+            return tuple(_names(str(told.get("newClusteringColumns", told.get("clusterBy", "[]")))))
+    return None
+
+
+def _names(columns: str) -> list[str]:
+    """As Delta writes them: a JSON list where a table is made, with commas between where it is altered."""
+    if columns.startswith("["):
+        return [str(name) for name in json.loads(columns)]
+    return [name for name in columns.split(",") if name]
 
 
 def stored(path: str) -> Stored | None:
@@ -31,7 +59,8 @@ def stored(path: str) -> Stored | None:
     try:
         table = DeltaTable(plain(path))
         fields = StructType.fromJson(json.loads(table.schema().to_json())).fields
-        return Stored({f.name: f.dataType.simpleString() for f in fields}, bool(table.file_uris()))
+        columns = {f.name: f.dataType.simpleString() for f in fields}
+        return Stored(columns, bool(table.file_uris()), _layout(table))
     except TableNotFoundError:
         return None
     except (DeltaError, OSError, ValueError, KeyError) as error:

@@ -7,18 +7,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distributary.config import Config
+from distributary.decode.masks import check_masks, masks_of
 from distributary.decode.shapes import TypeSources
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
 from distributary.evolve.diff import check_key, check_key_columns
 from distributary.evolve.policy import allowed_changes
+from distributary.merge.layout import Changes, changes, check_layout, wanted_layout
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress
 from distributary.operate.continuity import check_continuity, not_ours
 from distributary.operate.limits import refuse_unbuilt
 from distributary.operate.look import Known, look_at
 from distributary.operate.tables import Listed
-from distributary.survey.concern import Concern
+from distributary.survey.concern import Code, Concern
 from distributary.survey.concerns import concerns
 from distributary.survey.keeping import concerns_of_keeping
 from distributary.survey.sample import Sample
@@ -33,12 +35,14 @@ CREATE, ALTER, GO_ON, UP_TO_DATE, WAIT, HALT = "create", "alter", "go_on", "up_t
 class TablePlan:
     """One table: what `run` would do.
 
-    `action` is create, alter (columns are added or widened, then it goes on), go_on, up_to_date, wait (the topic has
-    no record yet) or halt. `entry` is the `match` that counts for it, `where` its place. `form` is envelope or rows,
-    None where no record tells. `columns` are those that the table has or gets (name to Spark type), `added` those
-    that it gets, `widened` those that get a wider type; `start` and `end` the offsets per partition between which
-    records are to be taken in, `records` how many offsets these are. `by_value` are the columns whose types values
-    alone tell. `error` has the keys `code`, `message` and `fix`, for a table that would halt.
+    `action` is create, alter (columns are added or widened, properties or the clustering set, then it goes on), go_on,
+    up_to_date, wait (the topic has no record yet) or halt. `entry` is the `match` that counts for it, `where` its place.
+    `form` is envelope or rows, None where no record tells. `columns` are those that the table has or gets (name to
+    Spark type), `added` those that it gets, `widened` those that get a wider type; `properties` are those that it gets,
+    `partitioned_by` and `clustered_by` the columns by which it will be laid out from then on (empty where that stays);
+    `start` and `end` the offsets per partition between which records are to be taken in, `records` how many offsets
+    these are. `by_value` are the columns whose types values alone tell. `error` has the keys `code`, `message` and
+    `fix`, for a table that would halt.
     """
 
     table: str
@@ -54,6 +58,9 @@ class TablePlan:
     columns: Mapping[str, str] = field(default_factory=dict)
     added: Mapping[str, str] = field(default_factory=dict)
     widened: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    partitioned_by: tuple[str, ...] = ()
+    clustered_by: tuple[str, ...] = ()
     by_value: Mapping[str, str] = field(default_factory=dict)
     start: Mapping[int, int] = field(default_factory=dict)
     end: Mapping[int, int] = field(default_factory=dict)
@@ -75,6 +82,9 @@ class TablePlan:
             "columns": dict(self.columns),
             "added": dict(self.added),
             "widened": dict(self.widened),
+            "properties": dict(self.properties),
+            "partitioned_by": list(self.partitioned_by),
+            "clustered_by": list(self.clustered_by),
             "by_value": dict(self.by_value),
             "partitions": partitions,
             "records": self.records,
@@ -98,15 +108,17 @@ def planned(
         key=progress.key if progress else (), connector=progress.connector if progress else config.source.connector,
     )  # fmt: skip
     scene = Scene(config.source, one.settings, sample, now, progress)
+    lacks = changes(wanted_layout(one.settings), lake.layout) if lake and columns else None
     try:
         _check_place(one, sample, progress, lake, columns)
         scene = _looked(scene, columns, only_known=not sample.head)
         plan = replace(plan, by_value=scene.shown.by_value)
         plan = _with_columns(plan, scene, columns, exists=lake is not None)
+        plan = _with_layout(plan, scene, lacks)
     except TableHalt as halt:
         plan = replace(plan, action=HALT, error=halt.told())
-    found = sorted((*concerns(scene), *concerns_of_keeping(scene)), key=lambda concern: concern.code.value)
-    return replace(plan, warnings=tuple(found)), scene
+    found = [*concerns(scene), *concerns_of_keeping(scene), *_concerns_of_layout(one, lake, lacks)]
+    return replace(plan, warnings=tuple(sorted(found, key=lambda concern: concern.code.value))), scene
 
 
 def _bare(one: Listed) -> TablePlan:
@@ -120,6 +132,7 @@ def _check_place(
     """The table must be ours, and Kafka must still have what comes next (see TableWorker)."""
     if progress is not None:
         check_continuity(progress, sample.topic, sample.first, one.settings, one.path)
+        check_masks(progress.masks, masks_of(one.settings), columns)
     elif lake is not None and columns and lake.has_files:
         raise not_ours(one.path)
 
@@ -140,7 +153,7 @@ def _looked(scene: Scene, columns: Mapping[str, str], *, only_known: bool) -> Sc
         before = mode_of(settings).wants(None).before
         found = cuts(sample.records(), look.unwrapped, before=before)
         scene = replace(scene, cuts=tuple(found))
-        types = TypeSources(settings.columns, columns, {}, properties)
+        types = TypeSources(settings.columns, columns, {}, properties, masks_of(settings))
         return replace(scene, shown=shown(found, types, settings.exclude, look.unwrapped))
     except TableHalt:
         if only_known:
@@ -160,14 +173,42 @@ def _with_columns(plan: TablePlan, scene: Scene, columns: Mapping[str, str], *, 
         check_key(known, shape.key)
     plan = replace(plan, key=known, connector=scene.connector, form=_form(scene))
     reserved = mode_of(settings).service_columns
-    changes = allowed_changes(settings.schema_changes, columns, scene.shown.wire(), reserved, known)
-    after = {**columns, **changes.added, **changes.widened}
+    evolved = allowed_changes(settings.schema_changes, columns, scene.shown.wire(), reserved, known)
+    after = {**columns, **evolved.added, **evolved.widened}
     if scene.shown.shapes:
         check_key_columns(known, after, settings.where)
-    action = CREATE if not (exists and columns) else ALTER if changes else GO_ON
+    action = CREATE if not (exists and columns) else ALTER if evolved else GO_ON
     if action == CREATE and not after:
         action = WAIT  # tombstones alone: no record tells a column yet
-    return replace(plan, action=action, columns=after, added=changes.added, widened=changes.widened)
+    return replace(plan, action=action, columns=after, added=evolved.added, widened=evolved.widened)
+
+
+def _with_layout(plan: TablePlan, scene: Scene, lacks: Changes | None) -> TablePlan:
+    """The plan with what would become of the table's properties and layout. Raises TableHalt."""
+    wanted = wanted_layout(scene.settings)
+    if plan.action == WAIT or wanted.says_nothing:
+        return plan
+    check_layout(wanted, {**plan.columns, **mode_of(scene.settings).service_columns}, plan.path)
+    if lacks is None:
+        return replace(
+            plan, properties=wanted.properties, partitioned_by=wanted.partition_by, clustered_by=wanted.cluster_by or ()
+        )
+    action = ALTER if lacks and plan.action in (GO_ON, UP_TO_DATE) else plan.action
+    return replace(plan, action=action, properties=lacks.properties, clustered_by=lacks.cluster_by or ())
+
+
+def _concerns_of_layout(one: Listed, lake: Stored | None, lacks: Changes | None) -> list[Concern]:
+    if lake is None or lacks is None or not lacks.partitions:
+        return []
+    wanted = ", ".join(one.settings.partition_by) or "none"
+    return [
+        Concern(
+            Code.PARTITIONS_DIFFER,
+            "the table's files are not parted as the config says: the table goes on as it is",
+            lacks.partitions,
+            f"they are parted by {', '.join(lake.layout.partition_by) or 'nothing'}, the config says {wanted}",
+        )
+    ]
 
 
 def _form(scene: Scene) -> str | None:

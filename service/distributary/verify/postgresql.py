@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,13 +46,17 @@ class SourceColumns:
     left_out: Mapping[str, str]
 
 
-def comparable_columns(lake: Mapping[str, str], source: Mapping[str, str], enums: Iterable[str]) -> SourceColumns:
+def comparable_columns(
+    lake: Mapping[str, str], source: Mapping[str, str], enums: Iterable[str], masked: Collection[str] = ()
+) -> SourceColumns:
     """Which of the lake's columns, name to Spark type, can be compared with the source's. Pure."""
     types, left_out = {}, {}
     for name, kind in lake.items():
         found = source.get(name)
         if found is None:
             left_out[name] = "the source does not have it"
+        elif name in masked:
+            left_out[name] = "it is masked"
         elif found in _COMPARABLE.get(kind.partition("(")[0], ()) or (name in enums and kind == "string"):
             types[name] = found
         else:

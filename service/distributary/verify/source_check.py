@@ -144,7 +144,7 @@ class SourceCheck:
         return _Look(compared, lsn, head.version, head.progress)
 
     def _columns(self, table: PostgresTable, columns: Mapping[str, str], key: tuple[str, ...]) -> SourceColumns:
-        found = comparable_columns(columns, table.types, table.enums)
+        found = comparable_columns(columns, table.types, table.enums, self._one.settings.mask)
         if lacking := [name for name in key if name not in found.types or columns[name] in ("binary", "float")]:
             raise TableHalt(
                 "key-not-comparable",
@@ -205,7 +205,7 @@ class SourceCheck:
         if behind:
             notes.append(f"the topic has {behind:,} records that the table had not taken in: their keys differ")
         lake = FrozenTable(self._session, self._one.path, self._service_columns, look.version)
-        left_out = comparable_columns(lake.columns(), table.types, table.enums).left_out
+        left_out = comparable_columns(lake.columns(), table.types, table.enums, self._one.settings.mask).left_out
         notes += [f"the column {name} is not compared: {why}" for name, why in left_out.items()]
         return notes
 

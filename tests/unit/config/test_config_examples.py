@@ -19,6 +19,7 @@ CONFIG = Path(__file__).parents[3] / "config"
 def full(monkeypatch: pytest.MonkeyPatch) -> Config:
     monkeypatch.setenv("KAFKA_PASSWORD", "x")
     monkeypatch.setenv("S3_SECRET_KEY", "x")
+    monkeypatch.setenv("MASKING_SALT", "x")
     monkeypatch.delenv("KAFKA_BOOTSTRAP", raising=False)
     return load(CONFIG / "full.yaml")
 

@@ -31,6 +31,11 @@ def test_without_a_word_everything_has_its_default(write: Write, tmp_path: Path)
         exclude=(),
         epoch=0,
         commit="auto",
+        properties={},
+        partition_by=(),
+        cluster_by=(),
+        mask={},
+        salt=None,
     )
 
 
@@ -97,6 +102,42 @@ tables: [{match: a.b, columns: {id: BIGINT, x: 'Decimal( 9 )'}, exclude: [card, 
     found = settings(config, "a", "b")
     assert found.columns == {"created": "timestamp_ms", "id": "bigint", "x": "decimal(9,0)"}
     assert found.exclude == ("ssn", "card")
+
+
+def test_properties_add_to_the_defaults_and_a_rule_says_its_layout_as_a_whole(write: Write) -> None:
+    config = load(
+        write(
+            """
+defaults: {properties: {delta.enableChangeDataFeed: true, delta.checkpointInterval: 20}, partition_by: [day]}
+tables:
+  - {match: a.b, properties: {delta.checkpointInterval: 30}, cluster_by: [id]}
+  - {match: a.c, partition_by: []}
+  - {match: a.d}
+"""
+        )
+    )
+    found = settings(config, "a", "b")
+    assert found.properties == {"delta.enableChangeDataFeed": "true", "delta.checkpointInterval": "30"}
+    assert (found.partition_by, found.cluster_by) == ((), ("id",))
+    assert (settings(config, "a", "c").partition_by, settings(config, "a", "d").partition_by) == ((), ("day",))
+
+
+def test_masks_add_to_the_defaults_and_the_salt_is_shown_nowhere(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SALT", "hunter2")
+    config = load(
+        write(
+            """
+defaults: {mask: {ssn: hash, phone: hash}}
+tables: [{match: a.b, mask: {phone: redact, email: redact}}]
+masking: {salt: "${env:SALT}"}
+"""
+        )
+    )
+    found = settings(config, "a", "b")
+    assert found.mask == {"ssn": "hash", "phone": "redact", "email": "redact"}
+    assert found.salt is not None
+    assert found.salt.get_secret_value() == "hunter2"
+    assert "hunter2" not in f"{config!r} {found!r}"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from tests.support.scenes import config, envelope, plan_of, progress, sample
@@ -10,7 +11,9 @@ from tests.support.scenes import config, envelope, plan_of, progress, sample
 from distributary.config.table import TableSettings
 from distributary.consume.topics import TableId
 from distributary.errors import TransientError
+from distributary.merge.layout import Layout
 from distributary.operate.tables import Listed
+from distributary.survey.concern import Code
 from distributary.survey.passed_over import passed_over
 from distributary.survey.plan import one_place_each
 from distributary.survey.stored import Stored
@@ -72,6 +75,21 @@ def test_a_table_that_has_all_is_up_to_date() -> None:
     assert (plan.action, plan.records, plan.error) == (UP_TO_DATE, 0, None)
 
 
+def test_properties_and_clustering_that_would_be_set_are_told_and_other_partitions_warned_of() -> None:
+    rule: dict[str, Any] = {"properties": {"delta.enableChangeDataFeed": "true"}, "cluster_by": ("id",)}
+    new = plan_of(sample(envelope("c", ROW)), rule)
+    assert (new.action, new.properties, new.clustered_by) == (CREATE, rule["properties"], ("id",))
+    taken = sample(envelope("c", ROW), taken=1)
+    there = plan_of(taken, rule, known=progress(1), lake=LAKE)
+    assert (there.action, there.properties, there.clustered_by) == (ALTER, rule["properties"], ("id",))
+    has = replace(LAKE, layout=Layout({"delta.enableChangeDataFeed": "true"}, cluster_by=("id",)))
+    same = plan_of(taken, rule, known=progress(1), lake=has)
+    assert (same.action, same.properties, same.clustered_by, same.warnings) == (UP_TO_DATE, {}, (), ())
+    parted = plan_of(taken, {"partition_by": ("name",)}, known=progress(1), lake=has)
+    assert (parted.action, [w.code for w in parted.warnings]) == (UP_TO_DATE, [Code.PARTITIONS_DIFFER])
+    assert json.loads(json.dumps(there.as_json())) == there.as_json()
+
+
 def test_a_topic_without_a_record_waits() -> None:
     assert plan_of(sample()).action == WAIT
 
@@ -86,6 +104,9 @@ def halted(*args: Any, **options: Any) -> str:
 
 def test_what_would_halt_the_table_is_told_beforehand() -> None:
     behind = sample(envelope("c", ROW), envelope("u", ROW), taken=1)
+    assert halted(behind, {"partition_by": ("nmae",)}, known=progress(1), lake=LAKE) == "layout-column-unknown"
+    assert halted(behind, {"mask": {"name": "redact"}}, known=progress(1), lake=LAKE) == "mask-changed"
+    assert halted(sample(envelope("c", ROW)), {"mask": {"id": "redact"}}) == "key-redacted"
     typed = Stored({**COLUMNS, "name": "int"}, has_files=True)
     assert halted(sample(envelope("c", ROW, key=None))) == "no-key"
     assert halted(behind, known=progress(1, key=("no",)), lake=LAKE) == "key-changed"

@@ -26,6 +26,14 @@ def test_columns_are_compared_whose_text_says_the_same() -> None:
     }
 
 
+def test_masked_columns_are_not_compared() -> None:
+    found = comparable_columns(
+        {"id": "integer", "ssn": "string"}, {"id": "integer", "ssn": "text"}, [], {"ssn": "hash"}
+    )
+    assert "ssn" not in found.types
+    assert found.left_out["ssn"] == "it is masked"
+
+
 def test_rows_are_kept_as_texts(tmp_path: Path) -> None:
     write_chunks([[("1", None), ("2", "b")], [("3", "c")]], 2, tmp_path)
     assert pq.read_table(tmp_path).to_pydict() == {"c0": ["1", "2", "3"], "c1": [None, "b", "c"]}

@@ -1,0 +1,88 @@
+"""How a Delta table is kept beside its columns: its properties, and by which columns its files are laid out.
+
+Pure: what a table has is given, and what has to be done about it comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from distributary.config.delta_properties import lacking
+from distributary.config.table import TableSettings
+from distributary.errors import TableHalt
+
+_CLUSTERING = "clustering"
+_REBUILD = "`distributary resume -c FILE TABLE --rebuild` fills it again, with these partitions"
+_FROM_CLUSTERS = (
+    "Delta parts no table that was ever clustered: take partition_by out, or delete the table's directory to have it"
+    " filled again from the start of its topic"
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the config wants, or what a table has: then `features` are those of its protocol, and a `cluster_by` of None
+    says that its clustering is not known."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    partition_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] | None = ()
+    features: Collection[str] = ()
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether any table will do."""
+        return not (self.properties or self.partition_by or self.cluster_by)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a table that is there lacks: properties to be set, other columns to be clustered by (None for no change).
+    `partitions`: it is parted otherwise than wanted, and this is the way to change it; None where it is not."""
+
+    properties: Mapping[str, str]
+    cluster_by: tuple[str, ...] | None
+    partitions: str | None
+
+    def __bool__(self) -> bool:
+        return bool(self.properties or self.cluster_by)
+
+
+def wanted_layout(settings: TableSettings) -> Layout:
+    """What the config wants of a table."""
+    return Layout(settings.properties, settings.partition_by, settings.cluster_by)
+
+
+def changes(wanted: Layout, has: Layout) -> Changes:
+    """What has to become of a table that is there. Where the config says nothing the table may have anything.
+
+    A table with partitions can't be clustered, so that this too waits until it is filled again.
+    """
+    parted = bool(wanted.partition_by) and wanted.partition_by != has.partition_by
+    parted = parted or bool(wanted.cluster_by and has.partition_by)
+    other = wanted.cluster_by and has.cluster_by is not None and wanted.cluster_by != has.cluster_by
+    clustered = wanted.cluster_by if other and not has.partition_by else None
+    way_out = _FROM_CLUSTERS if wanted.partition_by and _CLUSTERING in has.features else _REBUILD
+    return Changes(lacking(wanted.properties, has.properties, has.features), clustered, way_out if parted else None)
+
+
+def check_layout(wanted: Layout, columns: Collection[str], path: str) -> None:
+    """Raises TableHalt where a column is named that the table does not have."""
+    for key, names in (("partition_by", wanted.partition_by), ("cluster_by", wanted.cluster_by or ())):
+        if lost := [name for name in names if name not in columns]:
+            raise TableHalt(
+                "layout-column-unknown",
+                f"`{key}` names {', '.join(lost)}, and the table at {path} has no such column",
+                "spell it as the source does; a column that is excluded or has no value yet can't be named",
+            )
+
+
+def refused(wanted: Mapping[str, str], columns: Sequence[str], condition: str) -> TableHalt:
+    """The halt of a table that Delta won't have like that. `condition` is Delta's name of the reason."""
+    asked = ", ".join([*wanted, *columns])
+    return TableHalt(
+        "layout-refused",
+        f"Delta refuses the table's properties or its layout ({asked}): {condition}",
+        "mend `properties`, `partition_by` or `cluster_by` in the config; Delta's documentation explains the reason",
+    )

@@ -1,0 +1,61 @@
+"""What is kept of a record that goes to the quarantine table, when the values of some columns must not be there."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from distributary.operate.withheld import HEADER, without
+
+COLUMNS = ("ssn", 'a "b" (c)')
+LONG = 'a "quote", a \\ and "ssn": "x" ' * 20_000
+CASES: list[tuple[bytes | None, bytes | None]] = [
+    (None, None),
+    (b'{"id": 1}', b'{"id": 1}'),
+    (b'{"id":1,"ssn":"secret","v":"ssn"}', b'{"id":1,"ssn":null,"v":"ssn"}'),
+    (b'{"id":1,"ssn" : -1.5e3 ,"v":[{"ssn":true}]}', b'{"id":1,"ssn":null ,"v":[{"ssn":null}]}'),
+    (
+        b'{"schema":{"field":"ssn"},"payload":{"ssn":"secret \\\\"}}',
+        b'{"schema":{"field":"ssn"},"payload":{"ssn":null}}',
+    ),
+    (
+        json.dumps({"ssn": LONG, "v": LONG}).encode(),
+        json.dumps({"ssn": None, "v": LONG}).encode().replace(b'"ssn": null', b'"ssn":null'),
+    ),
+    (b'{"ssn":{"deep":"secret"}}', None),
+    (b'{"ssn":["secret"]}', None),
+    (b'{"s\\u0073n":"secret"}', None),
+    (json.dumps({COLUMNS[1]: "secret"}).encode(), None),
+    (b'{"ssn":"secret"', None),
+    (b'{"ssn":"secret"} and more', None),
+    (b'{"ssn":1},"secret"', None),
+    (b'{"ssn":1},"more":"secret"', None),
+    (b'"secret"', None),
+    (b'["secret"]', None),
+    (b"secret", None),
+    (b'{"ssn":"secret \xff"}', None),
+    (b"\x00\x00\x00\x00\x01\x0csecret", None),
+]
+
+
+def test_values_are_cut_out_and_what_may_hide_them_is_left_out(session: SparkSession) -> None:
+    names = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
+    headers = [[{"key": "ssn", "value": b"secret"}, {"key": "h", "value": value}] for value, _ in CASES]
+    values = pa.array([value for value, _ in CASES], pa.binary())
+    table = {"n": range(len(CASES)), "key": values, "value": values, "headers": pa.array([None, *headers[1:]], names)}
+    found = without(session.createDataFrame(pa.table(table)), COLUMNS).orderBy("n").toArrow().to_pylist()
+    assert [(row["key"], row["value"]) for row in found] == [(kept, kept) for _, kept in CASES]
+    for row, (value, kept) in zip(found, CASES, strict=True):
+        *own, mark = row["headers"]
+        assert mark["key"] == HEADER
+        assert json.loads(mark["value"]) == list(COLUMNS)
+        if own:  # a header's bare word names no column
+            bare = value == b"secret"
+            assert [one["value"] for one in own] == [None, value if bare else kept]
+
+
+def test_nothing_is_done_where_no_column_is_withheld(session: SparkSession) -> None:
+    rows = session.range(1)
+    assert without(rows, ()) is rows
