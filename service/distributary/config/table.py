@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from distributary.config import column_types
+from distributary.config import column_types, maintenance
+from distributary.config.maintenance import Maintenance, MaintenanceKeys
 from distributary.config.problem import Problem, refuse
 from distributary.config.scalars import Section, Text, WholeNumber
 
@@ -88,6 +89,9 @@ class TableDefaults(Section):
         "process, where the table and its storage allow it; all others by Spark. spark: all by Spark. deltalake: large "
         "ones by the library too. Default: auto.",
     )
+    maintenance: MaintenanceKeys | None = Field(
+        None, description="When its files are compacted, and when files that it no longer has are removed."
+    )
 
 
 class TableRule(TableDefaults):
@@ -117,6 +121,7 @@ class TableSettings:
     exclude: tuple[str, ...] = ()
     epoch: int = 0
     commit: Engine = "auto"
+    maintenance: Maintenance = Maintenance()
 
 
 def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
@@ -127,7 +132,7 @@ def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
 def resolve(rule: TableRule, defaults: TableDefaults, where: str = "") -> TableSettings:
     """The settings of the tables that `rule` matches.
 
-    A key of the rule counts instead of the defaults'; `columns` and `exclude` are added to theirs, so that a default
+    A key of the rule counts instead of the defaults', also of those in `maintenance`; `columns` and `exclude` are added to theirs, so that a default
     such as "no table brings `ssn`" can't be lost by a rule that excludes something else.
     """
     return TableSettings(
@@ -142,4 +147,5 @@ def resolve(rule: TableRule, defaults: TableDefaults, where: str = "") -> TableS
         exclude=tuple(dict.fromkeys((*(defaults.exclude or ()), *(rule.exclude or ())))),
         epoch=rule.epoch if rule.epoch is not None else defaults.epoch or 0,
         commit=rule.commit or defaults.commit or "auto",
+        maintenance=maintenance.resolve(rule.maintenance, defaults.maintenance),
     )
