@@ -121,7 +121,7 @@ class TableSettings:
     exclude: tuple[str, ...] = ()
     epoch: int = 0
     commit: Engine = "auto"
-    maintenance: Maintenance = Maintenance()
+    maintenance: Maintenance = field(default_factory=Maintenance)
 
 
 def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
@@ -132,8 +132,8 @@ def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
 def resolve(rule: TableRule, defaults: TableDefaults, where: str = "") -> TableSettings:
     """The settings of the tables that `rule` matches.
 
-    A key of the rule counts instead of the defaults', also of those in `maintenance`; `columns` and `exclude` are added to theirs, so that a default
-    such as "no table brings `ssn`" can't be lost by a rule that excludes something else.
+    A key of the rule counts instead of the defaults', in `maintenance` too; `columns` and `exclude` are added to
+    theirs, so that a default such as "no table brings `ssn`" can't be lost by a rule that excludes something else.
     """
     return TableSettings(
         match=rule.match,

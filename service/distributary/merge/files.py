@@ -18,6 +18,9 @@ _SMALL = 2
 """A file is small below this part of the wanted size. Files that were compacted are above it, so that they are written
 once and not again with each compaction."""
 
+_LISTING_TASKS = 8
+"""Spark would list the directory in 10,000 tasks, most of them empty, which takes minutes."""
+
 
 @dataclass(frozen=True)
 class Compacted:
@@ -52,6 +55,7 @@ def vacuum(session: SparkSession, path: str, keep: float) -> None:
     Makes no commit: one a day would be a reason to keep a table's log moving that does not change.
     """
     session.conf.set(f"{_SETTINGS}.vacuum.logging.enabled", "false")
+    session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", str(_LISTING_TASKS))
     hours = max(keep, _kept_by_table(session, path)) / 3600
     DeltaTable.forPath(session, path).vacuum(hours)
 

@@ -112,22 +112,25 @@ class Caretaker:
 
     def _run(self) -> None:
         while not self._stopping.wait(_TURN):
-            try:
-                self.turn()
-            except Exception as error:  # whatever it is, the tables go on without
-                _log.warning("the tables' files can't be looked after", reason=classified(error).message)
+            self.turn()
 
     def turn(self) -> None:
         """Does what is due, table by table; what is not overdue only while no slice is to be taken."""
         for table in self._tables():
-            found = table.due()
-            if found is None or (self._busy() and not found.overdue) or not self._taken(table, found):
-                continue
             try:
-                while found is not None and self._is_done(table, found.task):
-                    found = table.due()
-            finally:
-                table.running.release()
+                self._look(table)
+            except Exception as error:  # noqa: PERF203 - whatever it is, the other tables are looked after
+                _log.warning("can't look after a table's files", table=table.name, reason=classified(error).message)
+
+    def _look(self, table: Tended) -> None:
+        found = table.due()
+        if found is None or (self._busy() and not found.overdue) or not self._taken(table, found):
+            return
+        try:
+            while found is not None and self._is_done(table, found.task):
+                found = table.due()
+        finally:
+            table.running.release()
 
     def _taken(self, table: Tended, found: Due) -> bool:
         """Takes the table's lock; what is overdue waits for the slice in flight."""

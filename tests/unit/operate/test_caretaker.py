@@ -140,7 +140,7 @@ def test_it_stops_within_the_task() -> None:
     begun, cancelled = threading.Event(), threading.Event()
 
     class Long(Table):
-        def tend(self, task: Task) -> Compacted:
+        def tend(self, task: Task) -> Compacted:  # noqa: ARG002
             begun.set()
             assert cancelled.wait(30)
             raise RuntimeError("cancelled")
