@@ -27,7 +27,8 @@ def classified(error: BaseException) -> DistributaryError:
         return error
     if isinstance(error, KafkaException):
         return TransientError("kafka-unreachable", f"Kafka: {error.args[0].str()}", "check that the brokers answer")
-    names = list(_java_names(error))
+    # Delta's own exceptions come as Python's, with the same name and without Java's behind them.
+    names = [type(error).__name__, *_java_names(error)]
     for name in names:
         if any(name.endswith(lost) for lost in _LOST):
             return TransientError(
@@ -36,7 +37,7 @@ def classified(error: BaseException) -> DistributaryError:
     for name in names:
         if any(name.endswith(passing) for passing in _PASSING):
             return TransientError("storage-or-network", f"a part of the work failed: {name}", "it is tried again")
-    kind = names[-1] if names else type(error).__name__
+    kind = names[-1]
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     detail = f"{kind} ({condition})" if condition else kind
     return TableHalt(

@@ -182,6 +182,7 @@ class TableWorker:
             done = self._compact(head, progress)
         else:
             vacuum(self._lake.session, self._lake.path, self.upkeep.keep)
+            self._deletes.forget_old(datetime.now(timezone.utc).date())
         self.upkeep.done(task, self._head.version if self._head else 0)
         self._around.status.update(self.name, **self.upkeep.told())
         return done
