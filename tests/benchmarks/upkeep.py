@@ -1,8 +1,8 @@
 """A table after a thousand small commits: files, read time and merge time beside those of a freshly compacted table.
 
-    PYTHONPATH=service:. python -m tests.benchmarks.upkeep [--commits N] [--rows N]
+    PYTHONPATH=service:. python -m tests.benchmarks.upkeep [--commits N] [--rows N] [--compact-after N]
 
-One table is looked after as the service does it (the defaults of `maintenance`), one is left alone, and one is the
+One table is looked after as the service does it, one is left alone, and one is the
 same rows, compacted just now. All commits are appends of the `deltalake` library: of all that a slice can be, they
 leave the most files. Only ratios are told, measured in turns of one run: the machine's own pace is in none of them.
 Results go to tests/benchmarks/results/upkeep.json.
@@ -126,11 +126,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--commits", type=int, default=1000)
     parser.add_argument("--rows", type=int, default=20, help="of each commit")
+    parser.add_argument("--compact-after", type=int, default=Maintenance().compact_after)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="upkeep"))
     session = open_session({"spark.master": "local[2]", "spark.driver.memory": "2g"})
-    upkeep = Upkeep(Maintenance(), Note(session, str(folder / "note.json")))
+    upkeep = Upkeep(Maintenance(compact_after=options.compact_after), Note(session, str(folder / "note.json")))
     upkeep.start()
     kept, left = Trickle(session, folder / "kept", upkeep), Trickle(session, folder / "left", None)
     for number in range(options.commits):
@@ -152,6 +153,7 @@ def main() -> None:
     assert contents[0] == contents[1] == contents[2], "the tables differ"
     told = {
         "commits": options.commits,
+        "compact_after": options.compact_after,
         "rows": rows,
         "compactions": kept.compactions,
         "most_files": kept.most_files,

@@ -30,7 +30,7 @@ class MaintenanceKeys(Section):
 
     compact_after: Annotated[WholeNumber, Field(ge=0)] | None = Field(
         None,
-        description="Small files are made into larger ones after so many commits to the table; 0: never. Default: 50.",
+        description="Small files are made into larger ones after so many commits to the table; 0: never. Default: 100.",
     )
     vacuum_every: Duration | None = Field(
         None,
@@ -48,7 +48,7 @@ class MaintenanceKeys(Section):
 class Maintenance:
     """What counts for one table. Times are in seconds; 0 for what is never done."""
 
-    compact_after: int = 50
+    compact_after: int = 100
     vacuum_every: float = 86_400.0
     keep: float = 7 * 86_400.0
 

@@ -34,7 +34,7 @@ def test_without_a_word_everything_has_its_default(write: Write, tmp_path: Path)
         exclude=(),
         epoch=0,
         commit="auto",
-        maintenance=Maintenance(compact_after=50, vacuum_every=DAY, keep=7 * DAY),
+        maintenance=Maintenance(compact_after=100, vacuum_every=DAY, keep=7 * DAY),
     )
 
 
