@@ -46,7 +46,7 @@ class Tended(Protocol):
         ...
 
     def due(self) -> Due | None:
-        """What is to be done. Asked often, so that it must cost nothing."""
+        """What is to be done. Asked often, by several threads, so that it must cost nothing."""
         ...
 
     def tend(self, task: Task) -> Compacted | None:
@@ -104,7 +104,7 @@ class Caretaker:
 
     def has_work(self) -> bool:
         """Whether anything is due."""
-        return any(table.due() is not None for table in self._tables())
+        return any(self._due(table) is not None for table in self._tables())
 
     def waits_for(self, table: Tended) -> bool:
         """Whether the table is to take no further slice until an overdue task is done."""
@@ -117,20 +117,22 @@ class Caretaker:
     def turn(self) -> None:
         """Does what is due, table by table; what is not overdue only while no slice is to be taken."""
         for table in self._tables():
+            found = self._due(table)
+            if found is None or (self._busy() and not found.overdue) or not self._taken(table, found):
+                continue
             try:
-                self._look(table)
-            except Exception as error:  # noqa: PERF203 - whatever it is, the other tables are looked after
-                _log.warning("can't look after a table's files", table=table.name, reason=classified(error).message)
+                while found is not None and self._is_done(table, found.task):
+                    found = self._due(table)
+            finally:
+                table.running.release()
 
-    def _look(self, table: Tended) -> None:
-        found = table.due()
-        if found is None or (self._busy() and not found.overdue) or not self._taken(table, found):
-            return
+    @staticmethod
+    def _due(table: Tended) -> Due | None:
         try:
-            while found is not None and self._is_done(table, found.task):
-                found = table.due()
-        finally:
-            table.running.release()
+            return table.due()
+        except Exception as error:  # whatever it is, the other tables are looked after
+            _log.warning("can't tell what a table's files need", table=table.name, reason=classified(error).message)
+            return None
 
     def _taken(self, table: Tended, found: Due) -> bool:
         """Takes the table's lock; what is overdue waits for the slice in flight."""

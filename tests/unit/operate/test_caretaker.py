@@ -136,6 +136,17 @@ def test_a_failure_is_told_and_changes_nothing_else(fault: Exception) -> None:
     assert value(recorder, "distributary_table_maintenance_failures_total", table="dbo.broken", task="compact") == 1
 
 
+def test_a_table_that_cant_tell_what_it_needs_holds_up_no_other() -> None:
+    class Unreadable(Table):
+        def due(self) -> Due | None:
+            raise OSError("no such bucket")
+
+    table = Table()
+    care, _ = caretaker(Unreadable("dbo.unreadable"), table)
+    care.turn()
+    assert (table.tended, care.has_work()) == (1, False)
+
+
 def test_it_stops_within_the_task() -> None:
     begun, cancelled = threading.Event(), threading.Event()
 
