@@ -251,7 +251,8 @@ def as_markdown() -> str:
         names = metric.name if metric.kind in (Kind.SUMMARY, Kind.HISTOGRAM) else metric.series[0]
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         lines.append(f"| `{names}` | {metric.kind.value} | {labels} | {metric.unit} | {metric.help} |")
-    lines += ["", "| label | values |", "| --- | --- |", "| `table` | `<schema>.<table>`; of maintenance `_quarantine`, too |"]
+    lines += ["", "| label | values |", "| --- | --- |"]
+    lines.append("| `table` | `<schema>.<table>`; of maintenance `_quarantine`, too |")
     lines.append("| `state` | `starting`, `running`, `catching_up`, `retrying`, `halted` |")
     lines.append(f"| `op` | {', '.join(f'`{op}`' for op in OPERATIONS)} |")
     lines.append(f"| `change` | {', '.join(f'`{change}`' for change in CHANGES)} |")
