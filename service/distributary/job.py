@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from logging import ERROR, WARNING
@@ -19,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from distributary.config import Config
+from distributary.config.maintenance import resolve
 from distributary.config.watch import Watch
 from distributary.consume import refusals
 from distributary.consume.broker import Broker
@@ -29,6 +31,7 @@ from distributary.consume.topics import subscription_pattern
 from distributary.errors import AlreadyRunning, DistributaryError, TableHalt, TransientError, UsageError
 from distributary.launch.session import open_session
 from distributary.operate import failpoints, health
+from distributary.operate.caretaker import Caretaker, Jobs, Tended
 from distributary.operate.faults import classified, stream_fault
 from distributary.operate.halts import Halts
 from distributary.operate.lag_group import LagGroup
@@ -36,6 +39,7 @@ from distributary.operate.lease import Lease, refuse_second
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.quarantine import Quarantine
+from distributary.operate.quarantine_files import QuarantineFiles
 from distributary.operate.recorder import Recorder
 from distributary.operate.registry import Registry, registry_of
 from distributary.operate.resuming import Resuming
@@ -44,6 +48,7 @@ from distributary.operate.status import ServiceStatus, TableState
 from distributary.operate.surroundings import Surroundings
 from distributary.operate.tables import own_path, refuse_unbuilt
 from distributary.operate.tracker import Tracker
+from distributary.operate.upkeep import Upkeep
 from distributary.operate.worker import TableWorker
 
 _SIDE_BY_SIDE = 4  # tables merged at once; more only queue for the same cores
@@ -109,12 +114,16 @@ class Service:
         self._broker = broker
         self._stopping = threading.Event()
         self._lag_group = LagGroup(config, broker.commit)
+        quarantine = Quarantine(session, config.quarantine_path())
+        note = Note(session, own_path(config, "maintenance", f"{config.source.topic_prefix}.json"))
+        upkeep = Upkeep(resolve(config.defaults.maintenance), note)
+        self._quarantine_files = QuarantineFiles(session, quarantine, upkeep)
         self._around = Surroundings(
             config=config,
             session=session,
             broker=broker,
             options=spark_options(config.kafka_properties()),
-            quarantine=Quarantine(session, config.quarantine_path()),
+            quarantine=quarantine,
             recorder=recorder,
             stopping=self._stopping,
             taken=self._lag_group.taken,
@@ -122,6 +131,7 @@ class Service:
         )
         self._offsets = OffsetLog(session, config.checkpoint)
         self._roster = Roster(self._around, self._halt, self._gone)
+        self._caretaker = Caretaker(self._tended, self._is_busy, recorder, Jobs(session))
         self._watch = watch
         self._looked_at = time.monotonic()
         self._topics_looked_at = time.monotonic()
@@ -132,9 +142,9 @@ class Service:
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
         self._retry_at: dict[str, float] = {}
         self._once = False
-        note = own_path(config, "transactions", f"{config.source.topic_prefix}.json")
+        note = Note(session, own_path(config, "transactions", f"{config.source.topic_prefix}.json"))
         self._tracker = Tracker(
-            config, broker, Note(session, note), self.status, self._roster.by_topic, self._around.transactions, registry
+            config, broker, note, self.status, self._roster.by_topic, self._around.transactions, registry
         )
         self._has_new_checkpoint = False
         self._left_to: AlreadyRunning | None = None
@@ -156,6 +166,7 @@ class Service:
         self._tracker.start()
         self._lag_group.start()
         query = self._begin(once=once)
+        self._caretaker.start()
         self.status.mark_ready()
         try:
             query = self._turn(query, once=once)
@@ -225,7 +236,7 @@ class Service:
                 if fault is None:
                     if not self._has_work():
                         self._resuming.look(self._roster.tables(), now=True)
-                    if not self._has_work():
+                    if not self._has_work() and not self._caretaker.has_work():
                         return query
                 else:
                     query = self._again(query, fault, once=once)
@@ -248,7 +259,13 @@ class Service:
             self._topics_looked_at = now
 
     def _has_work(self) -> bool:
-        return bool(self._roster.unasked) or any(worker.has_to_step() for worker in self._roster.tables())
+        return bool(self._roster.unasked) or self._is_busy()
+
+    def _is_busy(self) -> bool:
+        return any(worker.has_to_step() for worker in self._roster.tables())
+
+    def _tended(self) -> Sequence[Tended]:
+        return [*self._roster.tables(), self._quarantine_files]
 
     def _again(self, failed: StreamingQuery, fault: DistributaryError, *, once: bool) -> StreamingQuery:
         """The stream to go on with after an error: the one that failed until its pause is over, then a new one, for as
@@ -276,6 +293,7 @@ class Service:
     def _finish(self, query: StreamingQuery) -> None:
         """Lets the slices in flight end. The stream itself may be cut: tables do not rely on its checkpoint."""
         self._stopping.set()
+        self._caretaker.stop()
         self._pool.shutdown(wait=True)
         _stopped(query)
         _log.info("stopped")
@@ -338,8 +356,10 @@ class Service:
                 self._submit(worker)
 
     def _submit(self, worker: TableWorker) -> None:
-        # A table that is far behind would never be found idle: it takes no further slice before it is replaced.
-        if self._stopping.is_set() or self._roster.is_outdated(worker) or not worker.running.acquire(blocking=False):
+        # A table that is far behind would never be found idle: it takes no further slice before it is replaced, or an
+        # overdue task is done.
+        waits = self._stopping.is_set() or self._roster.is_outdated(worker) or self._caretaker.waits_for(worker)
+        if waits or not worker.running.acquire(blocking=False):
             return
         try:
             self._pool.submit(self._advance, worker)

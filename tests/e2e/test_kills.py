@@ -30,6 +30,7 @@ MINUTES = float(os.environ.get("KILLS_MINUTES", "30"))
 SMALL: dict[str, Any] = {
     "trigger": {"interval": "1s", "max_records": 40},
     "spark": {"spark.driver.memory": "1g", "spark.master": "local[2]"},
+    "defaults": {"maintenance": {"compact_after": 3}},
 }
 
 

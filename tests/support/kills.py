@@ -20,7 +20,10 @@ from distributary.operate.records import newest_record
 from distributary.operate.requests import Request, ask
 
 AT_ANY_TIME = "at any time"
-BEFORE_ANY_COMMIT = ("before-plan", "after-schema-change", "before-request", "after-request")
+BEFORE_ANY_COMMIT = (
+    *("before-plan", "after-schema-change", "before-request", "after-request"),
+    *("before-compaction", "after-compaction"),
+)
 """Points that a driver may pass before it has committed anything: a kill there need not come after progress."""
 _NEVER_REACHED = 300.0
 """Seconds in which nothing is committed, after which the rest of the history is seen not to pass the point."""

@@ -13,10 +13,10 @@ from distributary.config.problem import Problem
 
 _WHOLE = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-_DURATION = re.compile(r"(\d{1,9})(ms|s|m|h)")
+_DURATION = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-DURATION_PATTERN = r"^\d{1,9}(ms|s|m|h)$"
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION_PATTERN = r"^\d{1,9}(ms|s|m|h|d)$"
 
 
 class Section(BaseModel):
@@ -59,7 +59,9 @@ def _flag(value: Any) -> Any:
 
 def _duration(value: str) -> str:
     if not _DURATION.fullmatch(value):
-        raise Problem("bad-duration", "must be a duration", "write a number and ms, s, m or h: 500ms, 10s, 1m").error()
+        raise Problem(
+            "bad-duration", "must be a duration", "write a number and ms, s, m, h or d: 500ms, 10s, 1m"
+        ).error()
     return value
 
 
@@ -85,7 +87,7 @@ Location = Annotated[Text, AfterValidator(_location)]
 
 
 def seconds(duration: str) -> float:
-    """`10s` → 10.0, `500ms` → 0.5, `1m` → 60.0, `2h` → 7200.0. Raises ValueError for anything else."""
+    """`10s` → 10.0, `500ms` → 0.5, `2h` → 7200.0, `1d` → 86400.0. Raises ValueError for anything else."""
     match = _DURATION.fullmatch(duration)
     if match is None:
         raise ValueError("not a duration")

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from distributary.config import column_types
+from distributary.config import column_types, maintenance
 from distributary.config.delta_properties import DeltaProperties
+from distributary.config.maintenance import Maintenance, MaintenanceKeys
 from distributary.config.problem import Problem, refuse
 from distributary.config.scalars import Section, Text, WholeNumber
 
@@ -104,6 +105,9 @@ class TableDefaults(Section):
         "process, where the table and its storage allow it; all others by Spark. spark: all by Spark. deltalake: large "
         "ones by the library too. Default: auto.",
     )
+    maintenance: MaintenanceKeys | None = Field(
+        None, description="When its files are compacted, and when files that it no longer has are removed."
+    )
     properties: DeltaProperties | None = Field(
         None,
         description="Delta's table properties, such as delta.enableChangeDataFeed: true. Set when the table is made, "
@@ -161,6 +165,7 @@ class TableSettings:
     cluster_by: tuple[str, ...] = ()
     mask: dict[str, str] = field(default_factory=dict)
     salt: SecretStr | None = None
+    maintenance: Maintenance = field(default_factory=Maintenance)
 
 
 def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
@@ -171,9 +176,10 @@ def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
 def resolve(rule: TableRule, defaults: TableDefaults, where: str = "", salt: SecretStr | None = None) -> TableSettings:
     """The settings of the tables that `rule` matches. `salt` counts where something is hashed.
 
-    A key of the rule counts instead of the defaults'; `columns`, `exclude`, `mask` and `properties` are added to
-    theirs, so that a default such as "no table brings `ssn`" can't be lost by a rule that excludes something else. A
-    rule that says how its tables are laid out counts instead of both partition_by and cluster_by of the defaults.
+    A key of the rule counts instead of the defaults', in `maintenance` too; `columns`, `exclude`, `mask` and
+    `properties` are added to theirs, so that a default such as "no table brings `ssn`" can't be lost by a rule that
+    excludes something else. A rule that says how its tables are laid out counts instead of both partition_by and
+    cluster_by of the defaults.
     """
     mask: dict[str, str] = {**(defaults.mask or {}), **(rule.mask or {})}
     layout = defaults if rule.partition_by is None and rule.cluster_by is None else rule
@@ -194,4 +200,5 @@ def resolve(rule: TableRule, defaults: TableDefaults, where: str = "", salt: Sec
         cluster_by=layout.cluster_by or (),
         mask=mask,
         salt=salt if "hash" in mask.values() else None,
+        maintenance=maintenance.resolve(rule.maintenance, defaults.maintenance),
     )

@@ -31,6 +31,14 @@ class DeltaLog:
         """The table's directory as this machine's own file system has it; None where it lies elsewhere."""
         return local_path(self._files, self._folder.getParent())
 
+    def version(self, known: int | None = None) -> int | None:
+        """The newest version; None where there is no table. `known` is one that was seen, which spares a listing."""
+        if known is None or not self._files.exists(self._file(known)):
+            return next(iter(self._versions()), None) if self.exists() else None
+        while self._files.exists(self._file(known + 1)):
+            known += 1
+        return known
+
     def head(self) -> Head | None:
         """The newest version and the progress record that holds for it; None where there is no table.
 

@@ -28,6 +28,8 @@ POINTS = {
     "after-quarantine": "they are in quarantine, and the table does not count them as taken in yet",
     "before-commit": "the slice is folded, its deletes are remembered, and nothing of it is in the table",
     "after-commit": "the slice is in the table, and nobody was told",
+    "before-compaction": "a table's small files are about to be made into larger ones",
+    "after-compaction": "they are, and nothing notes it yet",
     "before-request": "an operator's request was found, and nothing of it is done",
     "after-request": "what the operator asked for is done, and the request is still there",
 }

@@ -46,6 +46,10 @@ PHASES = {
     "quarantine": "records that can't be applied are put aside",
     "write": "changes are folded and committed to the table",
 }
+TASKS = {
+    "compact": "small files are made into larger ones",
+    "vacuum": "files that are no longer part of the table are removed",
+}
 OPERATIONS = ("create", "update", "delete", "read", "truncate", "tombstone", "message")
 CHANGES = ("inserted", "updated", "deleted")
 
@@ -138,6 +142,42 @@ SCHEMA_CHANGES = Metric(
     Kind.COUNTER,
     "Times since the start that the table was made or got columns.",
 )
+COMPACTED_AT = Metric(
+    "distributary_table_last_compaction_timestamp_seconds",
+    Kind.GAUGE,
+    "When the table's small files were last made into larger ones, in seconds since 1970.",
+    unit="seconds",
+)
+VACUUMED_AT = Metric(
+    "distributary_table_last_vacuum_timestamp_seconds",
+    Kind.GAUGE,
+    "When files that are no longer part of the table were last removed, in seconds since 1970.",
+    unit="seconds",
+)
+COMPACTED_FILES = Metric(
+    "distributary_table_compacted_files",
+    Kind.COUNTER,
+    "Small files of the table that compactions since the start have made into larger ones.",
+)
+COMPACTED_BYTES = Metric(
+    "distributary_table_compacted_bytes",
+    Kind.COUNTER,
+    "Bytes of these files.",
+    unit="bytes",
+)
+MAINTENANCE = Metric(
+    "distributary_table_maintenance_duration_seconds",
+    Kind.SUMMARY,
+    "Time that maintenance of the table's files took, by task.",
+    ("table", "task"),
+    unit="seconds",
+)
+MAINTENANCE_FAILURES = Metric(
+    "distributary_table_maintenance_failures",
+    Kind.COUNTER,
+    "Tasks of maintenance since the start that failed; they are tried again later.",
+    ("table", "task"),
+)
 TABLE_BATCH = Metric(
     "distributary_table_batch_duration_seconds",
     Kind.SUMMARY,
@@ -198,8 +238,9 @@ start begin at 0. A gauge that is not known is not there.
 
 CATALOGUE = (
     STATE, LAG_RECORDS, LAG_SECONDS, FRESHNESS, SOURCE_TIME, LAST_COMMIT, APPLIED, QUARANTINED, UNDECIDED,
-    GHOSTS, COMMITS, RECORDS, MERGED, BY_REASON, RETRIES, SCHEMA_CHANGES, TABLE_BATCH, BATCH, READY, STARTED,
-    LAST_TURN, INFO, COMPLETE, PENDING,
+    GHOSTS, COMMITS, RECORDS, MERGED, BY_REASON, RETRIES, SCHEMA_CHANGES, COMPACTED_AT,
+    VACUUMED_AT, COMPACTED_FILES, COMPACTED_BYTES, MAINTENANCE, MAINTENANCE_FAILURES, TABLE_BATCH, BATCH, READY,
+    STARTED, LAST_TURN, INFO, COMPLETE, PENDING,
 )  # fmt: skip
 
 
@@ -210,10 +251,12 @@ def as_markdown() -> str:
         names = metric.name if metric.kind in (Kind.SUMMARY, Kind.HISTOGRAM) else metric.series[0]
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         lines.append(f"| `{names}` | {metric.kind.value} | {labels} | {metric.unit} | {metric.help} |")
-    lines += ["", "| label | values |", "| --- | --- |", "| `table` | `<schema>.<table>` |"]
+    lines += ["", "| label | values |", "| --- | --- |"]
+    lines.append("| `table` | `<schema>.<table>`; of maintenance `_quarantine`, too |")
     lines.append("| `state` | `starting`, `running`, `catching_up`, `retrying`, `halted` |")
     lines.append(f"| `op` | {', '.join(f'`{op}`' for op in OPERATIONS)} |")
     lines.append(f"| `change` | {', '.join(f'`{change}`' for change in CHANGES)} |")
     lines.append(f"| `phase` | {'; '.join(f'`{phase}`: {what}' for phase, what in PHASES.items())} |")
+    lines.append(f"| `task` | {'; '.join(f'`{task}`: {what}' for task, what in TASKS.items())} |")
     lines.append("| `reason` | the reasons of the quarantine table |")
     return "\n".join(lines) + "\n"

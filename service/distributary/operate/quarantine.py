@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -26,8 +27,11 @@ class Quarantine:
 
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session.newSession()
-        self._path = path
-        self._lock = threading.Lock()
+        self.path = path
+        self.lock = threading.Lock()
+        """Who has it writes to the table."""
+        self.writes = 0
+        """How many times this process has written to it."""
 
     def add(self, table: str, raw: DataFrame, bad: DataFrame, withheld: Collection[str] = ()) -> dict[str, int]:
         """Adds the records of `raw` (Kafka's columns) that `bad` (partition, offset, bad STRUCT<code, message>) names,
@@ -53,10 +57,10 @@ class Quarantine:
             F.current_timestamp().alias("quarantined_at"),
             F.lit(None).cast("timestamp").alias("replayed_at"),
         )
-        with self._lock:  # tables run side by side, and two MERGEs into one table would get in each other's way
+        with self._writing():  # tables run side by side, and two MERGEs into one table would get in each other's way
             self._ensure()
             (
-                DeltaTable.forPath(self._session, self._path)
+                DeltaTable.forPath(self._session, self.path)
                 .alias("q")
                 .merge(rows.alias("b"), "q.topic = b.topic AND q.partition = b.partition AND q.offset = b.offset")
                 .whenNotMatchedInsertAll()
@@ -67,9 +71,9 @@ class Quarantine:
     def waiting(self, session: SparkSession, topic: str) -> DataFrame | None:
         """The topic's records that were not applied since, as Kafka had them but for what was withheld (see
         withheld.py); None where there are none."""
-        if not DeltaTable.isDeltaTable(self._session, self._path):
+        if not DeltaTable.isDeltaTable(self._session, self.path):
             return None
-        rows = session.read.format("delta").load(self._path)
+        rows = session.read.format("delta").load(self.path)
         rows = rows.where((F.col("topic") == topic) & F.col("replayed_at").isNull()).select(*_OF_KAFKA)
         return None if rows.isEmpty() else rows
 
@@ -78,16 +82,24 @@ class Quarantine:
         that is applied twice changes nothing."""
         named = self._session.createDataFrame(places.select("partition", "offset").toArrow())
         same = (F.col("q.topic") == topic) & (F.col("q.partition") == F.col("a.partition"))
-        with self._lock:
+        with self._writing():
             (
-                DeltaTable.forPath(self._session, self._path)
+                DeltaTable.forPath(self._session, self.path)
                 .alias("q")
                 .merge(named.alias("a"), same & (F.col("q.offset") == F.col("a.offset")))
                 .whenMatchedUpdate(set={"replayed_at": F.current_timestamp()})
                 .execute()
             )
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self.lock:
+            try:
+                yield
+            finally:
+                self.writes += 1
+
     def _ensure(self) -> None:
         schema = _parse_datatype_string(_SCHEMA)
         assert isinstance(schema, StructType)
-        DeltaTable.createIfNotExists(self._session).location(self._path).addColumns(schema).execute()
+        DeltaTable.createIfNotExists(self._session).location(self.path).addColumns(schema).execute()

@@ -15,6 +15,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from distributary import __version__
+from distributary.merge.files import Compacted
 from distributary.operate import metrics as m
 from distributary.operate.status import Batch, ServiceStatus, TableState
 
@@ -61,6 +62,10 @@ class Recorder:
         self._reasons = self._counter(m.BY_REASON)
         self._retries = self._counter(m.RETRIES)
         self._schema_changes = self._counter(m.SCHEMA_CHANGES)
+        self._compacted_files = self._counter(m.COMPACTED_FILES)
+        self._compacted_bytes = self._counter(m.COMPACTED_BYTES)
+        self._untended = self._counter(m.MAINTENANCE_FAILURES)
+        self._tended = Summary(m.MAINTENANCE.name, m.MAINTENANCE.help, m.MAINTENANCE.labels, registry=self.registry)
         self._table_batch = Summary(
             m.TABLE_BATCH.name, m.TABLE_BATCH.help, m.TABLE_BATCH.labels, registry=self.registry
         )
@@ -73,8 +78,13 @@ class Recorder:
 
     def found(self, table: str) -> None:
         """A table that the service keeps: its counters begin at 0, so that the first event is an increase."""
-        for counter in (self._commits, self._retries, self._schema_changes):
+        for counter in (
+            *(self._commits, self._retries, self._schema_changes),
+            *(self._compacted_files, self._compacted_bytes),
+        ):
             counter.labels(table)
+        for task in m.TASKS:
+            self._untended.labels(table, task)
         for op in m.OPERATIONS:
             self._records.labels(table, op)
         for change in m.CHANGES:
@@ -83,6 +93,17 @@ class Recorder:
     def retried(self, table: str) -> None:
         """A batch of the table failed in a way that may pass, and is tried again."""
         self._retries.labels(table).inc()
+
+    def tended(self, table: str, task: str, seconds: float, compacted: Compacted | None) -> None:
+        """A task of metrics.TASKS is done; `compacted` where it was that."""
+        self._tended.labels(table, task).observe(seconds)
+        if compacted is not None:
+            self._compacted_files.labels(table).inc(compacted.removed)
+            self._compacted_bytes.labels(table).inc(compacted.bytes)
+
+    def untended(self, table: str, task: str) -> None:
+        """A task of metrics.TASKS failed and is tried again later."""
+        self._untended.labels(table, task).inc()
 
     def schema_changed(self, table: str) -> None:
         """The table was made, or got columns."""
@@ -124,7 +145,10 @@ class _StatusCollector(Collector):
     def _of_tables(self) -> Iterator[Family]:
         gauges = {
             metric: GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)
-            for metric in (m.LAG_RECORDS, m.LAG_SECONDS, m.FRESHNESS, m.SOURCE_TIME, m.LAST_COMMIT, m.GHOSTS)
+            for metric in (
+                *(m.LAG_RECORDS, m.LAG_SECONDS, m.FRESHNESS, m.SOURCE_TIME, m.LAST_COMMIT, m.GHOSTS),
+                *(m.COMPACTED_AT, m.VACUUMED_AT),
+            )
         }
         counters = {
             metric: CounterMetricFamily(metric.name, metric.help, labels=metric.labels)
@@ -140,6 +164,8 @@ class _StatusCollector(Collector):
                 m.SOURCE_TIME: None if table.source_ts is None else table.source_ts / 1000,
                 m.LAST_COMMIT: table.last_commit_at,
                 m.GHOSTS: table.ghosts,
+                m.COMPACTED_AT: table.compacted_at,
+                m.VACUUMED_AT: table.vacuumed_at,
             }
             for metric, value in told.items():
                 if value is not None:

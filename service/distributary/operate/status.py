@@ -59,6 +59,8 @@ class TableStatus:
     `ghosts` counts the rows that the last complete snapshot leaves over, None where that is not known.
     `freshness_seconds` is the time from the source's commit of the newest change to the commit that took it in, and
     `last_batch` the newest one of this run; both None before that.
+    `compacted_at` and `vacuumed_at` are when the table's files were looked after last (see upkeep.py), in seconds since
+    1970; None where they never were.
     `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted.
     """
 
@@ -77,6 +79,8 @@ class TableStatus:
     ghosts: int | None = None
     freshness_seconds: float | None = None
     last_batch: Batch | None = None
+    compacted_at: float | None = None
+    vacuumed_at: float | None = None
 
     def __post_init__(self) -> None:
         # Copies: the service goes on changing its own dicts while another thread reads these.

@@ -101,6 +101,11 @@ def deletes_path(config: Config, table: TableId) -> str:
     return own_path(config, *(p for p in ("deleted", table.database, table.schema, table.table) if p))
 
 
+def maintenance_path(config: Config, table: TableId) -> str:
+    """Where it is noted what was done to the table's files (see upkeep.py)."""
+    return own_path(config, "maintenance", *(p for p in (table.database, table.schema) if p), f"{table.table}.json")
+
+
 def own_path(config: Config, *parts: str) -> str:
     """A place of the service's own beside the tables."""
     return "/".join([_root(config), "_distributary", *parts])

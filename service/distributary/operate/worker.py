@@ -19,6 +19,7 @@ from distributary.evolve.diff import check_key
 from distributary.merge.advance import advanced
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
+from distributary.merge.files import Compacted, compact, vacuum
 from distributary.merge.layout import wanted_layout
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
@@ -29,17 +30,20 @@ from distributary.operate.accept import Accept
 from distributary.operate.continuity import accepted, check_continuity, not_ours
 from distributary.operate.limits import too_many_bad
 from distributary.operate.logs import get_logger
+from distributary.operate.note import Note
 from distributary.operate.reader import TableReader
 from distributary.operate.recorder import Watch
 from distributary.operate.replay import replayed
 from distributary.operate.source_log import check_source_log
 from distributary.operate.status import Batch, TableState
 from distributary.operate.surroundings import Surroundings
-from distributary.operate.tables import deletes_path
+from distributary.operate.tables import deletes_path, maintenance_path
+from distributary.operate.upkeep import APPENDED_FILE, REWRITTEN_FILE, Due, Task, Upkeep
 from distributary.operate.wire import wire_of
 from distributary.operate.withheld import with_withheld, withheld_columns
 
 _READS_SENT_AGAIN = 7 * 24 * 3600 * 1000  # milliseconds of source time in which a snapshot row may be sent again
+_RECORD_IS_OLD = 7 * 24 * 3600  # seconds; Delta's log keeps 30 days
 _log = get_logger(__name__)
 
 
@@ -80,6 +84,8 @@ class TableWorker:
         self.asked: Accept | None = None
         """What an operator asks for, until a step has done it."""
         self._doubtful = False
+        note = Note(around.session, maintenance_path(around.config, table))
+        self.upkeep = Upkeep(settings.maintenance, note)
 
     @property
     def name(self) -> str:
@@ -124,6 +130,7 @@ class TableWorker:
         """Reads where the table is."""
         self._head = self._lake.head()
         self._deletes.forget_old(datetime.now(timezone.utc).date())
+        self.upkeep.start()
         self._started = True
         self._around.recorder.found(self.name)
         self._report(TableState.STARTING)
@@ -164,6 +171,43 @@ class TableWorker:
             self._lake, self._head, marks_deleted="__deleted" in self._mode.service_columns, log=self._bound
         )
         self._report(TableState.RUNNING)
+
+    def due(self) -> Due | None:
+        """What the table's files need; nothing while it is halted."""
+        head = self._head
+        if head is None or head.progress is None or self.halted is not None:
+            return None
+        return self.upkeep.due(head.version, head.written.at if head.written else None)
+
+    def tend(self, task: Task) -> Compacted | None:
+        """Looks after the table's files, in the place of a slice. Raises TableHalt, TransientError and what Spark
+        raises; whatever it is, the table is as it was."""
+        self._look_at_the_table()
+        head, progress = self._head, self.progress
+        if head is None or progress is None:
+            return None
+        self._lake.suit(SMALL_SLICE + 1)  # all of its small files are read
+        done = None
+        if task is Task.COMPACT:
+            done = self._compact(head, progress)
+        else:
+            vacuum(self._lake.session, self._lake.path, self.upkeep.keep)
+            self._deletes.forget_old(datetime.now(timezone.utc).date())
+        self.upkeep.done(task, self._head.version if self._head else 0)
+        self._around.status.update(self.name, **self.upkeep.told())
+        return done
+
+    def _compact(self, head: Head, progress: Progress) -> Compacted:
+        written = head.written.at if head.written else None
+        if written is None or datetime.now(timezone.utc).timestamp() - written > _RECORD_IS_OLD:
+            # Others' commits lie over it. With one more of them Delta may clean the log up and take the record's away.
+            self._head = self._lake.commit(head, progress.next_commit(), self._lake.nothing())
+        failpoints.passing("before-compaction", self.name)
+        size = APPENDED_FILE if self._settings.mode == "append" else REWRITTEN_FILE
+        done = compact(self._lake.session, self._lake.path, size)
+        failpoints.passing("after-compaction", self.name)
+        self._head = self._lake.head(self._head)
+        return done
 
     def _look_at_the_table(self) -> None:
         """Where the table is now: another driver may have gone on with it, or somebody set it back or deleted it."""
@@ -426,6 +470,7 @@ class TableWorker:
             source_ts=progress.source_ts_ms if progress else None,
             ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
             error=None,
+            **self.upkeep.told(),
         )
 
 

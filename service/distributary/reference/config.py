@@ -16,7 +16,7 @@ Every key of a config file. This page is made from the code (`make docs` writes 
 editors (`distributary schema` prints it), and `distributary validate -c FILE` tells every fault with its line.
 
 `${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}` may stand in any value, and must where it is a secret.
-Durations are a number with `ms`, `s`, `m` or `h`. Keys in **bold** must be there.
+Durations are a number with `ms`, `s`, `m`, `h` or `d`. Keys in **bold** must be there.
 """
 _SECTIONS = {
     "": ("The file", ""),
@@ -24,6 +24,7 @@ _SECTIONS = {
     "source.schema_registry": ("source.schema_registry", "SchemaRegistry"),
     "target": ("target", "Target"),
     "tables": ("tables, and defaults", "TableRule"),
+    "maintenance": ("maintenance, of a table or of defaults", "MaintenanceKeys"),
     "quarantine": ("quarantine", "Quarantine"),
     "trigger": ("trigger", "Trigger"),
     "http": ("http", "Http"),

@@ -35,14 +35,14 @@ CREATE, ALTER, GO_ON, UP_TO_DATE, WAIT, HALT = "create", "alter", "go_on", "up_t
 class TablePlan:
     """One table: what `run` would do.
 
-    `action` is create, alter (columns are added or widened, properties or the clustering set, then it goes on), go_on,
-    up_to_date, wait (the topic has no record yet) or halt. `entry` is the `match` that counts for it, `where` its place.
-    `form` is envelope or rows, None where no record tells. `columns` are those that the table has or gets (name to
-    Spark type), `added` those that it gets, `widened` those that get a wider type; `properties` are those that it gets,
-    `partitioned_by` and `clustered_by` the columns by which it will be laid out from then on (empty where that stays);
-    `start` and `end` the offsets per partition between which records are to be taken in, `records` how many offsets
-    these are. `by_value` are the columns whose types values alone tell. `error` has the keys `code`, `message` and
-    `fix`, for a table that would halt.
+    `action` is create, alter (columns are added or widened, properties or the clustering set, then it goes on),
+    go_on, up_to_date, wait (the topic has no record yet) or halt. `entry` is the `match` that counts for it,
+    `where` its place. `form` is envelope or rows, None where no record tells. `columns` are those that the table
+    has or gets (name to Spark type), `added` those that it gets, `widened` those that get a wider type;
+    `properties` are those that it gets, `partitioned_by` and `clustered_by` the columns by which it will be laid
+    out from then on (empty where that stays); `start` and `end` the offsets per partition between which records are
+    to be taken in, `records` how many offsets these are. `by_value` are the columns whose types values alone tell.
+    `error` has the keys `code`, `message` and `fix`, for a table that would halt.
     """
 
     table: str

@@ -8,7 +8,10 @@ import pytest
 from tests.unit.config.conftest import Write
 
 from distributary.config import Config, TableSettings, load
+from distributary.config.maintenance import Maintenance
 from distributary.config.notices import notices
+
+DAY = 86_400.0
 
 
 def settings(config: Config, schema: str, table: str) -> TableSettings:
@@ -36,6 +39,7 @@ def test_without_a_word_everything_has_its_default(write: Write, tmp_path: Path)
         cluster_by=(),
         mask={},
         salt=None,
+        maintenance=Maintenance(compact_after=100, vacuum_every=DAY, keep=7 * DAY),
     )
 
 
@@ -88,6 +92,21 @@ tables:
     assert (plain.schema_changes, plain.key, plain.epoch, plain.commit) == ("ignore", ("a", "b"), 5, "auto")
     assert (other.mode, other.deletes, other.truncate) == ("upsert", "hard", "apply")
     assert (other.schema_changes, other.key, other.epoch, other.commit) == ("evolve", (), 0, "deltalake")
+
+
+def test_each_key_of_the_maintenance_counts_by_itself(write: Write) -> None:
+    config = load(
+        write(
+            """
+defaults: {maintenance: {compact_after: 200, vacuum_every: 12h}}
+tables:
+  - {match: a.plain}
+  - {match: a.other, maintenance: {compact_after: 0, vacuum_every: 0d, keep: 30d}}
+"""
+        )
+    )
+    assert settings(config, "a", "plain").maintenance == Maintenance(200, DAY / 2, 7 * DAY)
+    assert settings(config, "a", "other").maintenance == Maintenance(0, 0.0, 30 * DAY)
 
 
 def test_columns_and_exclude_add_to_the_defaults(write: Write) -> None:

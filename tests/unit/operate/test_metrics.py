@@ -8,9 +8,11 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from distributary.operate.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, Kind, Metric
+from distributary.merge.files import Compacted
+from distributary.operate.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, TASKS, Kind, Metric
 from distributary.operate.recorder import Recorder, Watch
 from distributary.operate.status import Batch, ServiceStatus, TableState
+from distributary.operate.upkeep import Task
 
 BATCH = Batch(at=1700000000.0, records=9, applied=7, quarantined=2, seconds=1.5)
 
@@ -32,7 +34,11 @@ def recorder() -> Recorder:
         merged=dict.fromkeys(CHANGES, 4),
         reasons={"bad-value": 2},
     )
+    for task in TASKS:
+        recorder.tended("s.t", task, 0.5, Compacted(1, 9, 900) if task == "compact" else None)
+        recorder.untended("s.t", task)
     status.update("s.t", state=TableState.RUNNING, ghosts=1, source_ts=1, goal_offsets={"t": {0: 1}})
+    status.update("s.t", compacted_at=1700000001.0, vacuumed_at=1700000002.0)
     status.show_transactions({"complete": {"id": "1", "ts_ms": 1}, "pending": 3, "waiting_for": []})
     return recorder
 
@@ -61,7 +67,7 @@ def test_names_follow_the_rules_of_prometheus(metric: Metric) -> None:
     assert not re.search(r"_(total|count|sum|bucket)$", metric.name)
     assert (metric.unit == "seconds") == metric.name.endswith("_seconds")
     assert metric.help.endswith(".")
-    assert set(metric.labels) <= {"table", "state", "op", "change", "phase", "reason", "version"}
+    assert set(metric.labels) <= {"table", "state", "op", "change", "phase", "reason", "task", "version"}
 
 
 def test_a_commit_counts_once_and_in_all_its_parts(recorder: Recorder) -> None:
@@ -97,3 +103,7 @@ def test_a_watch_adds_up_what_belongs_to_a_phase_also_where_it_fails() -> None:
         pass
     assert list(watch.phases) == ["look", "read"]
     assert 0 < sum(watch.phases.values()) <= watch.seconds
+
+
+def test_the_tasks_in_the_catalogue_are_those_that_are_done() -> None:
+    assert list(TASKS) == [task.value for task in Task]

@@ -1,0 +1,68 @@
+"""How a table's files are kept few, and when those that no reader needs any more are removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from distributary.config.problem import Problem
+from distributary.config.scalars import Duration, Section, WholeNumber, seconds
+
+SHORTEST_KEEP = "7d"
+"""Delta's own default (delta.deletedFileRetentionDuration): below it VACUUM may take files from under a reader that is
+still at work, and from a write that has not committed yet."""
+
+
+def _keep(duration: str) -> str:
+    if seconds(duration) < seconds(SHORTEST_KEEP):
+        raise Problem(
+            "keep-too-short",
+            "files have to stay long enough for readers that are at work and for time travel",
+            f"write {SHORTEST_KEEP} or more; a VACUUM that keeps less can be run by hand",
+        ).error()
+    return duration
+
+
+class MaintenanceKeys(Section):
+    """When the service compacts a table's files, and when it removes those that are no longer part of it."""
+
+    compact_after: Annotated[WholeNumber, Field(ge=0)] | None = Field(
+        None,
+        description="Small files are made into larger ones after so many commits to the table; 0: never. Default: 100.",
+    )
+    vacuum_every: Duration | None = Field(
+        None,
+        description="The time from one VACUUM of a table that changes to the next: 12h, 1d; 0d: never. Default: 1d.",
+    )
+    keep: Annotated[Duration, AfterValidator(_keep)] | None = Field(
+        None,
+        description="How long VACUUM leaves files that are no longer part of the table: as far back as time travel and "
+        "RESTORE reach. At least 7d; where the table's delta.deletedFileRetentionDuration is longer, that counts. "
+        "Default: 7d.",
+    )
+
+
+@dataclass(frozen=True)
+class Maintenance:
+    """What counts for one table. Times are in seconds; 0 for what is never done."""
+
+    compact_after: int = 100
+    vacuum_every: float = 86_400.0
+    keep: float = 7 * 86_400.0
+
+
+def resolve(*given: MaintenanceKeys | None) -> Maintenance:
+    """Each key of the first that has it, over what holds where nothing is said."""
+
+    def first(name: str) -> str | int | None:
+        return next((v for keys in given if keys is not None and (v := getattr(keys, name)) is not None), None)
+
+    usual = Maintenance()
+    compact, every, keep = first("compact_after"), first("vacuum_every"), first("keep")
+    return Maintenance(
+        compact_after=usual.compact_after if compact is None else int(compact),
+        vacuum_every=usual.vacuum_every if every is None else seconds(str(every)),
+        keep=usual.keep if keep is None else seconds(str(keep)),
+    )

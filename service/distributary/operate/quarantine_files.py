@@ -1,0 +1,64 @@
+"""The quarantine table's files, looked after as those of the tables are: each slice with bad records adds some."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from distributary.merge.files import Compacted, compact, vacuum
+from distributary.merge.log import DeltaLog
+from distributary.operate.quarantine import Quarantine
+from distributary.operate.upkeep import APPENDED_FILE, Due, Task, Upkeep
+
+
+class QuarantineFiles:
+    """The Delta table of all tables' bad records, as the caretaker sees it (see caretaker.Tended)."""
+
+    name = "_quarantine"
+
+    def __init__(
+        self, session: SparkSession, quarantine: Quarantine, upkeep: Upkeep, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.upkeep = upkeep
+        self._session = session.newSession()
+        self._quarantine = quarantine
+        self._log = DeltaLog(self._session, quarantine.path)
+        self._clock = clock
+        self._seen = -1
+        self._version: int | None = None
+        self._changed_at: float | None = None
+
+    @property
+    def running(self) -> threading.Lock:
+        """Who has it writes to the table."""
+        return self._quarantine.lock
+
+    def due(self) -> Due | None:
+        """Looks at the log where this process has written since the last time, and once after its start."""
+        if self._seen != self._quarantine.writes:
+            self._seen = self._quarantine.writes
+            self._look()
+        if self._version is None:
+            return None
+        return self.upkeep.due(self._version, self._changed_at)
+
+    def tend(self, task: Task) -> Compacted | None:
+        """Compacts it, or removes old files. Raises what Spark raises."""
+        done = None
+        if task is Task.COMPACT:
+            done = compact(self._session, self._quarantine.path, APPENDED_FILE)
+        else:
+            vacuum(self._session, self._quarantine.path, self.upkeep.keep)
+        self._look()
+        self.upkeep.done(task, self._version or 0)
+        return done
+
+    def _look(self) -> None:
+        before, self._version = self._version, self._log.version(self._version)
+        if before is None and self._version is not None:
+            self.upkeep.start()
+        if before != self._version:
+            self._changed_at = self._clock()

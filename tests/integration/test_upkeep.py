@@ -1,0 +1,339 @@
+"""A table's files are looked after between its slices: its rows and its progress are as without, its files are few."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from tests.support.changes import Topic
+from tests.support.kafka import produce
+from tests.support.lake import read_table
+from tests.support.spark import Bench
+
+from distributary.consume.broker import Broker
+from distributary.errors import TransientError
+from distributary.job import Service
+from distributary.merge import clause, upsert
+from distributary.operate import failpoints, worker
+from distributary.operate.caretaker import Caretaker, Jobs
+from distributary.operate.faults import classified
+from distributary.operate.recorder import Recorder
+from distributary.operate.status import ServiceStatus
+from distributary.operate.upkeep import Task
+from distributary.operate.worker import TableWorker
+
+_numbers = itertools.count()
+DAY = 86_400.0
+
+
+@pytest.fixture
+def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Iterator[Callable[..., Bench]]:
+    """Makes topics and tables of their own."""
+
+    def make(compact_after: int = 3, **rule: Any) -> Bench:
+        name = f"upkeep{next(_numbers)}x{tmp_path.name.replace('_', '')[-20:]}"
+        (tmp_path / name).mkdir()
+        rule = {"maintenance": {"compact_after": compact_after}, **rule}
+        return Bench(session, kafka, tmp_path / name, f"{name}.dbo.t", rule).create()
+
+    yield make
+    failpoints.arm(None)
+
+
+def caretaker(one: Bench, table: TableWorker) -> tuple[Caretaker, Recorder]:
+    """What looks after the one table, as the service does it, turn by turn."""
+    recorder = Recorder(ServiceStatus())
+    return Caretaker(lambda: [table], lambda: False, recorder, Jobs(one.session)), recorder
+
+
+def everything(one: Bench) -> list[dict[str, Any]]:
+    """All rows with all columns, but for the topic's name."""
+    table = read_table(one.table)
+    assert table is not None
+    return sorted(table.drop_columns(["__topic"]).to_pylist(), key=repr)
+
+
+def operations(place: Path) -> list[str]:
+    """What each commit to a table did, the oldest first."""
+    return [commit["operation"] for commit in DeltaTable(str(place)).history()][::-1]
+
+
+def files(one: Bench) -> int:
+    """How many files the table has."""
+    return len(DeltaTable(str(one.table)).file_uris())
+
+
+def parts() -> list[Topic]:
+    """Slices: three that leave a file each, then changes of rows in all of them."""
+    at = itertools.count(1)
+    slices = [Topic("") for _ in range(5)]
+    for number, topic in enumerate(slices[:3]):
+        for key in range(10 * number, 10 * number + 3):
+            topic.change("c", {"id": key}, {"id": key, "v": "new"}, at=next(at))
+        topic.change("d", {"id": 10 * number + 2}, at=next(at))
+        topic.tombstone({"id": 10 * number + 2})
+    for key in (0, 10, 20):
+        slices[3].change("u", {"id": key}, {"id": key, "v": "changed"}, at=next(at))
+        slices[4].change("d", {"id": key + 1}, at=next(at))
+    return slices
+
+
+AT_THE_END = [(0, "changed"), (10, "changed"), (20, "changed")]
+RECORDS = sum(len(topic.records) for topic in parts())
+
+
+def take(one: Bench, topic: Topic, table: TableWorker | None = None) -> TableWorker:
+    """The table takes the slice in; a new driver's, where none is given."""
+    return one.take([record._replace(topic=one.topic) for record in topic.records], table)
+
+
+def progress(table: TableWorker) -> dict[str, Any]:
+    """The progress record, but for what names the topic and the commit."""
+    assert table.progress is not None
+    return table.progress.model_dump(exclude={"topic", "topic_id", "commit"})
+
+
+@pytest.mark.parametrize(
+    ("mode", "commit"),
+    [("upsert", "auto"), ("history", "auto"), pytest.param("upsert", "spark", marks=pytest.mark.slow)],
+)
+def test_rows_and_progress_are_as_without_it_and_files_are_few(
+    bench: Callable[..., Bench], mode: str, commit: str
+) -> None:
+    one, left = bench(3, mode=mode, commit=commit), bench(0, mode=mode, commit=commit)
+    table = other = None
+    for number, topic in enumerate(parts(), start=1):
+        table, other = take(one, topic, table), take(left, topic, other)
+        before, many = everything(one), files(one)
+        care, recorder = caretaker(one, table)
+        care.turn()
+        care.turn()
+        assert everything(one) == before == everything(left)
+        if number == 2:
+            table = None  # a service that is restarted before it is due
+        if number == 3:
+            assert many >= 3
+            assert operations(one.table)[-1] == "OPTIMIZE"
+            assert files(one) == 1
+            labels = {"table": "dbo.t"}
+            told = recorder.registry.get_sample_value("distributary_table_compacted_files_total", labels)
+            assert told == many
+            table = None  # and after it
+    assert table is not None
+    assert other is not None
+    assert operations(one.table).count("OPTIMIZE") == 1, "it was compacted again and again"
+    assert progress(table) == progress(other)
+    assert progress(table)["records"] == RECORDS
+
+
+@pytest.mark.parametrize("point", [pytest.param("before-compaction", marks=pytest.mark.slow), "after-compaction"])
+def test_6_1_a_crash_around_a_compaction_loses_and_doubles_nothing(bench: Callable[..., Bench], point: str) -> None:
+    one, table, slices = bench(3), None, parts()
+    for topic in slices[:3]:
+        table = take(one, topic, table)
+    assert table is not None
+    before = everything(one)
+    failpoints.arm(f"{point}:dbo.t=raise@1")
+    care, recorder = caretaker(one, table)
+    care.turn()
+    care.turn()  # in the pause after the failure
+    failures = {"table": "dbo.t", "task": "compact"}
+    assert recorder.registry.get_sample_value("distributary_table_maintenance_failures_total", failures) == 1
+    assert table.halted is None
+    assert operations(one.table).count("OPTIMIZE") == (point == "after-compaction")
+    assert everything(one) == before
+    take(one, slices[3], table)
+    again = take(one, slices[4])
+    assert progress(again)["records"] == RECORDS
+    caretaker(one, again)[0].turn()
+    assert (one.rows(), files(one)) == (AT_THE_END, 1)
+
+
+def compact(one: Bench) -> None:
+    """As somebody else does it."""
+    one.session.newSession().sql(f"OPTIMIZE delta.`{one.table}`")
+
+
+def test_someone_elses_compaction_while_this_process_commits_a_slice_costs_another_try_and_no_row(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, slices = bench(0), parts()
+    table = take(one, slices[2], take(one, slices[1], take(one, slices[0])))
+    usual = failpoints.passing
+
+    def passing(point: str, name: str = "") -> None:
+        if point == "before-commit":
+            monkeypatch.undo()
+            compact(one)
+        usual(point, name)
+
+    monkeypatch.setattr(failpoints, "passing", passing)
+    with pytest.raises(TransientError, match="commit-lost"):
+        take(one, slices[3], table)
+    take(one, slices[4], table)
+    assert one.rows() == AT_THE_END
+    assert progress(table)["records"] == RECORDS
+    assert operations(one.table)[-2:] == ["OPTIMIZE", "MERGE"]
+
+
+def test_someone_elses_compaction_in_the_middle_of_sparks_merge_costs_another_try_and_no_row(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, slices = bench(0, commit="spark"), parts()
+    table = take(one, slices[2], take(one, slices[1], take(one, slices[0])))
+    begun, go_on = one.folder / "begun", one.folder / "go-on"
+    usual = clause.spark_merge
+
+    def slowed(target: Any, keys: DataFrame, on: str, clauses: Any) -> Any:
+        monkeypatch.undo()
+
+        def waited(_position: str) -> bool:
+            begun.touch()
+            while not go_on.exists():
+                time.sleep(0.1)
+            return True
+
+        wait = F.udf(waited, "boolean", useArrow=False)
+        return usual(target, keys.where(wait("pos")), on, clauses)
+
+    monkeypatch.setattr(upsert, "spark_merge", slowed)
+    faults: list[BaseException] = []
+
+    def merge() -> None:
+        try:
+            take(one, slices[3], table)
+        except Exception as error:
+            faults.append(classified(error))
+
+    merging = threading.Thread(target=merge)
+    merging.start()
+    while not begun.exists():
+        assert merging.is_alive(), faults
+    compact(one)
+    go_on.touch()
+    merging.join()
+    assert [type(fault) for fault in faults] == [TransientError]
+    take(one, slices[4], table)
+    assert one.rows() == AT_THE_END
+    assert progress(table)["records"] == RECORDS
+    assert operations(one.table)[-2:] == ["OPTIMIZE", "MERGE"]
+
+
+def aged(path: Path, days: float) -> None:
+    """The file is as if written so long ago."""
+    at = time.time() - days * DAY
+    os.utime(path, (at, at))
+
+
+def test_files_that_no_table_has_go_and_those_of_earlier_versions_stay(bench: Callable[..., Bench]) -> None:
+    one, slices = bench(3), parts()
+    table = None
+    for topic in slices[:3]:
+        table = take(one, topic, table)
+    assert table is not None
+    earlier = read_table(one.table)
+    table.tend(Task.COMPACT)
+    version = DeltaTable(str(one.table)).version()
+    left_over, at_work = one.table / "part-left-over.parquet", one.table / "part-at-work.parquet"
+    note = one.folder / "lake" / "_distributary" / "maintenance" / "dbo" / "t.json"
+
+    def a_day_later() -> TableWorker:
+        """A new driver, when the old one's last VACUUM was a day ago."""
+        note.write_text(json.dumps({**json.loads(note.read_text()), "since": 0, "vacuumed_at": time.time() - DAY}))
+        left_over.write_bytes(b"of a writer that was killed")
+        at_work.write_bytes(b"of a writer that has not committed yet")
+        aged(left_over, 8)
+        aged(at_work, 6)
+        again = one.worker()
+        again.start()
+        return again
+
+    again = a_day_later()
+    care, recorder = caretaker(one, again)
+    care.turn()
+    done = {"table": "dbo.t", "task": "vacuum"}
+    assert recorder.registry.get_sample_value("distributary_table_maintenance_duration_seconds_count", done) == 1
+    assert (left_over.exists(), at_work.exists()) == (False, True)
+    assert again.due() is None
+    assert DeltaTable(str(one.table)).version() == version, "VACUUM made a commit"
+    before = DeltaTable(str(one.table), version=version - 1).to_pyarrow_table()
+    assert earlier is not None
+    assert sorted(before.to_pylist(), key=repr) == sorted(earlier.to_pylist(), key=repr)
+    # The table itself may ask for longer.
+    one.session.sql(
+        f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 9 days')"
+    )
+    again = a_day_later()
+    caretaker(one, again)[0].turn()
+    assert (left_over.exists(), again.due()) == (True, None)
+
+
+def test_a_record_is_written_anew_before_the_log_may_lose_it(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, slices = bench(3), parts()
+    table = take(one, slices[0])
+    one.session.sql(f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ('delta.checkpointInterval' = '2')")
+    take(one, slices[2], take(one, slices[1], table))
+    before = progress(table)
+    monkeypatch.setattr(worker, "_RECORD_IS_OLD", -1)
+    table.tend(Task.COMPACT)
+    assert operations(one.table)[-1] == "OPTIMIZE"
+    again = one.worker()
+    again.start()
+    assert progress(again) == {**before, "sequence": before["sequence"] + 1}
+    # What Delta's own clean-up leaves is enough. It comes with a checkpoint, which commits of the library make due.
+    log, renewed = one.table / "_delta_log", DeltaTable(str(one.table)).version() - 1
+    for file in sorted(log.glob("0*")):
+        if int(file.name[:20]) < renewed:
+            aged(file, 40 - int(file.name[:20]))
+    take(one, slices[3], again)
+    take(one, slices[4], again)
+    left = {int(file.stem) for file in log.glob("0*.json")}
+    assert min(left) > 0
+    assert renewed in left
+    last = take(one, Topic(""))
+    last.start()
+    assert (progress(last)["records"], one.rows()) == (RECORDS, AT_THE_END)
+
+
+@pytest.fixture
+def _handlers() -> Iterator[None]:
+    """The service listens for signals: afterwards they do again what they did before."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("_handlers")
+def test_a_service_that_only_ever_runs_once_compacts_its_tables_and_the_quarantine(
+    bench: Callable[..., Bench],
+) -> None:
+    one = bench(0)
+    options = {"defaults": {"maintenance": {"compact_after": 4}}, "trigger": {"max_records": 6}}
+    one = Bench(one.session, one.kafka, one.folder, one.topic, {}, {**options, "quarantine": {"max_ratio": 1}})
+    for topic in parts():
+        topic.add({"id": 0}, b"no JSON")
+        produce(one.kafka, [record._replace(topic=one.topic) for record in topic.records])
+    config, recorder = one.config(), Recorder(ServiceStatus())
+    assert Service(config, one.session, Broker(config.kafka_properties()), recorder).run(once=True) == 0
+    assert one.rows() == AT_THE_END
+    table = recorder.status.table("dbo.t")
+    assert table is not None
+    assert table.compacted_at is not None
+    assert operations(one.quarantine).count("OPTIMIZE") == 1
+    bad = read_table(one.quarantine)
+    assert bad is not None
+    assert bad.num_rows == len(parts())
