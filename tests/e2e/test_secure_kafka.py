@@ -118,7 +118,7 @@ class Source:
 
 
 @pytest.mark.parametrize("login", [by_password, by_certificate])
-def test_6_8_tables_are_filled_over_tls_with_no_more_rights_than_the_docs_name(
+def test_tables_are_filled_over_tls_with_no_more_rights_than_the_docs_name(
     secure: SecureKafka, tmp_path: Path, login: Callable[[SecureKafka], dict[str, str]]
 ) -> None:
     source = Source(secure, tmp_path, login(secure))
@@ -137,7 +137,7 @@ def test_6_8_tables_are_filled_over_tls_with_no_more_rights_than_the_docs_name(
         assert not [content for content in files if spelled.encode() in content]
 
 
-def test_6_8_a_wrong_password_ends_the_command_and_is_called_so(secure: SecureKafka, tmp_path: Path) -> None:
+def test_a_wrong_password_ends_the_command_and_is_called_so(secure: SecureKafka, tmp_path: Path) -> None:
     source = Source(secure, tmp_path, by_password(secure))
     for name, options, expected in (("doctor", (), 1), ("run", (), 2), ("status", (), 2)):
         code, output = source.command(name, *options, password="not-the-one")

@@ -32,20 +32,23 @@ def classified(error: BaseException) -> DistributaryError:
     if isinstance(error, KafkaException):
         return refusal("answer", error.args[0])
     java = getattr(error, "java_exception", None) if isinstance(error, Py4JJavaError) else None
-    condition = error.getCondition() if isinstance(error, PySparkException) else None
     # Delta's own exceptions come as Python's, with the same name and without Java's behind them.
-    return _of_names([type(error).__name__, *_class_names(java or getattr(error, "_origin", None))], condition)
+    names = [type(error).__name__, *_class_names(java or getattr(error, "_origin", None))]
+    return _passing(names) or _unexpected(names, error.getCondition() if isinstance(error, PySparkException) else None)
 
 
 def stream_fault(query: StreamingQuery) -> DistributaryError | None:
     """What ended a stream, as one of the service's own; None where it runs or came to its end."""
     error = query.exception()
     # PySpark's error keeps of the Java ones behind it nothing but the text.
-    return None if error is None else _of_names(_class_names(query._jsq.exception().get()))
+    if error is None:
+        return None
+    names = [type(error).__name__, *_class_names(query._jsq.exception().get())]
+    return _passing(names) or _unexpected(names)
 
 
-def _of_names(names: list[str], condition: str | None = None) -> DistributaryError:
-    """By the class names of an error and its causes, the outermost first."""
+def _passing(names: list[str]) -> TransientError | None:
+    """What may pass, by the class names of an error and its causes, the outermost first."""
     for name in names:
         if any(name.endswith(lost) for lost in _LOST):
             return TransientError(
@@ -56,8 +59,11 @@ def _of_names(names: list[str], condition: str | None = None) -> DistributaryErr
     for name in names:
         if any(name.endswith(passing) for passing in _PASSING):
             return TransientError("storage-or-network", f"a part of the work failed: {name}", "it is tried again")
-    kind = names[-1] if names else "a lost JVM"
-    detail = f"{kind} ({condition})" if condition else kind
+    return None
+
+
+def _unexpected(names: list[str], condition: str | None = None) -> TableHalt:
+    detail = f"{names[-1]} ({condition})" if condition else names[-1]
     return TableHalt(
         "unexpected-error",
         f"the batch failed with {detail}",
