@@ -86,15 +86,15 @@ MUTATIONS = (
         "a stale change is accepted",
         "2.4",
         "merge/clauses.py",
-        'return f"(s.w IS NOT NULL AND ({is_later(self._connector, pos, held)} OR ({equal})))"',
-        'return "(s.w IS NOT NULL)"',
+        'return f"(s.kind IS NOT NULL AND ({is_later(self._connector, pos, held)} OR ({equal})))"',
+        'return "(s.kind IS NOT NULL)"',
     ),
     Mutation(
         "deletes are not remembered",
         "3.2",
-        "merge/upsert.py",
-        "        if found.deletes:\n",
-        "        if False:\n",
+        "merge/deletes.py",
+        "        if not self._exists():\n            nothing =",
+        "        if True:\n            nothing =",
     ),
     Mutation(
         "a tombstone deletes whatever came before it",
@@ -167,8 +167,8 @@ MUTATIONS = (
         "'base', 'none', 'link', NULL",
     ),
     Mutation(
-        "a record that is sent again is another version",
-        "4.2",
+        "a snapshot row that is sent again is another version",
+        "2.3",
         "merge/versions.py",
         'stays = "nth = 1 AND NOT',
         'stays = "NOT',
@@ -190,8 +190,8 @@ MUTATIONS = (
     Mutation(
         "the first of two partitions' slices is taken twice",
         "6.1",
-        "operate/worker.py",
-        "next={**progress.next, **part.end}",
-        "next={**part.end, **progress.next}",
+        "merge/advance.py",
+        "next={**progress.next, **end}",
+        "next={**end, **progress.next}",
     ),
 )

@@ -14,6 +14,11 @@ ROOT = Path(__file__).parents[2]
 ALL_HISTORIES = "selected_histories or test_histories_that"
 
 
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))
+def test_the_code_still_has_what_the_fault_changes(mutation: Mutation, tmp_path: Path) -> None:
+    mutated(mutation, tmp_path)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))
