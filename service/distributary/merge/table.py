@@ -161,7 +161,7 @@ class LakeTable:
         From then on the table has Delta's feature for that, which fewer readers know, and which the deltalake library
         does not write.
         """
-        self.session.sql(f"ALTER TABLE {self._name()} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+        self._set_properties({"delta.enableTypeWidening": "true"})
         for name, kind in columns.items():
             self.session.sql(f"ALTER TABLE {self._name()} ALTER COLUMN {_quoted(name)} TYPE {kind}")
 
