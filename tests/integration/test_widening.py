@@ -5,7 +5,6 @@ The tables are read by Spark: the deltalake package does not read what was widen
 
 from __future__ import annotations
 
-import json
 import random
 from datetime import datetime
 from decimal import Decimal
@@ -14,8 +13,8 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.changes import Row, Topic
-from tests.support.kafka import Record, produce
+from tests.support.changes import DAY, DOUBLE, FLOAT, INSTANT, INT, LONG, SHORT, Row, Topic, decimal
+from tests.support.kafka import produce
 from tests.support.spark import Bench
 
 from distributary.errors import TableHalt
@@ -23,36 +22,8 @@ from distributary.operate import failpoints
 from distributary.operate.failpoints import MadeToFail
 from distributary.operate.records import newest_record
 
-SHORT, INT, LONG = {"type": "int16"}, {"type": "int32"}, {"type": "int64"}
-FLOAT, DOUBLE = {"type": "float"}, {"type": "double"}
-DAY = {"type": "int32", "name": "io.debezium.time.Date"}
-INSTANT = {"type": "int64", "name": "io.debezium.time.MicroTimestamp"}
-TEXT = {"type": "string"}
-
-
-def decimal(precision: int, scale: int) -> Row:
-    parameters = {"scale": str(scale), "connect.decimal.precision": str(precision)}
-    return {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": parameters}
-
-
 NARROW = {"id": INT, "n": SHORT, "f": FLOAT, "d": decimal(8, 2), "day": DAY}
 WIDE = {"id": LONG, "n": INT, "f": DOUBLE, "d": decimal(20, 4), "day": INSTANT}
-
-
-def wrapped(topic: Topic, record: Record, row: dict[str, Row]) -> Record:
-    """The record with the schema of such a row beside key and value."""
-
-    def schema(fields: dict[str, Row], **more: Any) -> Row:
-        named = [{**kind, "optional": True, "field": name} for name, kind in fields.items()]
-        return {"type": "struct", "fields": named, "optional": True, **more}
-
-    envelope = [schema(row, field=place) for place in ("before", "after")]
-    envelope += [schema({}, field="source"), {**TEXT, "field": "op"}]
-    key = {"schema": schema({"id": row["id"]}), "payload": json.loads(record.key or b"")}
-    value = {"schema": {"type": "struct", "fields": envelope}, "payload": json.loads(record.value or b"")}
-    data = [json.dumps(one, separators=(",", ":")).encode() for one in (key, value)]
-    topic.records[-1] = record._replace(key=data[0], value=data[1])
-    return topic.records[-1]
 
 
 def rows(bench: Bench, *columns: str) -> list[tuple[Any, ...]]:
@@ -71,7 +42,7 @@ def test_5_1_and_5_2_types_that_grow_in_the_middle_of_a_batch(bench: Bench, mode
     topic = Topic(bench.topic)
 
     def change(op: str, id_: int, at: int, types: dict[str, Row], *values: Any) -> None:
-        wrapped(topic, topic.change(op, {"id": id_}, dict(zip(types, (id_, *values), strict=True)), at=at), types)
+        topic.with_schema(topic.change(op, {"id": id_}, dict(zip(types, (id_, *values), strict=True)), at=at), types)
 
     change("c", 1, 1, NARROW, 1, 0.5, 1.25, 0)
     bench.take(topic.records)
@@ -91,11 +62,11 @@ def test_5_1_a_crash_after_widening_loses_nothing_and_a_late_change_brings_no_de
     narrow, wide = {"id": INT, "n": INT, "day": DAY}, {"id": LONG, "n": LONG, "day": INSTANT}
     topic = Topic(bench.topic)
     for number in (1, 2, 3):
-        wrapped(topic, topic.change("c", {"id": number}, {"id": number, "n": number, "day": 0}, at=number), narrow)
-    wrapped(topic, topic.change("d", {"id": 2}, at=5), narrow)
+        topic.with_schema(topic.change("c", {"id": number}, {"id": number, "n": number, "day": 0}, at=number), narrow)
+    topic.with_schema(topic.change("d", {"id": 2}, at=5), narrow)
     bench.take(topic.records)
     grown = Topic(bench.topic)
-    wrapped(grown, grown.change("u", {"id": 1}, {"id": 1, "n": 2**40, "day": 1}, at=6), wide)
+    grown.with_schema(grown.change("u", {"id": 1}, {"id": 1, "n": 2**40, "day": 1}, at=6), wide)
     produce(bench.kafka, grown.records)
     failpoints.arm("after-schema-change:dbo.t=raise@1")
     try:
@@ -104,7 +75,7 @@ def test_5_1_a_crash_after_widening_loses_nothing_and_a_late_change_brings_no_de
     finally:
         failpoints.arm(None)
     late = Topic(bench.topic)
-    wrapped(late, late.change("u", {"id": 2}, {"id": 2, "n": 0, "day": 1}, at=4), wide)
+    late.with_schema(late.change("u", {"id": 2}, {"id": 2, "n": 0, "day": 1}, at=4), wide)
     bench.take(late.records)
     assert rows(bench, "id", "n", "day") == [
         (1, 2**40, datetime.fromisoformat("1970-01-01T00:00:00.000001")),
@@ -121,11 +92,11 @@ def test_5_1_a_crash_after_widening_loses_nothing_and_a_late_change_brings_no_de
 def test_5_1_what_is_not_widened_halts_with_both_types(bench: Bench, rule: Row, code: str) -> None:
     bench.rule = rule
     topic = Topic(bench.topic)
-    wrapped(topic, topic.change("c", {"id": 1}, {"id": 1, "n": 1}, at=1), {"id": INT, "n": INT})
+    topic.with_schema(topic.change("c", {"id": 1}, {"id": 1, "n": 1}, at=1), {"id": INT, "n": INT})
     bench.take(topic.records)
     grown = Topic(bench.topic)
     kind = LONG if rule else decimal(30, 2)
-    wrapped(grown, grown.change("u", {"id": 1}, {"id": 1, "n": 2}, at=2), {"id": INT, "n": kind})
+    grown.with_schema(grown.change("u", {"id": 1}, {"id": 1, "n": 2}, at=2), {"id": INT, "n": kind})
     with pytest.raises(TableHalt) as halt:
         bench.take(grown.records)
     assert halt.value.code == code

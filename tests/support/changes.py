@@ -1,4 +1,4 @@
-"""Change events written by hand, as the connectors write them, without a schema beside."""
+"""Change events written by hand, as the connectors write them, with and without a schema beside."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from typing import Any
 from tests.support.kafka import Record
 
 Row = dict[str, Any]
+
+SHORT, INT, LONG = {"type": "int16"}, {"type": "int32"}, {"type": "int64"}
+FLOAT, DOUBLE, BOOLEAN, TEXT = ({"type": name} for name in ("float", "double", "boolean", "string"))
+DAY = {"type": "int32", "name": "io.debezium.time.Date"}
+INSTANT = {"type": "int64", "name": "io.debezium.time.MicroTimestamp"}
+
+
+def decimal(precision: int, scale: int) -> Row:
+    """The schema of a decimal."""
+    parameters = {"scale": str(scale), "connect.decimal.precision": str(precision)}
+    return {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": parameters}
 
 
 @dataclass
@@ -53,6 +64,16 @@ class Topic:
             value["source"]["snapshot"] = snapshot
         return self.add(key, json.dumps(value).encode(), headers=headers, partition=partition)
 
+    def with_schema(self, record: Record, row: dict[str, Row]) -> Record:
+        """The topic's last record once more, with the schema of such a row beside key and value, in its place."""
+        envelope = [_struct(row, field=place) for place in ("before", "after")]
+        envelope += [_struct({}, field="source"), {**TEXT, "field": "op"}]
+        key = {"schema": _struct({name: row[name] for name in self.key}), "payload": json.loads(record.key or b"")}
+        value = {"schema": {"type": "struct", "fields": envelope}, "payload": json.loads(record.value or b"")}
+        data = [json.dumps(one, separators=(",", ":")).encode() for one in (key, value)]
+        self.records[-1] = record._replace(key=data[0], value=data[1])
+        return self.records[-1]
+
     def tombstone(self, key: Row, partition: int = 0) -> Record:
         """A record with the key and no value."""
         return self.add(key, None, partition=partition)
@@ -78,3 +99,8 @@ class Topic:
             return {**source, "file": f"binlog.{at // 100:06d}", "pos": at % 100, "row": step, "server_id": 1}
         change = None if op == "r" else f"00000027:{at:08x}:{step:04x}"
         return {**source, "commit_lsn": f"00000027:{at:08x}:ffff", "change_lsn": change, "event_serial_no": None}
+
+
+def _struct(fields: dict[str, Row], **more: Any) -> Row:
+    named = [{**kind, "optional": True, "field": name} for name, kind in fields.items()]
+    return {"type": "struct", "fields": named, "optional": True, **more}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -32,11 +32,10 @@ class ConnectType:
 
 @dataclass(frozen=True)
 class ConnectField:
-    """A named field of a struct; `has_default` tells that a NULL may arrive as the column's default."""
+    """A named field of a struct."""
 
     name: str
     type: ConnectType
-    has_default: bool = field(default=False, compare=False)
 
 
 class NotAConnectSchema(ValueError):
@@ -66,8 +65,5 @@ def _parse(node: dict[str, Any]) -> ConnectType:
         parameters=tuple(sorted((str(k), str(v)) for k, v in parameters.items())),
         items=_parse(items) if items else None,
         keys=_parse(node["keys"]) if kind == "map" else None,
-        fields=tuple(
-            ConnectField(f["field"], _parse(f), has_default=f.get("default") is not None)
-            for f in node.get("fields", ())
-        ),
+        fields=tuple(ConnectField(f["field"], _parse(f)) for f in node.get("fields", ())),
     )

@@ -8,8 +8,8 @@ table changes, so shapes are looked at once and then recognised by comparing tex
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from distributary.decode.connect import ConnectType, NotAConnectSchema, parse_schema
 from distributary.decode.masks import Masks, key_redacted
@@ -40,8 +40,8 @@ class Signature:
 class Shape:
     """The columns of the records with that signature: codecs by column name, in the source's order.
 
+    `also` are other signatures whose records are read by the same codecs (see joined).
     `untyped` are columns of a row without schema whose type is not known yet, as every value so far was null.
-    `defaults` are optional columns with a default: a NULL may arrive as that default.
     `added` are fields of a row without envelope that are no columns (see unwrapped.Unwrapped).
     `unreadable`: the signature is no schema of change events; such records go to the quarantine table.
     """
@@ -50,9 +50,14 @@ class Shape:
     key: Mapping[str, Codec]
     row: Mapping[str, Codec]
     untyped: tuple[str, ...] = ()
-    defaults: tuple[str, ...] = ()
     added: Mapping[str, str] = field(default_factory=dict)
     unreadable: bool = False
+    also: tuple[Signature, ...] = ()
+
+    @property
+    def signatures(self) -> tuple[Signature, ...]:
+        """All signatures of its records."""
+        return (self.signature, *self.also)
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,6 @@ def shape_of(
 
 
 def _shape_of(signature: Signature, types: TypeSources, exclude: frozenset[str], unwrapped: Unwrapped | None) -> Shape:
-    defaults: tuple[str, ...] = ()
     added: dict[str, str] = {}
     untyped: list[str] = []
     row: dict[str, Codec] = {}
@@ -129,7 +133,6 @@ def _shape_of(signature: Signature, types: TypeSources, exclude: frozenset[str],
         struct = row_fields(signature.row, unwrapped=unwrapped is not None)
         added = unwrapped.present(f.name for f in struct.fields) if unwrapped else {}
         fields = [f for f in struct.fields if f.name not in added]
-        defaults = tuple(f.name for f in fields if f.has_default)
         for field_ in fields:
             row[field_.name] = _overridden(field_.name, codec_of(field_.type), types)
     elif signature.row is not None:
@@ -149,7 +152,41 @@ def _shape_of(signature: Signature, types: TypeSources, exclude: frozenset[str],
         raise TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
     if redacted := [name for name in key if types.masks.how.get(name) == "redact"]:
         raise key_redacted(redacted)
-    return Shape(signature, key, row, tuple(n for n in untyped if n not in exclude), defaults, added)
+    return Shape(signature, key, row, tuple(n for n in untyped if n not in exclude), added)
+
+
+def joined(shapes: Iterable[Shape]) -> list[Shape]:
+    """As few shapes as read the records of all: with a schema, those whose columns of one name are read alike are one,
+    that has the columns of all. What a record has no field for is NULL in it either way.
+
+    Each shape is a plan of its own over all records, and a table that changes often has many in one slice.
+    """
+    found: list[Shape] = []
+    for shape in shapes:
+        at = next((i for i, other in enumerate(found) if _read_alike(other, shape)), None)
+        if at is None:
+            found.append(shape)
+        else:
+            other = found[at]
+            found[at] = replace(other, row={**other.row, **shape.row}, also=(*other.also, *shape.signatures))
+    return found
+
+
+def _read_alike(one: Shape, other: Shape) -> bool:
+    return (
+        has_schema(one.signature.row)
+        and has_schema(other.signature.row)
+        and not (one.unreadable or other.unreadable)
+        and one.added == other.added
+        and list(one.key) == list(other.key)
+        and _same_codecs(one.key, other.key)
+        and _same_codecs(one.row, other.row)
+        and len({name.lower() for name in (*one.row, *other.row)}) == len({*one.row, *other.row})
+    )
+
+
+def _same_codecs(one: Mapping[str, Codec], other: Mapping[str, Codec]) -> bool:
+    return all(codec.reads_like(other[name]) for name, codec in one.items() if name in other)
 
 
 def _overridden(column: str, codec: Codec, types: TypeSources) -> Codec:

@@ -7,6 +7,7 @@ the one already known is far cheaper than parsing it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -198,16 +199,20 @@ def shape_number(shapes: Sequence[Shape]) -> Column:
     """
     number = F.lit(-1)
     for index in reversed(range(len(shapes))):
-        signature = shapes[index].signature
-        key_fits = F.col("ks").isNull() | F.col("ks").eqNullSafe(F.lit(signature.key))
-        row_fits = F.col("vs").isNull() | (F.col("vs") == "[]") | F.col("vs").eqNullSafe(F.lit(signature.row))
-        if signature.row is not None and not has_schema(signature.row):
-            # A row without schema may leave fields out: it fits where it has no other ones.
-            others = (
-                f"array_except(from_json(vs, 'ARRAY<STRING>'), from_json({sql.text(signature.row)}, 'ARRAY<STRING>'))"
-            )
-            row_fits = row_fits | F.expr(f"startswith(vs, '[') AND size({others}) = 0")
-        number = F.when(key_fits & row_fits, index).otherwise(number)
+        fits = reduce(Column.__or__, map(_fits, shapes[index].signatures))
+        number = F.when(fits, index).otherwise(number)
     # What is no JSON object has no shape of its own to wait for: it is quarantined whatever the shapes are.
     hopeless = F.col("fault").isNotNull() | (F.col("v").isNotNull() & ~F.startswith(F.ltrim(F.col("v")), F.lit("{")))
     return F.when(hopeless, 0).otherwise(number)
+
+
+def _fits(signature: Signature) -> Column:
+    """BOOLEAN: a sliced record has that signature, as far as it has one."""
+    key_fits = F.col("ks").isNull() | F.col("ks").eqNullSafe(F.lit(signature.key))
+    row_fits = F.col("vs").isNull() | (F.col("vs") == "[]") | F.col("vs").eqNullSafe(F.lit(signature.row))
+    if signature.row is not None and not has_schema(signature.row):
+        # A row without schema may leave fields out: it fits where it has no other ones.
+        usual = f"from_json({sql.text(signature.row)}, 'ARRAY<STRING>')"
+        others = f"array_except(from_json(vs, 'ARRAY<STRING>'), {usual})"
+        row_fits = row_fits | F.expr(f"startswith(vs, '[') AND size({others}) = 0")
+    return key_fits & row_fits

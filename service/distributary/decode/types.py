@@ -34,6 +34,10 @@ class Codec:
         """BOOLEAN: the wire has a value that the target type can't hold."""
         return f"({self.there(x)} AND ({self.sql(x)}) IS NULL)"
 
+    def reads_like(self, other: Codec) -> bool:
+        """Whether both make the same of every value."""
+        return (self.wire, self.target, self.sql("x_")) == (other.wire, other.target, other.sql("x_"))
+
 
 def _same(expression: str) -> str:
     return expression

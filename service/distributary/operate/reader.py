@@ -20,7 +20,7 @@ from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PRO
 from distributary.decode.position import BY_OFFSET
 from distributary.decode.queries import Queries
 from distributary.decode.records import Reading, decoded, with_carried
-from distributary.decode.shapes import Shape, Signature, TypeSources, shape_of
+from distributary.decode.shapes import Shape, Signature, TypeSources, joined, shape_of
 from distributary.decode.slices import shape_number
 from distributary.decode.unwrapped import Unwrapped, added_by
 from distributary.evolve.diff import check_key, check_key_columns
@@ -205,10 +205,11 @@ class TableReader:
         return Read(records, facts(records, progress, self._queries), altered)
 
     def _of_shapes(self, cut: DataFrame, reading: Reading) -> DataFrame:
-        if len(self._shapes) == 1:
-            return decoded(cut, self._shapes[0], reading)
-        number = shape_number(self._shapes)
-        parts = [decoded(cut.where(number == i), shape, reading) for i, shape in enumerate(self._shapes)]
+        shapes = joined(self._shapes)
+        if len(shapes) == 1:
+            return decoded(cut, shapes[0], reading)
+        number = shape_number(shapes)
+        parts = [decoded(cut.where(number == i), shape, reading) for i, shape in enumerate(shapes)]
         return reduce(DataFrame.unionByName, parts)
 
     def _reading(self, progress: Progress) -> Reading:
