@@ -13,7 +13,7 @@ from tests.support.registry import Registry, running_registry
 
 from distributary.demo.play import SHORT_LIVED
 
-# Every process of the tests lives for some minutes, as the demo's does.
+# Most processes of the tests live for some minutes, as the demo's does; for others see tests/support/jvm.py.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED)
 
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 import yaml
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
+from tests.support.jvm import LONG_LIVED
 from tests.support.kafka import create_topic, produce
 from tests.support.mariadb_types import mariadb_type
 from tests.support.postgres_types import postgres_type
@@ -129,7 +130,7 @@ class Playback:
 
     def run(self) -> Run:
         """`distributary run --once` as a process of its own; its log stays beside the lake."""
-        with self.start("--once") as running:
+        with self.start("--once", **LONG_LIVED) as running:
             return running.ended(RUN_TIMEOUT)
 
     @contextmanager
