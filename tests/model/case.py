@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tests.model.delivery import Arrived, Delivery, delivered
-from tests.model.encoding import Form, records
+from tests.model.encoding import Form, records, written
 from tests.model.reference.table import Reference
 from tests.model.source.flavours import Played, play
 from tests.model.source.history import History, Move, Put, Read, Replace, Truncate
@@ -137,6 +137,10 @@ class Happened:
     def records(self) -> list[Record]:
         """The records of the topic, in the order in which they were sent."""
         return records(self.arrived, self.played.connector, self.case.form)
+
+    def phases(self) -> list[int]:
+        """The phase in which each of the records was sent."""
+        return [arrived.phase for arrived, _ in written(self.arrived, self.played.connector, self.case.form)]
 
     def truth(self) -> Rows:
         """What the table must hold in the end, from the source alone."""

@@ -52,11 +52,19 @@ POSITIONED = {
 """By connector an add.fields that lets a change's place and transaction through."""
 
 
-def records(arrived: Iterable[Arrived], connector: Connector, form: Form, topic: str = "s.dbo.t") -> list[Record]:
-    """The records of the topic; what the form leaves out is not there, and offsets count what is."""
+def records(arrived: Iterable[Arrived], connector: Connector, form: Form) -> list[Record]:
+    """The records of the topic, see written()."""
+    return [record for _, record in written(arrived, connector, form)]
+
+
+def written(
+    arrived: Iterable[Arrived], connector: Connector, form: Form, topic: str = "s.dbo.t"
+) -> list[tuple[Arrived, Record]]:
+    """The records of the topic, each with what it was made of; what the form leaves out is not there, and offsets count
+    what is."""
     writer = _Writer(connector, form)
     ends: dict[int, int] = {}
-    written = []
+    found = []
     for record in arrived:
         value = writer.value(record.sent)
         if value is _LEFT_OUT:
@@ -65,8 +73,8 @@ def records(arrived: Iterable[Arrived], connector: Connector, form: Form, topic:
         ends[record.partition] = offset + 1
         key = writer.key(record.sent)
         headers = writer.headers(record.sent)
-        written.append(Record(topic, record.partition, offset, record.timestamp, key, value, headers))
-    return written
+        found.append((record, Record(topic, record.partition, offset, record.timestamp, key, value, headers)))
+    return found
 
 
 _LEFT_OUT = b"left out"

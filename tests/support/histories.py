@@ -211,6 +211,6 @@ def without_nulls(rows: Rows) -> Rows:
 
 def _phases(happened: Happened, records: list[Record]) -> Iterator[list[Record]]:
     """The records between the pauses, those held back at the end."""
-    phases = [arrived.phase for arrived in happened.arrived]
+    phases = happened.phases()
     for phase in sorted(set(phases)):
         yield [record for record, of in zip(records, phases, strict=True) if of == phase]
