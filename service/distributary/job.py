@@ -44,6 +44,7 @@ from distributary.operate.recorder import Recorder
 from distributary.operate.registry import Registry, registry_of
 from distributary.operate.resuming import Resuming
 from distributary.operate.roster import Roster
+from distributary.operate.source_types import SourceTypes, source_types_path
 from distributary.operate.status import ServiceStatus, TableState
 from distributary.operate.surroundings import Surroundings
 from distributary.operate.tables import own_path, refuse_unbuilt
@@ -118,6 +119,7 @@ class Service:
         note = Note(session, own_path(config, "maintenance", f"{config.source.topic_prefix}.json"))
         upkeep = Upkeep(resolve(config.defaults.maintenance), note)
         self._quarantine_files = QuarantineFiles(session, quarantine, upkeep)
+        types = Note(session, source_types_path(config))
         self._around = Surroundings(
             config=config,
             session=session,
@@ -128,6 +130,7 @@ class Service:
             stopping=self._stopping,
             taken=self._lag_group.taken,
             registry=registry,
+            told=SourceTypes(config, broker, types.read, types.write).of,
         )
         self._offsets = OffsetLog(session, config.checkpoint)
         self._roster = Roster(self._around, self._halt, self._gone)

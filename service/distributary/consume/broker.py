@@ -219,7 +219,8 @@ class Broker:
         return {error.name(): error.str() for error in errors if error.name() not in _NO_TOPIC}
 
     def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 10.0) -> list[Record]:
-        """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more."""
+        """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more, or
+        where they do not come within `timeout` seconds. None: there are none."""
         latest = self.latest(topic)
         behind = {p: latest[p] - offset for p, offset in start.items() if latest.get(p, 0) > offset}
         expected = sum(min(at_most, n) for n in behind.values())
@@ -231,21 +232,28 @@ class Broker:
                 "group.id": "distributary-first-look",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
             }
         )
         records: list[Record] = []
         taken: dict[int, int] = {}
+        ended: set[int | None] = set()
         try:
             consumer.assign([TopicPartition(topic.name, p, start[p]) for p in behind])
             until = time.monotonic() + timeout
-            while len(records) < expected and time.monotonic() < until:
+            # Transaction markers and compaction leave offsets without a record: there may be fewer than expected.
+            while len(records) < expected and not ended.issuperset(behind):
                 message = consumer.poll(0.5)
+                if records and (message is None or time.monotonic() > until):
+                    break
                 if message is None:
-                    # Transaction markers and compaction leave offsets without a record: this may be all there is.
-                    if records:
-                        break
+                    if time.monotonic() > until:
+                        raise refusal(f"give records of {topic.name}", KafkaError(KafkaError._TIMED_OUT))
                     continue
                 if (refused := message.error()) is not None:
+                    if refused.code() == KafkaError._PARTITION_EOF:
+                        ended.add(message.partition())
+                        continue
                     if refused.code() == NO_GROUP:
                         continue
                     raise refusal(f"give records of {topic.name}", refused)

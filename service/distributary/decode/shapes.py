@@ -64,7 +64,9 @@ class Shape:
 class TypeSources:
     """Where the types of values without schema come from, in this order; `properties` are the connector's settings.
 
-    `masks` are over all of them. The type of a masked column in the table is that of the mask: without a schema it is
+    `told` are those of the connector's schema-change topic, as far as the table's columns take them (see
+    evolve.diff.taken_as): unlike the table's they say in which unit a number stands for a time. `masks` are over all of
+    them. The type of a masked column in the table is that of the mask: without a schema it is
     read as text, unless the config names another type.
     """
 
@@ -73,13 +75,14 @@ class TypeSources:
     by_value: Mapping[str, str]
     properties: Mapping[str, str]
     masks: Masks = field(default_factory=Masks)
+    told: Mapping[str, str] = field(default_factory=dict)
 
     def codec(self, column: str) -> Codec | None:
         """The codec of a column, or None where nothing tells its type yet."""
         if column in self.masks.how:
             named = self.configured.get(column)
             return self.masks.over(column, STRING if named is None else codec_named(named, self.properties))
-        for types in (self.configured, self.table, self.by_value):
+        for types in (self.configured, self.told, self.table, self.by_value):
             if column in types:
                 return codec_named(types[column], self.properties)
         return None

@@ -101,6 +101,7 @@ SEMANTIC: Mapping[str, Codec] = {
 }
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _VARIABLE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
+_BITS = "io.debezium.data.Bits"
 
 
 def codec_of(connect: ConnectType) -> Codec:
@@ -226,7 +227,7 @@ def codec_named(type_name: str, properties: Mapping[str, str]) -> Codec:
     if given in SEMANTIC:
         return SEMANTIC[given]
     if _TEXT_SEMANTIC.fullmatch(given):
-        return _VARIABLE if given == _VARIABLE_DECIMAL else STRING
+        return {_VARIABLE_DECIMAL: _VARIABLE, _BITS: BINARY_BASE64}.get(given, STRING)
     lowered = given.lower()
     lowered = _ALIASES.get(lowered, lowered)
     if match := re.fullmatch(r"(?:decimal|dec|numeric)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", lowered):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from distributary.decode.types import codec_named
 from distributary.errors import TableHalt
 
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # decimal digits that hold every value
@@ -68,6 +69,17 @@ def _decimal(spark_type: str) -> tuple[int, int] | None:
 def _whole_digits(spark_type: str) -> int | None:
     found = _decimal(spark_type)
     return found[0] - found[1] if found else None
+
+
+def taken_as(told: Mapping[str, str], table: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
+    """Those of the types (named as in `columns` of the config) whose values the table's columns hold, or are widened
+    for; all of a column that the table lacks. `properties` are the connector's settings."""
+
+    def fits(name: str, kind: str) -> bool:
+        wire = codec_named(kind, properties).target
+        return name not in table or holds(table[name], wire) or wider(table[name], wire) is not None
+
+    return {name: kind for name, kind in told.items() if fits(name, kind)}
 
 
 def column_changes(

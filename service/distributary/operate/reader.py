@@ -20,10 +20,10 @@ from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PRO
 from distributary.decode.position import BY_OFFSET
 from distributary.decode.queries import Queries
 from distributary.decode.records import Reading, decoded, with_carried
-from distributary.decode.shapes import Shape, Signature, TypeSources, joined, shape_of
+from distributary.decode.shapes import Shape, Signature, TypeSources, has_schema, joined, shape_of
 from distributary.decode.slices import shape_number
 from distributary.decode.unwrapped import Unwrapped, added_by
-from distributary.evolve.diff import check_key, check_key_columns
+from distributary.evolve.diff import check_key, check_key_columns, taken_as
 from distributary.evolve.policy import allowed_changes
 from distributary.merge.facts import Facts, facts
 from distributary.merge.mode import Wants
@@ -49,7 +49,8 @@ class Read:
 class TableReader:
     """Reads one table's slices. It remembers the shapes it has met, so that a usual slice is decoded in one pass.
 
-    `only` says which decoded records are kept; those of a shape that is not known yet have to be among them.
+    `only` says which decoded records are kept; those of a shape that is not known yet have to be among them. `told`
+    gives the types of columns that the connector tells beside its records; it is asked where records carry no schema.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class TableReader:
         transactions: Event,
         wire: Wire,
         queries: Queries,
+        told: Callable[[], Mapping[str, str]] = dict,
         only: Callable[[DataFrame], DataFrame] = lambda records: records,
     ) -> None:
         self._broker = broker
@@ -82,6 +84,8 @@ class TableReader:
         self._unwrapped: Unwrapped | None = None
         self._key_from_row = False
         self._queries = queries
+        self._ask_told = told
+        self._told: Mapping[str, str] = {}
 
     @property
     def masks(self) -> Masks:
@@ -164,6 +168,8 @@ class TableReader:
         found = [s.signature for s in signatures(cut)]
         if not found:
             return
+        if any(not has_schema(s.row) for s in found if s.row is not None):
+            self._told = taken_as(self._ask_told(), self._columns, self._source.connector_properties)
         shapes = [self._shape(s, {}) for s in found]
         untyped = {name for shape in shapes for name in shape.untyped} | self._untyped_keys(found)
         if untyped:
@@ -182,7 +188,8 @@ class TableReader:
         return shape_of(signature, self._types(shown), frozenset(self._settings.exclude), self._unwrapped)
 
     def _types(self, shown: Mapping[str, str]) -> TypeSources:
-        return TypeSources(self._settings.columns, self._columns, shown, self._source.connector_properties, self._masks)
+        properties = self._source.connector_properties
+        return TypeSources(self._settings.columns, self._columns, shown, properties, self._masks, self._told)
 
     def _untyped_keys(self, found: Sequence[Signature]) -> set[str]:
         types = self._types({})

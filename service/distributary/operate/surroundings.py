@@ -20,7 +20,8 @@ from distributary.operate.status import ServiceStatus
 @dataclass(frozen=True)
 class Surroundings:
     """What all tables of the service share. `transactions` is set where there is a transaction topic; `taken` is told a
-    table's topic and next offsets when they stand in its commits; `registry` is there where records are Avro."""
+    table's topic and next offsets when they stand in its commits; `registry` is there where records are Avro; `told`
+    gives the types of a topic's columns that the connector tells beside them (see source_types.py)."""
 
     config: Config
     session: SparkSession
@@ -32,6 +33,7 @@ class Surroundings:
     transactions: threading.Event = field(default_factory=threading.Event)
     taken: Callable[[str, Offsets], None] = lambda _topic, _offsets: None
     registry: Registry | None = None
+    told: Callable[[str], Mapping[str, str]] = lambda _topic: {}
 
     @property
     def status(self) -> ServiceStatus:

@@ -275,6 +275,7 @@ class TableWorker:
             around.transactions,
             wire_of(around.registry),
             self._queries,
+            lambda: around.told(self.topic),
         )
 
     def _check(self, topic: Topic) -> None:

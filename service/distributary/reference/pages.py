@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 
 from distributary.config import schema
 from distributary.operate import metrics
-from distributary.reference import config, errors
+from distributary.reference import config, errors, types
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "docs/config.md": config.as_markdown,
     "docs/errors.md": errors.as_markdown,
     "docs/metrics.md": metrics.as_markdown,
+    "docs/types.md": types.as_markdown,
     "config/schema.json": schema.text,
 }
 """By path from the repository's root."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +14,7 @@ from distributary.errors import DistributaryError, TableHalt
 from distributary.operate.continuity import two_topics
 from distributary.operate.records import newest_record
 from distributary.operate.registry import Registry, registry_of
+from distributary.operate.source_types import told_to
 from distributary.operate.tables import Listed, listed, refuse_unbuilt
 from distributary.operate.wire import wire_of
 from distributary.survey.concern import Concern
@@ -59,8 +60,9 @@ def plan(config: Config) -> Plan:
     tables = listed(config, broker)
     topics = broker.topics([one.topic for one in tables])
     settings = broker.settings(topics)
+    told = told_to(config, broker).of
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        looked = list(pool.map(lambda one: _look(one, config, broker, topics, settings, registry), tables))
+        looked = list(pool.map(lambda one: _look(one, config, broker, topics, settings, registry, told), tables))
     scenes = [scene for _, scene in looked if scene is not None]
     return Plan(
         tables=tuple(one_place_each([table for table, _ in looked])),
@@ -76,6 +78,7 @@ def _look(
     topics: Mapping[str, Topic],
     settings: Mapping[str, Mapping[str, str]],
     registry: Registry | None,
+    told: Callable[[str], Mapping[str, str]],
 ) -> tuple[TablePlan, Scene | None]:
     try:
         topic = topics.get(one.topic)
@@ -85,7 +88,7 @@ def _look(
         progress = newest.progress if newest else None
         # Where somebody deleted the topic meanwhile, or may not read it, the others are still told.
         records = sample(broker, topic, progress.next if progress else {}, settings.get(one.topic), wire_of(registry))
-        return planned(one, config, records, progress, stored(one.path), round(time.time() * 1000))
+        return planned(one, config, records, progress, stored(one.path), round(time.time() * 1000), told)
     except DistributaryError as error:
         return refused(one, error), None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distributary.consume.broker import Record
@@ -115,7 +115,7 @@ def shown(
     if not wanted:
         return Shown(tuple(shapes))
     values = _types_of_values(found, wanted)
-    types = TypeSources(types.configured, types.table, values, types.properties, types.masks)
+    types = replace(types, by_value=values)
     return Shown(tuple(shape_of(signature, types, left_out, unwrapped) for signature in signatures), values)
 
 

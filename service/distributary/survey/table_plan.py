@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distributary.config import Config
 from distributary.decode.masks import check_masks, masks_of
-from distributary.decode.shapes import TypeSources
+from distributary.decode.shapes import TypeSources, has_schema
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
-from distributary.evolve.diff import check_key, check_key_columns
+from distributary.evolve.diff import check_key, check_key_columns, taken_as
 from distributary.evolve.policy import allowed_changes
 from distributary.merge.layout import Changes, changes, check_layout, wanted_layout
 from distributary.merge.modes import mode_of
@@ -28,6 +28,7 @@ from distributary.survey.scene import Scene
 from distributary.survey.shown import cuts, shown
 from distributary.survey.stored import Stored
 
+Told = Callable[[str], Mapping[str, str]]
 CREATE, ALTER, GO_ON, UP_TO_DATE, WAIT, HALT = "create", "alter", "go_on", "up_to_date", "wait", "halt"
 
 
@@ -99,9 +100,16 @@ def refused(one: Listed, error: DistributaryError) -> TablePlan:
 
 
 def planned(
-    one: Listed, config: Config, sample: Sample, progress: Progress | None, lake: Stored | None, now: int
+    one: Listed,
+    config: Config,
+    sample: Sample,
+    progress: Progress | None,
+    lake: Stored | None,
+    now: int,
+    told: Told = lambda _topic: {},
 ) -> tuple[TablePlan, Scene]:
-    """The plan of one table, and the scene that its warnings were looked for in. `now`: milliseconds since 1970."""
+    """The plan of one table, and the scene that its warnings were looked for in. `now`: milliseconds since 1970; `told`
+    gives the types of a topic's columns that the connector tells beside its records."""
     columns = lake.of_the_source(mode_of(one.settings).service_columns) if lake else {}
     plan = replace(
         _bare(one), start=sample.start, end=sample.end, records=sample.left, columns=columns,
@@ -111,7 +119,7 @@ def planned(
     lacks = changes(wanted_layout(one.settings), lake.layout) if lake and columns else None
     try:
         _check_place(one, sample, progress, lake, columns)
-        scene = _looked(scene, columns, only_known=not sample.head)
+        scene = _looked(scene, columns, told, only_known=not sample.head)
         plan = replace(plan, by_value=scene.shown.by_value)
         plan = _with_columns(plan, scene, columns, exists=lake is not None)
         plan = _with_layout(plan, scene, lacks)
@@ -137,7 +145,7 @@ def _check_place(
         raise not_ours(one.path)
 
 
-def _looked(scene: Scene, columns: Mapping[str, str], *, only_known: bool) -> Scene:
+def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known: bool) -> Scene:
     """The scene with what the records show. Where nothing is left to be taken in, the newest records show it; what
     they would halt the table for is no news then."""
     sample, settings, progress = scene.sample, scene.settings, scene.progress
@@ -154,6 +162,8 @@ def _looked(scene: Scene, columns: Mapping[str, str], *, only_known: bool) -> Sc
         found = cuts(sample.records(), look.unwrapped, before=before)
         scene = replace(scene, cuts=tuple(found))
         types = TypeSources(settings.columns, columns, {}, properties, masks_of(settings))
+        if any(cut.signature.row is not None and not has_schema(cut.signature.row) for cut in found):
+            types = replace(types, told=taken_as(told(sample.topic.name), columns, properties))
         return replace(scene, shown=shown(found, types, settings.exclude, look.unwrapped))
     except TableHalt:
         if only_known:

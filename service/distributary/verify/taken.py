@@ -23,6 +23,7 @@ from distributary.operate.logs import get_logger
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.reader import TableReader
 from distributary.operate.registry import registry_of
+from distributary.operate.source_types import told_to
 from distributary.operate.tables import Listed
 from distributary.operate.wire import wire_of
 from distributary.verify.compare import event
@@ -102,6 +103,7 @@ def taken(
         threading.Event(),
         wire_of(registry_of(config.source)),
         Queries(),
+        lambda: told_to(config, broker).of(topic.name),
         only,
     )
     reader.look(topic, part.start, progress)

@@ -1,0 +1,75 @@
+"""The schema-change topic of SQL Server, Db2, MySQL, MariaDB and Oracle: what its records say of the source's tables.
+
+The connectors write it under the topic prefix itself, a record for each DDL statement with the tables as they are after
+it (https://debezium.io/documentation/reference/stable/connectors/sqlserver.html#sqlserver-schema-change-topic).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+# `"database"."schema"."table"`, a quote within a name is doubled.
+_PART = re.compile(r'"((?:[^"]|"")*)"')
+
+
+@dataclass(frozen=True)
+class SourceColumn:
+    """A column as the database has it: the database's own name of its type, in capitals, and what stands in brackets
+    behind it, where there is anything."""
+
+    name: str
+    type: str
+    length: int | None = None
+    scale: int | None = None
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table as it is after a change of its schema. `name` has the database and the schema in front, as far as the
+    connector tells them, with dots between."""
+
+    connector: str
+    name: str
+    columns: tuple[SourceColumn, ...]
+
+
+def changed_tables(value: bytes | None) -> list[SourceTable] | None:
+    """The tables that a record's value describes, with and without a Connect schema beside it; None where it is no
+    schema change. Of a table that was dropped nothing is told."""
+    try:
+        record: Any = json.loads(value or b"null")
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(record, dict) and isinstance(record.get("payload"), dict):
+        record = record["payload"]
+    if not isinstance(record, dict) or not isinstance(record.get("tableChanges"), list):
+        return None
+    source = record.get("source")
+    connector = source.get("connector") if isinstance(source, dict) else None
+    if not isinstance(connector, str):
+        return None
+    found = (_table(connector, change) for change in record["tableChanges"])
+    return [table for table in found if table is not None]
+
+
+def _table(connector: str, change: Any) -> SourceTable | None:
+    if not isinstance(change, dict) or not isinstance(change.get("table"), dict):
+        return None
+    name = ".".join(part.replace('""', '"') for part in _PART.findall(str(change.get("id", ""))))
+    columns = change["table"].get("columns")
+    if not name or not isinstance(columns, list):
+        return None
+    return SourceTable(connector, name, tuple(column for c in columns if (column := _column(c)) is not None))
+
+
+def _column(told: Any) -> SourceColumn | None:
+    if not isinstance(told, dict) or not isinstance(told.get("name"), str) or not isinstance(told.get("typeName"), str):
+        return None
+    return SourceColumn(told["name"], told["typeName"].upper(), _number(told.get("length")), _number(told.get("scale")))
+
+
+def _number(told: Any) -> int | None:
+    return told if isinstance(told, int) and not isinstance(told, bool) else None

@@ -1,0 +1,265 @@
+"""docs/types.md: which type of the source arrives as which type of the lake, computed by the code that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from distributary.consume.schema_changes import SourceColumn
+from distributary.decode.connect import ConnectField, ConnectType
+from distributary.decode.source_columns import DECIMAL_MODE, PRECISION_MODE, type_of
+from distributary.decode.types import codec_named, codec_of
+
+_HEAD = """\
+# Types
+
+What a value of the source becomes in the lake. This page is made from the code (`make docs` writes it anew).
+
+A value that its column's type can't hold is never rounded, cut or made NULL: the record goes to the quarantine table,
+with the column's name in the reason. `columns` in the config names another type for a column; see
+[config.md](config.md#tables-and-defaults).
+
+## Where a column's type comes from
+
+With a Connect schema beside the payload, and in Avro, the schema tells it. JSON without schema has numbers and texts
+only: a date is a number of days. There the first of these counts that knows the column:
+
+1. `columns` in the config
+2. the connector's schema-change topic, which is named like `topic.prefix`: SQL Server, Db2, MySQL, MariaDB and Oracle
+   write the database's own types there (`include.schema.changes`, on by default). What it told is kept in
+   `<target.path>/_distributary/source-types/<topic_prefix>.json`, so that Kafka may remove its records. Set the
+   connector's `time.precision.mode`, `decimal.handling.mode` and `binary.handling.mode` under
+   `source.connector_properties` where they are not its defaults. A type that the table's column can't take is passed over
+3. the column of the table that is there
+4. the values: whole numbers are `bigint`, fractions `double`, then `boolean`, all else `string`; a warning says so
+
+A type that changed is looked up when records have columns that were not known; until then values that no longer fit go
+to the quarantine table.
+
+## By what is on the wire
+
+| Connect type, or the name over it | Spark type | at the edges |
+| --- | --- | --- |
+"""
+_WHOLE = "a fraction, or a number that is too large: quarantine"
+_FRACTION = "NaN and infinities stay; too large for a double: infinity"
+_YEARS = "years as far as the type goes, beyond: quarantine"
+_INFINITE = f"infinity: 9999-12-31 23:59:59.999999, -infinity: 0001-01-01 00:00:00; {_YEARS}"
+_FLOORED = "digits below the microsecond are floored"
+_DAY = f"infinity: 9999-12-31, -infinity: 0001-01-01; {_YEARS}"
+_ISO = "ISO 8601 with {} digits after the second; MySQL's may be negative, or longer than a day"
+_TIME, _DATA, _KAFKA = "io.debezium.time", "io.debezium.data", "org.apache.kafka.connect.data"
+
+
+def _decimal(precision: int | None, scale: int) -> ConnectType:
+    told = (("connect.decimal.precision", str(precision)),) if precision else ()
+    return ConnectType("bytes", f"{_KAFKA}.Decimal", (("scale", str(scale)), *told))
+
+
+def _semantic(kind: str, *names: str) -> list[ConnectType]:
+    return [ConnectType(kind, name) for name in names]
+
+
+_TEXT, _LONG = ConnectType("string"), ConnectType("int64")
+_WIRE: tuple[tuple[list[ConnectType], str, str], ...] = (
+    ([ConnectType("int8"), ConnectType("int16")], "`int8`, `int16`", _WHOLE),
+    ([ConnectType("int32")], "`int32`", _WHOLE),
+    ([_LONG], "`int64`", _WHOLE),
+    ([ConnectType("float")], "`float32`", _FRACTION),
+    ([ConnectType("double")], "`float64`", _FRACTION),
+    ([ConnectType("boolean")], "`boolean`", ""),
+    ([_TEXT], "`string`", "as it is; bytes that are no UTF-8: quarantine"),
+    ([ConnectType("bytes")], "`bytes`", "what is no Base64: quarantine"),
+    ([ConnectType("array", items=_TEXT)], "`array`", "an element that does not fit: quarantine"),
+    (
+        [ConnectType("map", items=_TEXT, keys=_TEXT)],
+        "`map`, with keys of text",
+        "a value that does not fit: quarantine",
+    ),
+    (
+        [
+            ConnectType(
+                "struct", fields=(ConnectField("x", ConnectType("double")), ConnectField("wkb", ConnectType("bytes")))
+            )
+        ],
+        "`struct` (Geometry, Point …)",
+        "a field that does not fit: quarantine",
+    ),
+    ([_decimal(12, 2)], "Decimal(12, 2)", "exact; more digits: quarantine"),
+    ([_decimal(None, 2)], "Decimal of scale 2 without a precision", "exact; more digits: quarantine"),
+    ([_decimal(65, 30)], "Decimal(65, 30)", "exact, as text: no DECIMAL has so many digits"),
+    (_semantic("struct", f"{_DATA}.VariableScaleDecimal"), "", "exact, as text in plain notation"),
+    (_semantic("int32", f"{_TIME}.Date", f"{_KAFKA}.Date"), "", _DAY),
+    (_semantic("string", f"{_TIME}.IsoDate"), "", _DAY),
+    (_semantic("int64", f"{_TIME}.Timestamp", f"{_TIME}.MicroTimestamp", f"{_KAFKA}.Timestamp"), "", _INFINITE),
+    (_semantic("int64", f"{_TIME}.NanoTimestamp"), "", f"{_FLOORED}; `columns: {{c: bigint}}` keeps all nine"),
+    (_semantic("string", f"{_TIME}.IsoTimestamp"), "", _INFINITE),
+    (
+        _semantic("string", f"{_TIME}.ZonedTimestamp"),
+        "",
+        f"the instant; {_FLOORED}; {_INFINITE}; `columns: {{c: string}}` keeps the offset and all digits",
+    ),
+    (_semantic("int32", f"{_TIME}.Time", f"{_KAFKA}.Time"), "", _ISO.format(3)),
+    (_semantic("int64", f"{_TIME}.MicroTime"), "", _ISO.format(6)),
+    (_semantic("int64", f"{_TIME}.NanoTime"), "", _ISO.format(9)),
+    (_semantic("string", f"{_TIME}.IsoTime", f"{_TIME}.ZonedTime"), "", "as it is"),
+    (_semantic("int32", f"{_TIME}.Year"), "", _WHOLE),
+    (_semantic("int64", f"{_TIME}.MicroDuration", f"{_TIME}.NanoDuration"), "", "micro- or nanoseconds"),
+    (_semantic("string", f"{_DATA}.Json"), "", "its text as it is; `columns: {c: variant}` parses it"),
+    (
+        _semantic("string", *(f"{_DATA}.{n}" for n in ("Xml", "Uuid", "Enum", "EnumSet", "Ltree", "Interval"))),
+        "",
+        "its text as it is",
+    ),
+    (_semantic("bytes", f"{_DATA}.Bits"), "", "a single bit comes as `boolean`"),
+)
+
+_Example = tuple[str, str, int | None, int | None]
+_OF_CONNECTOR: Mapping[str, tuple[str, tuple[_Example, ...]]] = {
+    "sqlserver": (
+        "SQL Server",
+        (
+            *((n, n, None, None) for n in ("bit", "tinyint", "smallint", "int", "bigint", "real", "float")),
+            ("decimal(12,2)", "decimal", 12, 2),
+            ("money", "money", 19, 4),
+            ("smallmoney", "smallmoney", 10, 4),
+            *(
+                (n, n, None, None)
+                for n in ("char", "varchar", "text", "nchar", "nvarchar", "ntext", "uniqueidentifier", "xml")
+            ),
+            ("date", "date", None, None),
+            ("time(3)", "time", 12, 3),
+            ("time(7)", "time", 16, 7),
+            ("datetime", "datetime", 23, 3),
+            ("smalldatetime", "smalldatetime", 16, 0),
+            ("datetime2(3)", "datetime2", 23, 3),
+            ("datetime2(7)", "datetime2", 27, 7),
+            ("datetimeoffset", "datetimeoffset", 34, 7),
+            *((n, n, None, None) for n in ("binary", "varbinary", "image", "rowversion", "geometry", "geography")),
+        ),
+    ),
+    "db2": (
+        "Db2",
+        (
+            *((n, n, None, None) for n in ("boolean", "smallint", "integer", "bigint", "real", "double")),
+            ("decimal(31,5)", "decimal", 31, 5),
+            *((n, n, None, None) for n in ("char", "varchar", "clob", "graphic", "vargraphic", "dbclob", "xml")),
+            *((n, n, None, None) for n in ("date", "time")),
+            ("timestamp(6)", "timestamp", 26, 6),
+            ("timestamp(12)", "timestamp", 32, 12),
+            *((n, n, None, None) for n in ("binary", "varbinary", "blob", "char for bit data")),
+        ),
+    ),
+    "mysql": (
+        "MySQL and MariaDB",
+        (
+            ("bit(1)", "bit", 1, None),
+            ("bit(8)", "bit", 8, None),
+            *(
+                (n, n, None, None)
+                for n in ("tinyint", "smallint", "smallint unsigned", "mediumint", "int", "int unsigned")
+            ),
+            *((n, n, None, None) for n in ("bigint", "bigint unsigned", "float", "double")),
+            ("float(7,3)", "float", 7, 3),
+            ("decimal(12,2)", "decimal", 12, 2),
+            ("decimal(65,30)", "decimal", 65, 30),
+            *((n, n, None, None) for n in ("char", "varchar", "text", "json", "enum", "set", "uuid")),
+            *((n, n, None, None) for n in ("binary", "varbinary", "blob", "year", "date", "time")),
+            ("datetime(3)", "datetime", 3, None),
+            ("datetime(6)", "datetime", 6, None),
+            *((n, n, None, None) for n in ("timestamp", "point", "geometry")),
+        ),
+    ),
+    "oracle": (
+        "Oracle",
+        (
+            ("number(4)", "number", 4, 0),
+            ("number(9)", "number", 9, 0),
+            ("number(18)", "number", 18, 0),
+            ("number(38)", "number", 38, 0),
+            ("number(12,2)", "number", 12, 2),
+            *((n, n, None, None) for n in ("number", "float", "binary_float", "binary_double")),
+            *((n, n, None, None) for n in ("char", "varchar2", "nvarchar2", "clob", "nclob", "rowid", "xmltype")),
+            ("date", "date", 7, None),
+            ("timestamp(6)", "timestamp(6)", 6, None),
+            ("timestamp(9)", "timestamp(9)", 9, None),
+            ("timestamp with time zone", "timestamp(6) with time zone", 6, None),
+            ("interval day to second", "interval day(2) to second(6)", 2, 6),
+            *((n, n, None, None) for n in ("raw", "blob")),
+        ),
+    ),
+}
+_POSTGRESQL: tuple[tuple[str, ConnectType], ...] = (
+    ("smallint", ConnectType("int16")),
+    ("integer", ConnectType("int32")),
+    ("bigint, oid", _LONG),
+    ("real", ConnectType("float")),
+    ("double precision", ConnectType("double")),
+    ("numeric(12,2)", _decimal(12, 2)),
+    ("numeric", ConnectType("struct", f"{_DATA}.VariableScaleDecimal")),
+    ("boolean, bit(1)", ConnectType("boolean")),
+    ("bit(n), bit varying", ConnectType("bytes", f"{_DATA}.Bits")),
+    ("text, varchar, char, citext, inet, cidr, macaddr, ranges", _TEXT),
+    ("uuid", ConnectType("string", f"{_DATA}.Uuid")),
+    ("json, jsonb, hstore", ConnectType("string", f"{_DATA}.Json")),
+    ("xml", ConnectType("string", f"{_DATA}.Xml")),
+    ("ltree", ConnectType("string", f"{_DATA}.Ltree")),
+    ("enums", ConnectType("string", f"{_DATA}.Enum")),
+    ("bytea", ConnectType("bytes")),
+    ("date", ConnectType("int32", f"{_TIME}.Date")),
+    ("time", ConnectType("int64", f"{_TIME}.MicroTime")),
+    ("timetz", ConnectType("string", f"{_TIME}.ZonedTime")),
+    ("timestamp(3)", ConnectType("int64", f"{_TIME}.Timestamp")),
+    ("timestamp", ConnectType("int64", f"{_TIME}.MicroTimestamp")),
+    ("timestamptz", ConnectType("string", f"{_TIME}.ZonedTimestamp")),
+    ("interval", ConnectType("int64", f"{_TIME}.MicroDuration")),
+    ("integer[]", ConnectType("array", items=ConnectType("int32"))),
+)
+
+
+def as_markdown() -> str:
+    """The page."""
+    return _HEAD + "\n".join([*_by_wire(), *_by_source(), ""])
+
+
+def _by_wire() -> Iterator[str]:
+    for types, told, edges in _WIRE:
+        targets = {codec_of(one).target for one in types}
+        assert len(targets) == 1, f"{told or types[0].name} would be {sorted(targets)}"
+        name = told or ", ".join(f"`{one.name}`" for one in types)
+        yield f"| {name} | {targets.pop()} | {edges} |"
+
+
+def _by_source() -> Iterator[str]:
+    yield "\n## By the source's type\n"
+    yield "With the connector's default settings. *As `columns` names it* is how JSON without schema has it."
+    yield "\n### PostgreSQL\n"
+    yield "PostgreSQL's connector writes no schema-change topic: without schema name the types under `columns`.\n"
+    yield from _table(("type", "Spark type"), ((name, codec_of(kind).target) for name, kind in _POSTGRESQL))
+    for connector, (title, examples) in _OF_CONNECTOR.items():
+        yield f"\n### {title}\n"
+        rows = []
+        for shown, name, length, scale in examples:
+            kind = type_of(connector, SourceColumn("c", name.upper(), length, scale), {})
+            assert kind is not None, f"{connector}: {shown}"
+            rows.append((shown, f"`{kind}`", codec_named(kind, {}).target))
+        yield from _table(("type", "as `columns` names it", "Spark type"), rows)
+    yield f"\nWith another `{PRECISION_MODE}` or `{DECIMAL_MODE}` the same types are sent in other units:\n"
+    columns = [
+        ("datetime2(7)", SourceColumn("c", "DATETIME2", 27, 7)),
+        ("decimal(12,2)", SourceColumn("c", "DECIMAL", 12, 2)),
+    ]
+    settings = [(PRECISION_MODE, mode) for mode in ("connect", "isostring", "microseconds", "nanoseconds")]
+    settings += [(DECIMAL_MODE, mode) for mode in ("string", "double")]
+    rows = []
+    for name, mode in settings:
+        shown, column = columns[name == DECIMAL_MODE]
+        kind = type_of("sqlserver", column, {name: mode}) or ""
+        rows.append((f"{shown}, `{name}: {mode}`", f"`{kind}`", codec_named(kind, {name: mode}).target))
+    yield from _table(("SQL Server", "as `columns` names it", "Spark type"), rows)
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{' --- |' * len(heads)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
