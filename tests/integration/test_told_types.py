@@ -15,7 +15,7 @@ from tests.support.recorded import Record, Scenario
 from tests.support.replay import halves
 
 MARIADB = Scenario("maria_json_schema")
-TABLES = ("all_types", "customers", "dt_keys", "num_keys", "dflt", "order_items", "new_types")
+TABLES = ("all_types", "customers", "dt_keys", "num_keys")
 
 
 def without_schema(record: Record) -> Record:

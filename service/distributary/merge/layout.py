@@ -37,7 +37,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Changes:
+class LayoutChanges:
     """What a table that is there lacks: properties to be set, other columns to be clustered by (None for no change).
     `partitions`: it is parted otherwise than wanted, and this is the way to change it; None where it is not."""
 
@@ -54,7 +54,7 @@ def wanted_layout(settings: TableSettings) -> Layout:
     return Layout(settings.properties, settings.partition_by, settings.cluster_by)
 
 
-def changes(wanted: Layout, has: Layout) -> Changes:
+def changes(wanted: Layout, has: Layout) -> LayoutChanges:
     """What has to become of a table that is there. Where the config says nothing the table may have anything.
 
     A table with partitions can't be clustered, so that this too waits until it is filled again.
@@ -64,7 +64,9 @@ def changes(wanted: Layout, has: Layout) -> Changes:
     other = wanted.cluster_by and has.cluster_by is not None and wanted.cluster_by != has.cluster_by
     clustered = wanted.cluster_by if other and not has.partition_by else None
     way_out = _FROM_CLUSTERS if wanted.partition_by and _CLUSTERING in has.features else _REBUILD
-    return Changes(lacking(wanted.properties, has.properties, has.features), clustered, way_out if parted else None)
+    return LayoutChanges(
+        lacking(wanted.properties, has.properties, has.features), clustered, way_out if parted else None
+    )
 
 
 def check_layout(wanted: Layout, columns: Collection[str], path: str) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 from distributary.config.table import Engine
 from distributary.decode import sql
 from distributary.merge.direct import DirectTable, NotByLibrary, commit_lost
-from distributary.merge.layout import Changes, Layout, changes, check_layout, refused
+from distributary.merge.layout import Layout, LayoutChanges, changes, check_layout, refused
 from distributary.merge.log import DeltaLog
 from distributary.merge.progress import APP_ID, Head, Progress
 
@@ -123,7 +123,7 @@ class LakeTable:
         with _refusing(layout.properties, [*layout.partition_by, *(layout.cluster_by or ())]):
             builder.execute()
 
-    def lay_out(self) -> Changes:
+    def lay_out(self) -> LayoutChanges:
         """Sets what the config wants and the table, which is there, lacks; tells what that was. Raises TableHalt where
         it can't be."""
         check_layout(self._layout, self._schema(), self.path)

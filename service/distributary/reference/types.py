@@ -28,7 +28,8 @@ only: a date is a number of days. There the first of these counts that knows the
    write the database's own types there (`include.schema.changes`, on by default). What it told is kept in
    `<target.path>/_distributary/source-types/<topic_prefix>.json`, so that Kafka may remove its records. Set the
    connector's `time.precision.mode`, `decimal.handling.mode` and `binary.handling.mode` under
-   `source.connector_properties` where they are not its defaults. A type that the table's column can't take is passed over
+   `source.connector_properties` where they are not its defaults. A type that the table's column can't take is passed
+   over
 3. the column of the table that is there
 4. the values: whole numbers are `bigint`, fractions `double`, then `boolean`, all else `string`; a warning says so
 

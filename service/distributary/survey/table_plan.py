@@ -13,7 +13,7 @@ from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
 from distributary.evolve.diff import check_key, check_key_columns, taken_as
 from distributary.evolve.policy import allowed_changes
-from distributary.merge.layout import Changes, changes, check_layout, wanted_layout
+from distributary.merge.layout import LayoutChanges, changes, check_layout, wanted_layout
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress
 from distributary.operate.continuity import check_continuity, not_ours
@@ -193,7 +193,7 @@ def _with_columns(plan: TablePlan, scene: Scene, columns: Mapping[str, str], *, 
     return replace(plan, action=action, columns=after, added=evolved.added, widened=evolved.widened)
 
 
-def _with_layout(plan: TablePlan, scene: Scene, lacks: Changes | None) -> TablePlan:
+def _with_layout(plan: TablePlan, scene: Scene, lacks: LayoutChanges | None) -> TablePlan:
     """The plan with what would become of the table's properties and layout. Raises TableHalt."""
     wanted = wanted_layout(scene.settings)
     if plan.action == WAIT or wanted.says_nothing:
@@ -207,7 +207,7 @@ def _with_layout(plan: TablePlan, scene: Scene, lacks: Changes | None) -> TableP
     return replace(plan, action=action, properties=lacks.properties, clustered_by=lacks.cluster_by or ())
 
 
-def _concerns_of_layout(one: Listed, lake: Stored | None, lacks: Changes | None) -> list[Concern]:
+def _concerns_of_layout(one: Listed, lake: Stored | None, lacks: LayoutChanges | None) -> list[Concern]:
     if lake is None or lacks is None or not lacks.partitions:
         return []
     wanted = ", ".join(one.settings.partition_by) or "none"
