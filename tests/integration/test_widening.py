@@ -5,6 +5,7 @@ The tables are read by Spark: the deltalake package does not read what was widen
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import datetime
 from decimal import Decimal
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.changes import DAY, DOUBLE, FLOAT, INSTANT, INT, LONG, SHORT, Row, Topic, decimal
-from tests.support.kafka import produce
+from tests.support.kafka import Record, create_topic, produce
 from tests.support.spark import Bench
 
 from distributary.errors import TableHalt
@@ -103,3 +104,23 @@ def test_5_1_what_is_not_widened_halts_with_both_types(bench: Bench, rule: Row, 
     assert "int" in halt.value.message
     assert ("bigint" if rule else "decimal(30,2)") in halt.value.message
     assert bench.rows("id", "n") == [(1, 1)]
+
+
+def test_5_1_without_schema_the_connectors_own_topic_tells_that_a_type_grew(bench: Bench) -> None:
+    prefix = bench.topic.partition(".")[0]
+    create_topic(bench.kafka, prefix, 1)
+
+    def told(**types: str) -> Record:
+        columns = [{"name": name, "typeName": kind, "length": None, "scale": 7} for name, kind in types.items()]
+        changes = [{"type": "ALTER", "id": '"db"."dbo"."t"', "table": {"columns": columns}}]
+        value = {"source": {"connector": "sqlserver"}, "ddl": "…", "tableChanges": changes}
+        return Record(prefix, 0, None, json.dumps(value).encode(), [])
+
+    topic = Topic(bench.topic)
+    topic.change("c", {"id": 1}, {"id": 1, "n": 1, "at": 1_700_000_000_000_000_000}, at=1)
+    worker = bench.take([told(id="int", n="int", at="datetime2"), *topic.records])
+    assert bench.rows("id", "n", "at") == [(1, 1, datetime.fromisoformat("2023-11-14T22:13:20"))]
+    grown = Topic(bench.topic)
+    grown.change("u", {"id": 1}, {"id": 1, "n": 2**40, "at": 1_700_000_000_123_456_789}, at=2)
+    bench.take([told(id="int", n="bigint", at="datetime2"), *grown.records], worker)
+    assert rows(bench, "id", "n", "at") == [(1, 2**40, datetime.fromisoformat("2023-11-14T22:13:20.123456"))]

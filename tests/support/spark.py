@@ -25,6 +25,7 @@ from distributary.launch.session import open_session
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
 from distributary.operate.registry import registry_of
+from distributary.operate.source_types import told_to
 from distributary.operate.status import ServiceStatus
 from distributary.operate.surroundings import Surroundings
 from distributary.operate.worker import TableWorker
@@ -82,15 +83,17 @@ class Bench:
     def worker(self) -> TableWorker:
         """A new driver's worker: it knows only what the table knows."""
         config = self.config()
+        broker = Broker(config.kafka_properties())
         around = Surroundings(
             config=config,
             session=self.session,
-            broker=Broker(config.kafka_properties()),
+            broker=broker,
             options=spark_options(config.kafka_properties()),
             quarantine=Quarantine(self.session, config.quarantine_path()),
             recorder=Recorder(ServiceStatus()),
             stopping=threading.Event(),
             registry=registry_of(config.source),
+            told=told_to(config, broker).of,
         )
         settings = config.settings_for("dbo", "t")
         assert settings is not None

@@ -132,7 +132,7 @@ class TableReader:
             cut = self._learnt(raw)
         read = self._decoded(raw, cut, progress)
         altered = read.altered
-        if read.found.unknown:
+        if read.found.unknown or (read.found.bad and self._told_anew()):
             cut = self._learnt(raw)
             read = self._decoded(raw, cut, progress)
             altered = altered or read.altered
@@ -183,6 +183,13 @@ class TableReader:
                     fix="name their types under `columns` in the config",
                 )
         self._shapes = shapes
+
+    def _told_anew(self) -> bool:
+        """Whether the connector tells other types than those that the records were read by. Without a schema nothing in
+        a record shows that its columns' types changed, but values that no longer fit."""
+        if all(has_schema(shape.signature.row) for shape in self._shapes):
+            return False
+        return taken_as(self._ask_told(), self._columns, self._source.connector_properties) != self._told
 
     def _shape(self, signature: Signature, shown: Mapping[str, str]) -> Shape:
         return shape_of(signature, self._types(shown), frozenset(self._settings.exclude), self._unwrapped)

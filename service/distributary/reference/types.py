@@ -33,8 +33,8 @@ only: a date is a number of days. There the first of these counts that knows the
 3. the column of the table that is there
 4. the values: whole numbers are `bigint`, fractions `double`, then `boolean`, all else `string`; a warning says so
 
-A type that changed is looked up when records have columns that were not known; until then values that no longer fit go
-to the quarantine table.
+The schema-change topic is looked at again when records have columns that were not known, or values that no longer fit:
+then the column is widened, where it can be.
 
 ## By what is on the wire
 
