@@ -12,6 +12,8 @@ from tests.model.mutations import MUTATIONS, Mutation, mutated
 
 ROOT = Path(__file__).parents[2]
 ALL_HISTORIES = "selected_histories or test_histories_that"
+A_TEST_MAY_TAKE = 300
+"""Seconds. A fault may make a table take the same records for ever: a test that does not end has noticed it too."""
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))
@@ -49,5 +51,6 @@ def _holding(rule: str) -> list[str]:
 def _run(service: Path, tests: list[str], chosen: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(service), str(ROOT))), "HISTORIES_TRIES": "0"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-o", "pythonpath="]
+    command += ["--timeout", str(A_TEST_MAY_TAKE)]
     command += [*tests, "-m", "slow or not slow", "-k", chosen]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
