@@ -219,8 +219,8 @@ class Broker:
         return {error.name(): error.str() for error in errors if error.name() not in _NO_TOPIC}
 
     def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 10.0) -> list[Record]:
-        """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more, or
-        where they do not come within `timeout` seconds. None: there are none."""
+        """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more,
+        or where they do not come within `timeout` seconds; no record at all means that there is none."""
         latest = self.latest(topic)
         behind = {p: latest[p] - offset for p, offset in start.items() if latest.get(p, 0) > offset}
         expected = sum(min(at_most, n) for n in behind.values())

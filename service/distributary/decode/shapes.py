@@ -65,9 +65,9 @@ class TypeSources:
     """Where the types of values without schema come from, in this order; `properties` are the connector's settings.
 
     `told` are those of the connector's schema-change topic, as far as the table's columns take them (see
-    evolve.diff.taken_as): unlike the table's they say in which unit a number stands for a time. `masks` are over all of
-    them. The type of a masked column in the table is that of the mask: without a schema it is
-    read as text, unless the config names another type.
+    evolve.diff.taken_as): unlike the table's, before which they count, they say in which unit a number stands for a
+    time. `masks` are over all of them. The type of a masked column in the table is that of the mask: without a schema
+    it is read as text, unless the config names another type.
     """
 
     configured: Mapping[str, str]

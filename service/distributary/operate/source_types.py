@@ -19,6 +19,9 @@ from distributary.operate.logs import get_logger
 from distributary.operate.records import note_at
 from distributary.operate.tables import own_path
 
+Told = Callable[[str], Mapping[str, str]]
+"""Gives the types of a topic's columns that the connector tells beside its records, see SourceTypes.of."""
+
 _CHUNK = 1_000  # records of each partition
 _log = get_logger(__name__)
 

@@ -14,6 +14,7 @@ from distributary.consume.offsets import Offsets
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
 from distributary.operate.registry import Registry
+from distributary.operate.source_types import Told
 from distributary.operate.status import ServiceStatus
 
 
@@ -33,7 +34,7 @@ class Surroundings:
     transactions: threading.Event = field(default_factory=threading.Event)
     taken: Callable[[str, Offsets], None] = lambda _topic, _offsets: None
     registry: Registry | None = None
-    told: Callable[[str], Mapping[str, str]] = lambda _topic: {}
+    told: Told = lambda _topic: {}
 
     @property
     def status(self) -> ServiceStatus:

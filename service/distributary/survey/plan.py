@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +14,7 @@ from distributary.errors import DistributaryError, TableHalt
 from distributary.operate.continuity import two_topics
 from distributary.operate.records import newest_record
 from distributary.operate.registry import Registry, registry_of
-from distributary.operate.source_types import told_to
+from distributary.operate.source_types import Told, told_to
 from distributary.operate.tables import Listed, listed, refuse_unbuilt
 from distributary.operate.wire import wire_of
 from distributary.survey.concern import Concern
@@ -78,7 +78,7 @@ def _look(
     topics: Mapping[str, Topic],
     settings: Mapping[str, Mapping[str, str]],
     registry: Registry | None,
-    told: Callable[[str], Mapping[str, str]],
+    told: Told,
 ) -> tuple[TablePlan, Scene | None]:
     try:
         topic = topics.get(one.topic)

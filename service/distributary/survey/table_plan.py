@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from distributary.merge.progress import Progress
 from distributary.operate.continuity import check_continuity, not_ours
 from distributary.operate.limits import refuse_unbuilt
 from distributary.operate.look import Known, look_at
+from distributary.operate.source_types import Told
 from distributary.operate.tables import Listed
 from distributary.survey.concern import Code, Concern
 from distributary.survey.concerns import concerns
@@ -28,7 +29,6 @@ from distributary.survey.scene import Scene
 from distributary.survey.shown import cuts, shown
 from distributary.survey.stored import Stored
 
-Told = Callable[[str], Mapping[str, str]]
 CREATE, ALTER, GO_ON, UP_TO_DATE, WAIT, HALT = "create", "alter", "go_on", "up_to_date", "wait", "halt"
 
 
