@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from distributary.decode import numbers
 from distributary.decode.envelope import source_fields
 from distributary.decode.position import is_later, position_sql
-from distributary.decode.types import Codec, codec_named, decimal
+from distributary.decode.type_names import codec_named
+from distributary.decode.types import DATE_TEXT, Codec, decimal
 
 
 def read(session: SparkSession, codec: Codec, values: Sequence[str | None]) -> list[object]:
@@ -67,6 +68,9 @@ def test_decimals_larger_than_delta_has_are_exact_text(session: SparkSession) ->
 def test_infinities_and_days_beyond(session: SparkSession) -> None:
     dates = read(session, codec_named("io.debezium.time.Date", {}), ["-2147472692", "-625821272", "0", '"x"'])
     assert [str(d) for d in dates] == ["9999-12-31", "0001-01-01", "1970-01-01", "bad"]
+    texts = ["+292278994-08-16Z", "-5877611-06-21Z", "+292269055-12-02Z", "-5877611-06-22Z", "-4712-01-01Z", "x"]
+    found = read(session, Codec("STRING", "int", lambda x: f"unix_date({DATE_TEXT.sql(x)})"), [f'"{t}"' for t in texts])
+    assert found == [2932896, 2932896, -719162, -719162, -2440550, "bad"]
     micros = read(
         session,
         codec_named("timestamp_us", {}),
@@ -81,6 +85,24 @@ def test_infinities_and_days_beyond(session: SparkSession) -> None:
 def test_times_of_day_negative_ones_and_long_ones(session: SparkSession) -> None:
     found = read(session, codec_named("time_us", {}), ["0", "86400000000", "-1000000", "3020399000000"])
     assert found == ["00:00:00.000000", "24:00:00.000000", "-00:00:01.000000", "838:59:59.000000"]
+
+
+def test_a_time_as_text_loses_the_zone_that_its_column_does_not_have(session: SparkSession) -> None:
+    sent = ['"12:34:56.789012Z"', '"00:00:00Z"', '"12:34:56.5"', "null"]
+    expected = ["12:34:56.789012", "00:00:00", "12:34:56.5", None]
+    assert read(session, codec_named("io.debezium.time.IsoTime", {}), sent) == expected
+    elements = read(session, codec_named("array<io.debezium.time.IsoTime>", {}), [f"[{', '.join(sent)}]"])
+    assert elements == [expected]
+
+
+def test_decimals_that_no_decimal_of_the_lake_holds_are_exact_text(session: SparkSession) -> None:
+    wide = codec_named("org.apache.kafka.connect.data.Decimal(60,20)", {})
+    assert read(session, wide, ['"AQ=="', '"/w=="', "null", '"?"']) == [
+        "0.00000000000000000001",
+        "-0.00000000000000000001",
+        None,
+        "bad",
+    ]
 
 
 def test_a_number_with_a_fraction_is_no_whole_number(session: SparkSession) -> None:

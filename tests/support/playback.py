@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ TOPIC_CONFIG = {
     "message.timestamp.after.max.ms": str(2**63 - 1),
 }
 COMMON_SCHEMAS = ("public", "shop")
-"""The schemas that several scenarios have."""
+"""The usual schema of each database."""
 
 NOT_ON_THE_WIRE = {"pg_unwrap": ("__source_ts",)}
 """Columns of the service that a scenario's records say nothing of."""
@@ -102,7 +103,7 @@ class Playback:
 
     def schema(self, scenario: Scenario, recorded: str) -> str:
         """What a recorded schema is called here."""
-        return scenario.name if recorded in COMMON_SCHEMAS else recorded
+        return scenario.name if recorded in COMMON_SCHEMAS else f"{scenario.name}_{recorded}"
 
     def send(self, scenario: Scenario, records: Iterable[Record]) -> None:
         """Appends records, each to its recorded partition, in the given order."""
@@ -179,7 +180,9 @@ class Playback:
         if table is None:
             missing = [] if not truth.rows else ["the whole table is missing"]
             return Difference(truth.name, columns=missing)
-        types = mariadb_type if scenario.name.startswith("maria") else postgres_type
+        types = (
+            mariadb_type if scenario.name.startswith("maria") else partial(postgres_type, settings=scenario.connector)
+        )
         difference = compare_table(table, truth, types, limits(scenario.name))
         difference.columns += missing_service_columns(table, NOT_ON_THE_WIRE.get(scenario.name, ()))
         return difference

@@ -1,10 +1,15 @@
-"""PostgreSQL's types, by the names that `format_type` gives them, and what each must become in the lake."""
+"""PostgreSQL's types, by the names that `format_type` gives them, and what each must become in the lake.
+
+`settings` are the connector's: in some modes it sends text for a number, or fewer digits than the source has.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from decimal import Decimal
+from types import MappingProxyType
 
 import pyarrow as pa
 from tests.support import geometry, instants, postgres_literals
@@ -24,21 +29,26 @@ from tests.support.source_type import (
 )
 
 
-def postgres_type(name: str) -> SourceType:
+def postgres_type(name: str, settings: Mapping[str, str] = MappingProxyType({})) -> SourceType:
     """What a column of PostgreSQL's type `name` becomes. Raises KeyError for a type that is not known here."""
     if name.endswith("[]"):
-        return _array(postgres_type(name.removesuffix("[]")))
+        return _array(postgres_type(name.removesuffix("[]"), settings))
     word, numbers, rest = _parts(name)
+    if settings.get("decimal.handling.mode") == "string" and word in _DECIMALS:
+        return _DECIMALS[word]
     if word == "numeric" and numbers:
         return decimal(numbers[0], numbers[1])
     if word == "character" and rest == "" and numbers:
         return _padded(numbers[0])
     if word == "bit":
         return BIT_STRING if rest or numbers != [1] else SourceType(pa.bool_(), lambda text: text == "1")
+    mode = settings.get("time.precision.mode", "adaptive")
     if word == "time" and rest == "without time zone":
-        return _time_of_day(numbers[0] if numbers else 6)
+        return TEXT if mode == "isostring" else _time_of_day(3 if mode == "connect" else numbers[0] if numbers else 6)
+    if word == "timestamp" and rest == "without time zone":
+        return _IN_MILLISECONDS if mode == "connect" else SourceType(NTZ, instants.instant)
     if word == "timestamp":
-        return SourceType(UTC if rest == "with time zone" else NTZ, instants.instant)
+        return SourceType(UTC, instants.instant)
     return _BY_NAME[f"{word} {rest}".strip()]
 
 
@@ -118,7 +128,22 @@ def _address(text: str) -> Value:
     return text.removesuffix("/128" if ":" in text else "/32")
 
 
+def _whole_milliseconds(text: str) -> Value:
+    """Microseconds, of which the connector cuts what is below the millisecond; infinity is as everywhere."""
+    count = instants.instant(text)
+    return count if text.endswith("infinity") else count // 1000 * 1000
+
+
+_IN_MILLISECONDS = SourceType(NTZ, _whole_milliseconds)
+
 BIT_STRING = SourceType(pa.binary(), _bit_string)
+
+_DECIMALS = {
+    "numeric": UNSCALED,
+    "domnum": TEXT,
+    "money": SourceType(pa.string(), lambda text: str(_money(text))),
+}
+"""What decimals become where the connector writes them as text: what it wrote."""
 
 _BY_NAME: dict[str, SourceType] = {
     "smallint": INT16,

@@ -6,8 +6,9 @@ Each is seen in the recorded bytes. The comparison fails when one of them is no 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 
 from tests.support.comparable import Value
 from tests.support.instants import days, instant
@@ -23,6 +24,7 @@ _NO_DECIMAL = "a decimal on the wire has no NaN and no infinity"
 _OLD_CALENDAR = "the snapshot counts in the calendar that changed in October 1582, or loses the era"
 _ZERO_DATE = "a date with a zero part is not a date to the connector"
 _INEXACT = "intervals are counted in floating point, or end at the largest long"
+_MIDNIGHT = "the connector takes the end of the day for its beginning"
 _FAR = "no timestamp of the lake is that far away: the record is in quarantine"
 
 
@@ -31,7 +33,17 @@ _KNOWN_DEFAULTS = (
     *("date", "time", "timestamp", "interval", "uuid", "json", "jsonb", "mood"),
 )
 _UNKNOWN_DEFAULTS = ("numeric", "time with time zone")
-"""PostgreSQL's connector knows the defaults of the types that begin with these words, but for two."""
+"""PostgreSQL's connector knows the defaults of the types that begin with these words, but for two; the first it knows
+where it writes decimals as text."""
+
+
+_ADDRESSES = {
+    "pg_types": (("7fc3c2ff", "28b16a4b"), ("454eb32f", "37da381e")),
+    "pg_types_iso": (("361833d4", "b2ef190"), ("57017826", "50acb416")),
+    "pg_types_string": (("69fb9a1", "e8acd1c"), ("4afbe35d", "7c2ff827")),
+    "pg_types_plain": (("3f79004f", "275377d6"), ("b9ec1d7", "3fafc0c0")),
+}
+"""Where Java had the inner arrays when it wrote an array of two dimensions of texts, in each recording's rows."""
 
 
 _MARIADB_DEFAULTS: dict[str, Value] = {
@@ -92,9 +104,9 @@ def _mariadb() -> Iterator[Limit]:
     yield CellLimit("special", "c_dt6", "1582-10-10 00:00:00.000000", instant("1582-10-20 00:00:00"), _OLD_CALENDAR)
 
 
-def _postgres_types() -> Iterator[Limit]:
+def _postgres_types(recording: Scenario) -> Iterator[Limit]:
     for table in ("all_types", "rfull", "special"):
-        for column in Scenario("pg_types").tables[table].columns:
+        for column in recording.tables[table].columns:
             if column.type in ABSENT:
                 yield MissingColumn(table, column.name, "the connector does not know the type and leaves it out")
     for table in ("all_types", "rfull"):
@@ -106,44 +118,62 @@ def _postgres_types() -> Iterator[Limit]:
         ):
             yield CellLimit(table, "c_interval", text, sign * 31_589_206_200_000_000, _INEXACT)
     yield CellLimit("nn", "c_name", "nm", "", f"{_NAME}; NOT NULL makes it empty")
-    yield from _postgres_special()
-    yield from _postgres_defaults()
+    yield from _postgres_special(recording)
+    yield from _postgres_defaults(recording)
 
 
-def _postgres_special() -> Iterator[Limit]:
+def _postgres_special(recording: Scenario) -> Iterator[Limit]:
+    mode = recording.connector.get("time.precision.mode", "adaptive")
+
     def cell(column: str, truth: str, lake: Value, reason: str) -> CellLimit:
         return CellLimit("special", column, truth, lake, reason)
 
     yield cell("c_date", "4713-01-01 BC", days("4713-01-01"), _OLD_CALENDAR)
     yield cell("c_date", "0001-12-31 BC", days("0001-12-31"), _OLD_CALENDAR)
     yield cell("c_date", "1582-10-10", days("1582-10-20"), _OLD_CALENDAR)
-    yield cell("c_ts", "294276-12-31 23:59:59.999999", -9_223_372_036_853_775_810, "overflows in the connector")
-    for key in ("15", "1015", "22", "1022"):
+    last, rows = "294276-12-31 23:59:59.999999", ["15", "1015", "22", "1022"]
+    if mode == "adaptive":
+        yield cell("c_ts", last, -9_223_372_036_853_775_810, "overflows in the connector")
+    else:
+        rows += ["11", "1011"]
+    for key in rows:
         yield MissingRow("special", (key,), _FAR)
     yield cell("c_interval", "178000000 years", 2**63 - 1, _INEXACT)
     yield cell("c_interval", "2147483647 days", 2**63 - 1, _INEXACT)
-    for text in ("NaN", "Infinity", "-Infinity"):
-        yield cell("c_num", text, None, _NO_DECIMAL)
-    yield cell("c_num_10_2", "NaN", None, _NO_DECIMAL)
-    yield cell("c_num_20_0", "NaN", None, _NO_DECIMAL)
+    text = _decimals_as_text(recording)
+    for truth, sent in (("NaN", "NAN"), ("Infinity", "POSITIVE_INFINITY"), ("-Infinity", "NEGATIVE_INFINITY")):
+        yield cell("c_num", truth, sent if text else None, _NO_DECIMAL)
+    yield cell("c_num_10_2", "NaN", "NAN" if text else None, _NO_DECIMAL)
+    yield cell("c_num_20_0", "NaN", "NAN" if text else None, _NO_DECIMAL)
     yield cell("a_num", "{NaN}", None, _NO_DECIMAL)
     yield cell("a_2d", "{{1},{2}}", [None, None], _SQUARE)
-    for first, second in (("7fc3c2ff", "28b16a4b"), ("454eb32f", "37da381e")):
-        names = [f"[Ljava.lang.String;@{name}" for name in (first, second)]
+    for addresses in _ADDRESSES[recording.name]:
+        names = [f"[Ljava.lang.String;@{address}" for address in addresses]
         yield cell("a_text", "{{a,b},{c,d}}", names, f"{_SQUARE}: it writes the addresses of Java's arrays")
-    yield cell("a_time", "{24:00:00}", ["00:00:00.000000"], "the connector takes the end of the day for its beginning")
+    midnight = {"adaptive": "00:00:00.000000", "connect": "00:00:00.000", "isostring": "00:00:00"}[mode]
+    yield cell("a_time", "{24:00:00}", [midnight], _MIDNIGHT)
+    if mode == "isostring":
+        yield cell("c_time", "24:00:00", midnight, _MIDNIGHT)
+        yield cell("c_time3", "24:00:00", midnight, _MIDNIGHT)
 
 
-def _postgres_defaults() -> Iterator[Limit]:
+def _decimals_as_text(recording: Scenario) -> bool:
+    return recording.connector.get("decimal.handling.mode") == "string"
+
+
+def _postgres_defaults(recording: Scenario) -> Iterator[Limit]:
     """Table `dflt` has a default on every column, as its first rows show; the connector knows those of some types."""
-    truth = Scenario("pg_types").tables["dflt"]
+    truth = recording.tables["dflt"]
+    unknown = _UNKNOWN_DEFAULTS[1:] if _decimals_as_text(recording) else _UNKNOWN_DEFAULTS
     for column in truth.columns:
         word = re.split(r"\W", column.type)[0]
         text = next((row[column.name] for row in truth.rows if row[column.name] is not None), None)
         if column.name == "c_char":
             yield CellLimit("dflt", "c_char", None, "abc", f"{_DEFAULT}, without the blanks that pad the type")
-        elif word in _KNOWN_DEFAULTS and column.type not in _UNKNOWN_DEFAULTS and not column.in_key:
-            yield CellLimit("dflt", column.name, None, postgres_type(column.type).read(text or ""), _DEFAULT)
+        elif word in _KNOWN_DEFAULTS and column.type not in unknown and not column.in_key:
+            yield CellLimit(
+                "dflt", column.name, None, postgres_type(column.type, recording.connector).read(text or ""), _DEFAULT
+            )
     yield CellLimit("dflt", "c_name", "nm", None, _NAME)
     zero = f"{_DEFAULT}, and a function's as zero"
     yield CellLimit("fn_dflt", "ts", None, 0, zero)
@@ -156,7 +186,7 @@ def _evolution() -> Iterator[Limit]:
         yield MissingRow("evo_renamed", (key,), "written before the table was renamed, to the old name's topic")
 
 
-_BY_SCENARIO = {
+_BY_SCENARIO: dict[str, Callable[[], Iterator[Limit]]] = {
     "pg_json_schema": _active,
     "pg_json_plain": _active,
     "pg_full_truncate": _active,
@@ -166,6 +196,6 @@ _BY_SCENARIO = {
     "pg_extra": _none,
     "pg_toast": _toast,
     "maria_json_schema": _mariadb,
-    "pg_types": _postgres_types,
+    **{name: partial(_postgres_types, Scenario(name)) for name in _ADDRESSES},
     "pg_schema_evolution": _evolution,
 }

@@ -1,15 +1,14 @@
 """The types that `columns` takes, checked without Spark.
 
 A type is a Spark type (`decimal(18,2)`, `array<string>`), the unit of a bare number on the wire (`timestamp_ms`), or
-a semantic name of Debezium or Kafka Connect (`io.debezium.time.Date`).
+a semantic name of Debezium or Kafka Connect (`io.debezium.time.Date`). The elements of arrays and the values of maps
+and fields may be any of them, too.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal
 
 WIRE_UNITS = ("timestamp_ms", "timestamp_us", "timestamp_ns", "time_ms", "time_us", "time_ns")
 """What a bare number counts: milliseconds, microseconds or nanoseconds, since 1970 or since midnight."""
@@ -30,7 +29,10 @@ SEMANTIC_NAMES = (
     *(f"io.debezium.data.geometry.{name}" for name in ("Geometry", "Geography", "Point")),
     *(f"org.apache.kafka.connect.data.{name}" for name in ("Date", "Time", "Timestamp")),
 )
-"""Semantic names that need no parameter. Connect's Decimal needs a scale: `decimal(p,s)` says it."""
+"""Semantic names that need no parameter."""
+
+CONNECT_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+"""With precision and scale it is for numbers that decimal(p,s) can't hold: they become exact text."""
 
 _SIMPLE = {
     "tinyint": "tinyint",
@@ -53,7 +55,7 @@ _SIMPLE = {
     "variant": "variant",
     "decimal": "decimal(10,0)",
 }
-_TOKEN = re.compile(r"\s*(?:([A-Za-z_][A-Za-z0-9_]*|\d+)|`((?:[^`]|``)+)`|([<>(),:]))")
+_TOKEN = re.compile(r"\s*(?:([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z]+)*|\d+)|`((?:[^`]|``)+)`|([<>(),:]))")
 
 # What people write who think of the source's types.
 _ELSEWHERE = {
@@ -76,27 +78,15 @@ _ELSEWHERE = {
 }
 
 
-@dataclass(frozen=True)
-class ColumnType:
-    """A type of `columns`. `text` is in one spelling: Spark types in lower case with their short names."""
+def parse(text: str) -> str:
+    """The type that `text` names, in one spelling: Spark types in lower case with their short names.
 
-    kind: Literal["spark", "wire", "semantic"]
-    text: str
-
-
-def parse(text: str) -> ColumnType:
-    """The type that `text` names. Raises ValueError with a message that does not repeat `text`."""
-    text = text.strip()
-    if text in SEMANTIC_NAMES:
-        return ColumnType("semantic", text)
-    if text.startswith(("io.debezium.", "org.apache.kafka.connect.")):
-        raise ValueError("this semantic name is not known; Connect's Decimal is written as decimal(p,s)")
-    if text.lower() in WIRE_UNITS:
-        return ColumnType("wire", text.lower())
+    Raises ValueError with a message that does not repeat `text`.
+    """
     parser = _Parser(text)
-    spark = parser.type()
+    found = parser.type()
     parser.end()
-    return ColumnType("spark", spark)
+    return found
 
 
 def nearest(text: str) -> str | None:
@@ -130,6 +120,8 @@ class _Parser:
         name = word.lower()
         if kind != "word":
             raise ValueError("a type is expected")
+        if "." in word:
+            return self._semantic(word)
         if name == "decimal" and self._peek("("):
             return self._decimal()
         if name == "array":
@@ -141,6 +133,8 @@ class _Parser:
             return self._map()
         if name == "struct":
             return self._struct()
+        if name in WIRE_UNITS:
+            return name
         if name not in _SIMPLE:
             raise ValueError("no such type")
         return _SIMPLE[name]
@@ -149,16 +143,31 @@ class _Parser:
         if self._at < len(self._tokens):
             raise ValueError("something follows the end of the type")
 
+    def _semantic(self, name: str) -> str:
+        if name == CONNECT_DECIMAL and self._peek("("):
+            precision, scale = self._digits()
+            return f"{name}({precision},{scale})"
+        if name not in SEMANTIC_NAMES:
+            raise ValueError("this semantic name is not known; Connect's Decimal is written as decimal(p,s)")
+        return name
+
     def _decimal(self) -> str:
+        precision, scale = self._digits()
+        if not 1 <= precision <= 38 or scale > precision:
+            raise ValueError(
+                "a decimal has a precision of 1 to 38 and a scale of 0 up to its precision; "
+                f"beyond, {CONNECT_DECIMAL}(p,s) reads it as exact text"
+            )
+        return f"decimal({precision},{scale})"
+
+    def _digits(self) -> tuple[int, int]:
         self._expect("(")
         precision, scale = self._number(), 0
         if self._peek(","):
             self._expect(",")
             scale = self._number()
         self._expect(")")
-        if not 1 <= precision <= 38 or scale > precision:
-            raise ValueError("a decimal has a precision of 1 to 38 and a scale of 0 up to its precision")
-        return f"decimal({precision},{scale})"
+        return precision, scale
 
     def _map(self) -> str:
         self._expect("<")
@@ -166,8 +175,8 @@ class _Parser:
         self._expect(",")
         value = self.type()
         self._expect(">")
-        if key.startswith("map<") or key == "variant":
-            raise ValueError("a map's key can't be a map or a variant")
+        if key != "string":
+            raise ValueError("a map's key is text on the wire: map<string,...>")
         return f"map<{key},{value}>"
 
     def _struct(self) -> str:
@@ -176,7 +185,9 @@ class _Parser:
         while not self._peek(">"):
             if fields:
                 self._expect(",")
-            _, name = self._next("a field's name is expected")
+            kind, name = self._next("a field's name is expected")
+            if kind == "word" and "." in name:
+                raise ValueError("a field's name with a dot is written in backticks")
             if self._peek(":"):
                 self._expect(":")
             if name.lower() in {known.lower() for known in fields}:

@@ -26,7 +26,7 @@ _MOST_CLUSTERED = 4
 def _column_types(columns: dict[str, str]) -> dict[str, str]:
     problems = [problem for name, text in columns.items() if (problem := _type_problem(name, text))]
     refuse(problems)
-    return {name: column_types.parse(text).text for name, text in columns.items()}
+    return {name: column_types.parse(text) for name, text in columns.items()}
 
 
 def _type_problem(name: str, text: str) -> Problem | None:
@@ -81,8 +81,8 @@ class TableDefaults(Section):
     columns: Annotated[dict[str, Text], AfterValidator(_column_types)] | None = Field(
         None,
         description="Column types, for JSON without schema and to override what the records say: any Spark type, "
-        "timestamp_ms|us|ns and time_ms|us|ns for bare numbers, or Debezium's own semantic name. A rule's columns are "
-        "added to those of the defaults.",
+        "timestamp_ms|us|ns and time_ms|us|ns for bare numbers, or Debezium's own semantic name; the elements of arrays "
+        "likewise (array<timestamp_us>). A rule's columns are added to those of the defaults.",
     )
     exclude: tuple[Text, ...] | None = Field(
         None,

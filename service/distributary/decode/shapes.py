@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from distributary.decode.connect import ConnectType, NotAConnectSchema, parse_schema
 from distributary.decode.masks import Masks, key_redacted
-from distributary.decode.types import STRING, Codec, codec_named, codec_of
+from distributary.decode.type_names import codec_named
+from distributary.decode.types import STRING, Codec, codec_of
 from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
 

@@ -25,7 +25,7 @@ _POINT = "struct<x:double,y:double,wkb:binary,srid:int>"
 
 
 def type_of(connector: str, column: SourceColumn, properties: Mapping[str, str]) -> str | None:
-    """The type of a column's values, named as `columns` in the config names types (see types.codec_named).
+    """The type of a column's values, named as `columns` in the config names types (see type_names.codec_named).
 
     `properties` are the connector's settings. None where it is not known how the connector sends such values.
     """

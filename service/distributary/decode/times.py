@@ -22,9 +22,10 @@ def date_of_days(days: str) -> str:
 
 
 def date_of_text(iso: str) -> str:
-    """DATE of an ISO date, with or without a closing Z."""
+    """DATE of an ISO date, with or without a closing Z. Infinities as in date_of_days: of the snapshot, the stream."""
     return (
-        f"CASE {iso} WHEN '+292278994-08-16Z' THEN {_LAST_DATE} WHEN '+292269055-12-02Z' THEN {_FIRST_DATE}"
+        f"CASE WHEN {iso} IN ('+292278994-08-16Z', '-5877611-06-21Z') THEN {_LAST_DATE}"
+        f" WHEN {iso} IN ('+292269055-12-02Z', '-5877611-06-22Z') THEN {_FIRST_DATE}"
         f" ELSE try_cast(rtrim('Z', {iso}) AS DATE) END"
     )
 
@@ -69,6 +70,11 @@ def timestamp_of_text(iso: str) -> str:
         f" WHEN '-infinity' THEN TIMESTAMP'0001-01-01 00:00:00Z'"
         f" ELSE CASE WHEN {iso} LIKE '%-%' THEN try_cast({iso} AS TIMESTAMP) END END"
     )
+
+
+def time_of_text(iso: str) -> str:
+    """STRING of an ISO time, as it is but for a closing Z: the source's column has no zone."""
+    return f"regexp_replace({iso}, 'Z$', '')"
 
 
 def time_of(n: str, digits: int) -> str:

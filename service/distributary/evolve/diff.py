@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from distributary.decode.types import codec_named
+from distributary.decode.type_names import codec_named
 from distributary.errors import TableHalt
 
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # decimal digits that hold every value

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from distributary.consume.schema_changes import SourceColumn
 from distributary.decode.connect import ConnectField, ConnectType
 from distributary.decode.source_columns import DECIMAL_MODE, PRECISION_MODE, type_of
-from distributary.decode.types import codec_named, codec_of
+from distributary.decode.type_names import codec_named
+from distributary.decode.types import codec_of
 
 _HEAD = """\
 # Types
@@ -102,7 +103,8 @@ _WIRE: tuple[tuple[list[ConnectType], str, str], ...] = (
     (_semantic("int32", f"{_TIME}.Time", f"{_KAFKA}.Time"), "", _ISO.format(3)),
     (_semantic("int64", f"{_TIME}.MicroTime"), "", _ISO.format(6)),
     (_semantic("int64", f"{_TIME}.NanoTime"), "", _ISO.format(9)),
-    (_semantic("string", f"{_TIME}.IsoTime", f"{_TIME}.ZonedTime"), "", "as it is"),
+    (_semantic("string", f"{_TIME}.IsoTime"), "", "as it is, without the closing Z: the source's column has no zone"),
+    (_semantic("string", f"{_TIME}.ZonedTime"), "", "as it is"),
     (_semantic("int32", f"{_TIME}.Year"), "", _WHOLE),
     (_semantic("int64", f"{_TIME}.MicroDuration", f"{_TIME}.NanoDuration"), "", "micro- or nanoseconds"),
     (_semantic("string", f"{_DATA}.Json"), "", "its text as it is; `columns: {c: variant}` parses it"),

@@ -10,7 +10,8 @@ from tests.support.recorded import Scenario
 from distributary.consume.schema_changes import SourceColumn, changed_tables
 from distributary.decode.shapes import row_fields
 from distributary.decode.source_columns import type_of
-from distributary.decode.types import codec_named, codec_of
+from distributary.decode.type_names import codec_named
+from distributary.decode.types import codec_of
 
 MARIADB = Scenario("maria_json_schema")
 

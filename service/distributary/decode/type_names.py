@@ -1,0 +1,140 @@
+"""Types by the names that people and tables give them, as codecs: for values that carry no schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from distributary.decode import numbers
+from distributary.decode.types import (
+    BINARY_BASE64,
+    BOOLEAN,
+    DATE_DAYS,
+    DATE_TEXT,
+    DECIMAL,
+    NTZ_MICROS,
+    NTZ_MILLIS,
+    NTZ_NANOS,
+    NTZ_TEXT,
+    SEMANTIC,
+    STRING,
+    TIME_MICROS,
+    TIME_MILLIS,
+    TIME_NANOS,
+    VARIABLE,
+    VARIABLE_DECIMAL,
+    ZONED,
+    Codec,
+    array_of,
+    cast,
+    decimal,
+    map_of,
+    struct_of,
+    variant_text,
+)
+
+
+class UnknownColumnType(ValueError):
+    """A type name that the config's `columns` can't take."""
+
+
+_UNITS: Mapping[str, Codec] = {
+    "timestamp_ms": NTZ_MILLIS,
+    "timestamp_us": NTZ_MICROS,
+    "timestamp_ns": NTZ_NANOS,
+    "time_ms": TIME_MILLIS,
+    "time_us": TIME_MICROS,
+    "time_ns": TIME_NANOS,
+}
+_BITS = "io.debezium.data.Bits"
+_TEXT_SEMANTIC = re.compile(r"io\.debezium\.(data|time)\.[A-Za-z]+")
+
+
+def codec_named(type_name: str, properties: Mapping[str, str]) -> Codec:
+    """The codec of a type named in the config (`columns`) or of an existing table's column.
+
+    For values that carry no schema. Names are those of config.column_types and Spark's own. How text stands for a
+    decimal or for bytes follows the connector's own `decimal.handling.mode` and `binary.handling.mode` in
+    `properties`. Raises UnknownColumnType.
+    """
+    given = type_name.strip()
+    if given in _UNITS:
+        return _UNITS[given]
+    if given in SEMANTIC:
+        return SEMANTIC[given]
+    if _TEXT_SEMANTIC.fullmatch(given):
+        return {VARIABLE_DECIMAL: VARIABLE, _BITS: BINARY_BASE64}.get(given, STRING)
+    lowered = given.lower()
+    if match := re.fullmatch(r"decimal\((\d+),(\d+)\)", lowered):
+        return _named_decimal(int(match[1]), int(match[2]), properties)
+    if match := re.fullmatch(rf"{re.escape(DECIMAL)}\((\d+),(\d+)\)", given):
+        return decimal(int(match[1]), int(match[2]))
+    if match := re.fullmatch(r"array<(.+)>", given, re.IGNORECASE | re.DOTALL):
+        return array_of(codec_named(match[1], properties))
+    if match := re.fullmatch(r"map<\s*string\s*,(.+)>", given, re.IGNORECASE | re.DOTALL):
+        return map_of(codec_named(match[1], properties))
+    if match := re.fullmatch(r"struct<(.*)>", given, re.IGNORECASE | re.DOTALL):
+        return struct_of({n: codec_named(t, properties) for n, t in _struct_fields(match[1])})
+    if codec := _NAMED.get(lowered):
+        return codec
+    if lowered == "binary":
+        return _binary(properties.get("binary.handling.mode", "bytes"))
+    raise UnknownColumnType(type_name)
+
+
+_NAMED: Mapping[str, Codec] = {
+    **{t: cast(t) for t in ("tinyint", "smallint", "int", "bigint", "float", "double")},
+    "boolean": BOOLEAN,
+    "string": STRING,
+    "date": Codec(
+        "STRING",
+        "date",
+        lambda x: f"CASE WHEN {x} RLIKE '^-?[0-9]+$' THEN {DATE_DAYS.sql(x)} ELSE {DATE_TEXT.sql(x)} END",
+    ),
+    "timestamp": ZONED,
+    "timestamp_ntz": NTZ_TEXT,
+    "variant": Codec("STRING", "variant", lambda x: f"try_parse_json({x})"),
+}
+
+
+def _named_decimal(precision: int, scale: int, properties: Mapping[str, str]) -> Codec:
+    if properties.get("decimal.handling.mode", "precise") == "precise":
+        return decimal(precision, scale)
+    return Codec(
+        "VARIANT",
+        f"decimal({precision},{scale})",
+        lambda x: numbers.exact_decimal(variant_text(x), precision, scale),
+    )
+
+
+def _binary(mode: str) -> Codec:
+    if mode == "hex":
+        return Codec("STRING", "binary", lambda x: f"try_to_binary({x}, 'hex')")
+    if mode == "base64-url-safe":
+        return Codec("STRING", "binary", lambda x: f"try_to_binary(translate({x}, '-_', '+/'), 'base64')")
+    return BINARY_BASE64
+
+
+def _struct_fields(inside: str) -> list[tuple[str, str]]:
+    """`a: int, b: array<int>` into names and types; commas inside brackets or backticks do not part fields."""
+    fields, depth, quoted, start = [], 0, False, 0
+    for at, character in enumerate(inside + ","):
+        if character == "`":
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif character in "<(":
+            depth += 1
+        elif character in ">)":
+            depth -= 1
+        elif character == "," and depth == 0:
+            fields.append(inside[start:at].strip())
+            start = at + 1
+    pairs = []
+    for item in filter(None, fields):
+        match = re.fullmatch(r"(`(?:[^`]|``)+`|[^:\s]+)\s*:?\s*(.+)", item, re.DOTALL)
+        if not match:
+            raise UnknownColumnType(inside)
+        name = match[1]
+        pairs.append((name[1:-1].replace("``", "`") if name.startswith("`") else name, match[2]))
+    return pairs

@@ -1,0 +1,48 @@
+"""The types of PostgreSQL in the connector's other modes, as it really sent them, through the public command: times as
+ISO text, decimals as text with times in milliseconds, and without any schema, so that the config names the types.
+
+`test_recorded_types` has the same rows in the connector's defaults.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.playback import Playback
+from tests.support.postgres_columns import columns_of
+from tests.support.recorded import Scenario, TruthTable
+
+pytestmark = pytest.mark.timeout(1800)
+"""Seconds: a run takes minutes where other work shares the cores."""
+
+MODES = [Scenario(f"pg_types_{mode}") for mode in ("iso", "string", "plain")]
+
+# The snapshot sent a partitioned table's rows to the parent's topic, too; the stream goes to the partitions' alone.
+TABLES = [(scenario, table) for scenario in MODES for table in scenario.tables.values() if table.name != "part"]
+
+
+@pytest.fixture(scope="module")
+def played(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Playback:
+    """All of them after one run."""
+    folder: Path = tmp_path_factory.mktemp("modes")
+    playback = Playback(kafka, folder)
+    for scenario in MODES:
+        playback.send(scenario, scenario.records)
+    playback.configure(
+        {"match": f"{playback.schema(scenario, table.topic_schema)}.{table.topic_name}"}
+        | ({"columns": columns_of(table)} if scenario.name == "pg_types_plain" else {})
+        for scenario, table in TABLES
+    )
+    done = playback.run()
+    assert done.exit_code == 0, str(done)
+    return playback
+
+
+@pytest.mark.parametrize(
+    ("scenario", "table"),
+    [pytest.param(scenario, table, id=f"{scenario.name}-{table.name}") for scenario, table in TABLES],
+)
+def test_values_of_every_type_equal_the_truth(played: Playback, scenario: Scenario, table: TruthTable) -> None:
+    difference = played.difference(scenario, table)
+    assert not difference, str(difference)
