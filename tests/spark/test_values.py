@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -97,12 +98,22 @@ def test_a_time_as_text_loses_the_zone_that_its_column_does_not_have(session: Sp
 
 def test_decimals_that_no_decimal_of_the_lake_holds_are_exact_text(session: SparkSession) -> None:
     wide = codec_named("org.apache.kafka.connect.data.Decimal(60,20)", {})
-    assert read(session, wide, ['"AQ=="', '"/w=="', "null", '"?"']) == [
-        "0.00000000000000000001",
-        "-0.00000000000000000001",
-        None,
-        "bad",
-    ]
+    found = read(session, wide, [connect_decimal(1), connect_decimal(-(10**40) - 1), "null"])
+    assert found == ["0.00000000000000000001", "-100000000000000000000.00000000000000000001", None]
+
+
+@pytest.mark.parametrize(
+    ("codec", "around"),
+    [
+        *((decimal(precision, 2), "{}") for precision in (10, 38, 60)),
+        (codec_named("io.debezium.data.VariableScaleDecimal", {}), '{{"scale": 2, "value": {}}}'),
+    ],
+    ids=lambda given: given.target if isinstance(given, Codec) else "",
+)
+def test_5_2_what_is_no_base64_is_no_decimal(session: SparkSession, codec: Codec, around: str) -> None:
+    sent = ["AQ==", "?", "", "AQ=", "A", "AQ==AQ==", "!!!!", "AQ%="]
+    found = read(session, codec, [around.format(json.dumps(text)) for text in sent])
+    assert [str(value) for value in found] == ["0.01", *["bad"] * 7]
 
 
 def test_a_number_with_a_fraction_is_no_whole_number(session: SparkSession) -> None:

@@ -14,7 +14,7 @@ from distributary.decode.avro_schema import NotAnAvroSchema, translated
 from distributary.decode.connect import ConnectType, parse_schema
 from distributary.decode.framing import address
 
-SCENARIOS = sorted(folder.name for folder in EVENTS.iterdir() if folder.is_dir() and folder.name != "pg_json_plain")
+SCENARIOS = sorted(folder.name for folder in EVENTS.iterdir() if folder.is_dir() and not folder.name.endswith("_plain"))
 
 
 def connect(avro: Any, *references: Any) -> ConnectType:

@@ -81,8 +81,8 @@ class TableDefaults(Section):
     columns: Annotated[dict[str, Text], AfterValidator(_column_types)] | None = Field(
         None,
         description="Column types, for JSON without schema and to override what the records say: any Spark type, "
-        "timestamp_ms|us|ns and time_ms|us|ns for bare numbers, or Debezium's own semantic name; the elements of arrays "
-        "likewise (array<timestamp_us>). A rule's columns are added to those of the defaults.",
+        "timestamp_ms|us|ns and time_ms|us|ns for bare numbers, or Debezium's own semantic name; elements of "
+        "arrays likewise (array<timestamp_us>). A rule's columns are added to those of the defaults.",
     )
     exclude: tuple[Text, ...] | None = Field(
         None,

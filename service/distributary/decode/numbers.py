@@ -12,14 +12,14 @@ _INVERT = "translate({h}, '0123456789ABCDEF', 'FEDCBA9876543210')"
 
 
 def unscaled(binary: str, at_most_bytes: int | None = None) -> str:
-    """STRING: the decimal digits (with `-`) of a BINARY two's complement number; NULL for no bytes.
+    """STRING: the decimal digits (with `-`) of a BINARY two's complement number; NULL for NULL and for no bytes.
 
     Up to eight bytes fit in a long; longer ones (more than 18 digits) are turned into limbs of nine digits, which takes
     a long expression: `at_most_bytes` spares it where the type has no more. A longer number then gives NULL.
     """
     negative = "ascii(hex_) >= 56"  # the first hex digit is 8 or more: the sign bit is set
     short = f"conv(lpad(hex_, 16, CASE WHEN {negative} THEN 'F' ELSE '0' END), 16, -10)"
-    cases = f"WHEN length(hex_) = 0 THEN NULL WHEN length(hex_) <= 16 THEN {short}"
+    cases = f"WHEN hex_ IS NULL OR length(hex_) = 0 THEN NULL WHEN length(hex_) <= 16 THEN {short}"
     if at_most_bytes is None or at_most_bytes > 8:
         inverted = let("flipped_", _INVERT.format(h="hex_"), _digits("flipped_", plus_one=True))
         cases += f" WHEN {negative} THEN concat('-', {inverted}) ELSE {_digits('hex_', plus_one=False)}"
