@@ -39,6 +39,20 @@ def _type_problem(name: str, text: str) -> Problem | None:
     return None
 
 
+def _renames(renames: dict[str, str]) -> dict[str, str]:
+    problems = []
+    taken: dict[str, str] = {}
+    for source, lake in renames.items():
+        if lake.startswith("__"):
+            fix = "columns that begin with two underscores are the service's own"
+            problems.append(Problem("bad-value", "is no name for a column of the source", fix, (source,)))
+        elif taken.setdefault(lake.lower(), source) != source:
+            fix = "give each of them a name of its own; upper and lower case are the same to Delta"
+            problems.append(Problem("bad-value", f"gives {lake!r} to a second column", fix, (source,)))
+    refuse(problems)
+    return renames
+
+
 def _cluster_by(columns: tuple[str, ...]) -> tuple[str, ...]:
     if len(columns) > _MOST_CLUSTERED:
         raise Problem("bad-value", "Delta clusters by four columns at most", "name the four that filters use").error()
@@ -87,6 +101,12 @@ class TableDefaults(Section):
     exclude: tuple[Text, ...] | None = Field(
         None,
         description="Columns that never reach the lake. A rule's list is added to that of the defaults.",
+    )
+    rename: Annotated[dict[Text, Text], AfterValidator(_renames)] | None = Field(
+        None,
+        description="What the table calls columns of the source that it does not call as the source does. columns, "
+        "exclude, mask and key have the source's names, partition_by and cluster_by the table's. A rule's names are "
+        "added to those of the defaults.",
     )
     mask: dict[Text, Mask] | None = Field(
         None,
@@ -158,6 +178,7 @@ class TableSettings:
     schema_changes: SchemaChanges = "evolve"
     columns: dict[str, str] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
+    rename: dict[str, str] = field(default_factory=dict)
     epoch: int = 0
     commit: Engine = "auto"
     properties: dict[str, str] = field(default_factory=dict)
@@ -176,8 +197,8 @@ def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
 def resolve(rule: TableRule, defaults: TableDefaults, where: str = "", salt: SecretStr | None = None) -> TableSettings:
     """The settings of the tables that `rule` matches. `salt` counts where something is hashed.
 
-    A key of the rule counts instead of the defaults', in `maintenance` too; `columns`, `exclude`, `mask` and
-    `properties` are added to theirs, so that a default such as "no table brings `ssn`" can't be lost by a rule that
+    A key of the rule counts instead of the defaults', in `maintenance` too; `columns`, `exclude`, `rename`, `mask`
+    and `properties` are added to theirs, so that a default such as "no table brings `ssn`" can't be lost by a rule that
     excludes something else. A rule that says how its tables are laid out counts instead of both partition_by and
     cluster_by of the defaults.
     """
@@ -193,6 +214,7 @@ def resolve(rule: TableRule, defaults: TableDefaults, where: str = "", salt: Sec
         schema_changes=rule.schema_changes or defaults.schema_changes or "evolve",
         columns={**(defaults.columns or {}), **(rule.columns or {})},
         exclude=tuple(dict.fromkeys((*(defaults.exclude or ()), *(rule.exclude or ())))),
+        rename={**(defaults.rename or {}), **(rule.rename or {})},
         epoch=rule.epoch if rule.epoch is not None else defaults.epoch or 0,
         commit=rule.commit or defaults.commit or "auto",
         properties={**(defaults.properties or {}), **(rule.properties or {})},

@@ -40,9 +40,12 @@ def linked_key(header: str, shape: Shape, reading: Reading) -> Column:
     # Not for any `{"schema":`: a key's column may be called so.
     wrapped = f"startswith({header}, '{{\"schema\":{{')"
     payload = f"CASE WHEN {wrapped} THEN get_json_object({header}, '$.payload') ELSE {header} END"
-    fields = ", ".join(f"{sql.name(name)} {codec.wire}" for name, codec in shape.key.items())
+    fields = ", ".join(f"{sql.name(shape.renames.source(name))} {codec.wire}" for name, codec in shape.key.items())
     # SimpleHeaderConverter escapes quotes and backslashes in texts, and nothing else.
-    return F.from_json(F.expr(payload), fields or "_none STRING", {"allowUnquotedControlChars": "true"})
+    key = F.from_json(F.expr(payload), fields or "_none STRING", {"allowUnquotedControlChars": "true"})
+    if not shape.renames.lake:
+        return key
+    return key.cast(f"STRUCT<{', '.join(f'{sql.name(name)}: {codec.wire}' for name, codec in shape.key.items())}>")
 
 
 def key_of_header(parsed: str, shape: Shape, reading: Reading) -> str:

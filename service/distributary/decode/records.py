@@ -5,7 +5,7 @@ Nothing here runs a Spark job.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -25,7 +25,7 @@ from distributary.decode.verdict import verdict
 __all__ = ["Reading", "decoded", "with_carried"]
 
 _NO_TEXT = "CAST(NULL AS STRING)"
-_TRANSACTION_FIELDS = "transaction STRUCT<id: STRING, data_collection_order: STRING>"
+_TRANSACTION_FIELDS = "transaction: STRUCT<id: STRING, data_collection_order: STRING>"
 _TRANSACTION = (
     "CASE WHEN p.transaction.id IS NOT NULL THEN named_struct('id', p.transaction.id,"
     " 'order', try_cast(p.transaction.data_collection_order AS BIGINT)) END"
@@ -134,11 +134,13 @@ def _parsed(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
     """
     known = (shape_number([shape]) >= 0).alias("known")
     links = [linked_key(header, shape, reading).alias(f"{header}p") for header in ("old_key", "new_key")]
-    key = F.lit(None) if reading.key_from_row else strict.framed("k", _key_ddl(shape))
-    value = _envelope_ddl(shape, reading) if reading.unwrapped is None else _row_ddl(shape)
+    ddl = _envelope_ddl if reading.unwrapped is None else _row_ddl
+    key = F.lit(None) if reading.key_from_row else strict.framed("k", _sent_as(shape.key, shape))
+    value = ddl(shape, reading, _sent_as)
     framed = records.select("*", known, strict.framed("v", value).alias("value_frame"), key.alias("key_frame"), *links)
-    read = F.expr(strict.only("value_frame"))
-    kp = F.lit(None) if reading.key_from_row else F.expr(strict.only("key_frame"))
+    read = F.expr(_renamed(strict.only("value_frame"), ddl(shape, reading, _called), shape))
+    named = _renamed(strict.only("key_frame"), _called(shape.key, shape), shape)
+    kp = F.lit(None) if reading.key_from_row else F.expr(named)
     if reading.unwrapped is None:
         parsed = framed.withColumns({"p": read, "kp": kp})
     else:
@@ -163,29 +165,39 @@ def _values(struct: str, letter: str, codecs: Mapping[str, Codec]) -> Iterator[C
         yield F.expr("false" if value == wire else codec.there(wire)).alias(f"{letter}{index}_there")
 
 
-def _envelope_ddl(shape: Shape, reading: Reading) -> str:
+def _renamed(struct: str, ddl: str, shape: Shape) -> str:
+    """The struct with the lake's names of columns, in the places of the source's."""
+    return f"CAST({struct} AS STRUCT<{ddl}>)" if shape.renames.lake else struct
+
+
+_Fields = Callable[[Mapping[str, Codec], Shape], str]
+
+
+def _envelope_ddl(shape: Shape, reading: Reading, fields: _Fields) -> str:
     source = ", ".join(f"`{name}`: STRING" for name in e.source_fields(reading.connector))
-    row = f"STRUCT<{_fields(shape.row)}>"
-    before = f" before {row}," if reading.parses_before else ""
+    row = f"STRUCT<{fields(shape.row, shape)}>"
+    before = f" before: {row}," if reading.parses_before else ""
     transaction = f", {_TRANSACTION_FIELDS}" if _tells_transactions(reading) else ""
-    return f"op STRING, source STRUCT<{source}>,{before} after {row}{transaction}"
+    return f"op: STRING, source: STRUCT<{source}>,{before} after: {row}{transaction}"
 
 
 def _tells_transactions(reading: Reading) -> bool:
     return reading.transactions and reading.unwrapped is None
 
 
-def _row_ddl(shape: Shape) -> str:
+def _row_ddl(shape: Shape, _reading: Reading, fields: _Fields) -> str:
     added = ", ".join(f"{sql.name(name)}: STRING" for name in shape.added)
-    return ", ".join(filter(None, (_fields(shape.row), added)))
+    return ", ".join(filter(None, (fields(shape.row, shape), added)))
 
 
-def _fields(codecs: Mapping[str, Codec]) -> str:
+def _sent_as(codecs: Mapping[str, Codec], shape: Shape) -> str:
+    """The columns as the fields that the source sends."""
+    return ", ".join(f"{sql.name(shape.renames.source(name))}: {codec.wire}" for name, codec in codecs.items())
+
+
+def _called(codecs: Mapping[str, Codec], _shape: Shape) -> str:
+    """The columns as the lake calls them."""
     return ", ".join(f"{sql.name(name)}: {codec.wire}" for name, codec in codecs.items())
-
-
-def _key_ddl(shape: Shape) -> str:
-    return _fields(shape.key)
 
 
 def _kind(op: str, reading: Reading) -> str:

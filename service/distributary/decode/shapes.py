@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from distributary.decode.connect import ConnectType, NotAConnectSchema, parse_schema
 from distributary.decode.masks import Masks, key_redacted
+from distributary.decode.renames import Renames
 from distributary.decode.type_names import codec_named
 from distributary.decode.types import STRING, Codec, codec_of
 from distributary.decode.unwrapped import Unwrapped
@@ -42,7 +43,8 @@ class Shape:
     """The columns of the records with that signature: codecs by column name, in the source's order.
 
     `also` are other signatures whose records are read by the same codecs (see joined).
-    `untyped` are columns of a row without schema whose type is not known yet, as every value so far was null.
+    `untyped` are columns of a row without schema whose type is not known yet, as every value so far was null, by the
+    source's names; columns have the lake's. `renames` says which differ.
     `added` are fields of a row without envelope that are no columns (see unwrapped.Unwrapped).
     `unreadable`: the signature is no schema of change events; such records go to the quarantine table.
     """
@@ -54,6 +56,7 @@ class Shape:
     added: Mapping[str, str] = field(default_factory=dict)
     unreadable: bool = False
     also: tuple[Signature, ...] = ()
+    renames: Renames = field(default_factory=Renames)
 
     @property
     def signatures(self) -> tuple[Signature, ...]:
@@ -64,6 +67,8 @@ class Shape:
 @dataclass(frozen=True)
 class TypeSources:
     """Where the types of values without schema come from, in this order; `properties` are the connector's settings.
+
+    All have the source's names of columns; `renames` gives the lake's.
 
     `told` are those of the connector's schema-change topic, as far as the table's columns take them (see
     evolve.diff.taken_as): unlike the table's, before which they count, they say in which unit a number stands for a
@@ -77,6 +82,7 @@ class TypeSources:
     properties: Mapping[str, str]
     masks: Masks = field(default_factory=Masks)
     told: Mapping[str, str] = field(default_factory=dict)
+    renames: Renames = field(default_factory=Renames)
 
     def codec(self, column: str) -> Codec | None:
         """The codec of a column, or None where nothing tells its type yet."""
@@ -151,12 +157,15 @@ def _shape_of(signature: Signature, types: TypeSources, exclude: frozenset[str],
                 row[name] = codec
     key = _key_codecs(signature.key, row, types)
     row = {name: codec for name, codec in row.items() if name not in exclude}
-    _refuse_case_twins([*row, *untyped])
+    _refuse_case_twins([types.renames.of(name) for name in (*row, *untyped)])
     if left_out := [name for name in key if name in exclude]:
         raise TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
     if redacted := [name for name in key if types.masks.how.get(name) == "redact"]:
         raise key_redacted(redacted)
-    return Shape(signature, key, row, tuple(n for n in untyped if n not in exclude), added)
+    untyped = [name for name in untyped if name not in exclude]
+    renames = types.renames.among((*key, *row, *untyped))
+    renames.as_lake(dict.fromkeys((*row, *untyped)))
+    return Shape(signature, renames.as_lake(key), renames.as_lake(row), tuple(untyped), added, renames=renames)
 
 
 def joined(shapes: Iterable[Shape]) -> list[Shape]:
@@ -172,7 +181,12 @@ def joined(shapes: Iterable[Shape]) -> list[Shape]:
             found.append(shape)
         else:
             other = found[at]
-            found[at] = replace(other, row={**other.row, **shape.row}, also=(*other.also, *shape.signatures))
+            found[at] = replace(
+                other,
+                row={**other.row, **shape.row},
+                also=(*other.also, *shape.signatures),
+                renames=Renames({**other.renames.lake, **shape.renames.lake}),
+            )
     return found
 
 
@@ -213,10 +227,10 @@ def _key_codecs(signature: str | None, row: Mapping[str, Codec], types: TypeSour
 def _refuse_case_twins(names: list[str]) -> None:
     seen: dict[str, str] = {}
     for name in names:
-        if twin := seen.get(name.lower()):
+        if (twin := seen.get(name.lower())) and twin != name:
             raise TableHalt(
                 "columns-differ-in-case",
                 f"the columns {twin!r} and {name!r} differ only in case; a Delta table can't hold both",
-                "leave one out with `exclude`, or rename it at the source",
+                "leave one out with `exclude`, or give it another name with `rename`",
             )
         seen[name.lower()] = name

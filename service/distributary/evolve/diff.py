@@ -105,14 +105,14 @@ def column_changes(
                 raise TableHalt(
                     "column-name-taken",
                     f"the source has a column {name!r}, a name that the service uses for a column of its own",
-                    "leave it out with `exclude`",
+                    "leave it out with `exclude`, or give it another name with `rename`",
                 )
             twin = lowered.get(name.lower())
             if twin is not None and twin != name:
                 raise TableHalt(
                     "columns-differ-in-case",
                     f"the source's column {name!r} differs only in case from the table's column {twin!r}",
-                    "leave one out with `exclude`, or rename it at the source",
+                    "leave one out with `exclude`, or give it another name with `rename`",
                 )
             if twin is None:
                 have[name] = added[name] = kind

@@ -69,7 +69,8 @@ class Progress(BaseModel):
     last batches, for the limit on bad records. `lowest` is the lowest position of all records taken in (None where that
     is not known), `read` the largest one of a snapshot row, `unread` that of the newest snapshot some of whose rows may
     be in quarantine. `undecided` counts deletes that may have been of another row (see doubts.py). `masks` says how the
-    rows are masked (see decode/masks.py), None where they are not.
+    rows are masked (see decode/masks.py), `renames` which columns the table calls otherwise than the source; None where
+    none are. `key` has the table's names.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -99,6 +100,7 @@ class Progress(BaseModel):
     undecided: int = 0
     recent: tuple[tuple[int, int], ...] = ()
     masks: Mapping[str, str] | None = None
+    renames: Mapping[str, str] | None = None
 
     @property
     def is_new(self) -> bool:

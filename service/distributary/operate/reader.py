@@ -20,6 +20,7 @@ from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PRO
 from distributary.decode.position import BY_OFFSET
 from distributary.decode.queries import Queries
 from distributary.decode.records import Reading, decoded, with_carried
+from distributary.decode.renames import Renames, check_renames
 from distributary.decode.shapes import Shape, Signature, TypeSources, has_schema, joined, shape_of
 from distributary.decode.slices import shape_number
 from distributary.decode.unwrapped import Unwrapped, added_by
@@ -73,6 +74,7 @@ class TableReader:
         self._source = source
         self._settings = settings
         self._masks = Masks()
+        self._renames = Renames(settings.rename)
         self._lake = lake
         self._mode = mode
         self._log = log
@@ -91,6 +93,11 @@ class TableReader:
     def masks(self) -> Masks:
         """How columns are masked, known after look()."""
         return self._masks
+
+    @property
+    def renames(self) -> Renames:
+        """Which columns the table calls otherwise than the source."""
+        return self._renames
 
     @property
     def columns(self) -> Mapping[str, str]:
@@ -118,7 +125,8 @@ class TableReader:
             )
         self._columns = self._lake.columns() if self._lake.exists() else {}
         if progress is not None:
-            check_masks(progress.masks, self._masks, self._columns)
+            check_renames(progress.renames, self._renames, self._columns)
+            check_masks(progress.masks, self._masks, self._renames.as_source(self._columns))
         self._learn(self._sliced(self._as_raw(records)))
         return look
 
@@ -169,7 +177,7 @@ class TableReader:
         if not found:
             return
         if any(not has_schema(s.row) for s in found if s.row is not None):
-            self._told = taken_as(self._ask_told(), self._columns, self._source.connector_properties)
+            self._told = self._asked()
         shapes = [self._shape(s, {}) for s in found]
         untyped = {name for shape in shapes for name in shape.untyped} | self._untyped_keys(found)
         if untyped:
@@ -189,14 +197,19 @@ class TableReader:
         a record shows that its columns' types changed, but values that no longer fit."""
         if all(has_schema(shape.signature.row) for shape in self._shapes):
             return False
-        return taken_as(self._ask_told(), self._columns, self._source.connector_properties) != self._told
+        return self._asked() != self._told
+
+    def _asked(self) -> Mapping[str, str]:
+        columns = self._renames.as_source(self._columns)
+        return taken_as(self._ask_told(), columns, self._source.connector_properties)
 
     def _shape(self, signature: Signature, shown: Mapping[str, str]) -> Shape:
         return shape_of(signature, self._types(shown), frozenset(self._settings.exclude), self._unwrapped)
 
     def _types(self, shown: Mapping[str, str]) -> TypeSources:
         properties = self._source.connector_properties
-        return TypeSources(self._settings.columns, self._columns, shown, properties, self._masks, self._told)
+        table = self._renames.as_source(self._columns)
+        return TypeSources(self._settings.columns, table, shown, properties, self._masks, self._told, self._renames)
 
     def _untyped_keys(self, found: Sequence[Signature]) -> set[str]:
         types = self._types({})

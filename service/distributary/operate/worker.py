@@ -319,7 +319,7 @@ class TableWorker:
         known = None if self.progress is None or self.progress.is_new else self.progress
         with watch.phase("look"):
             look = self._reader.look(topic, part.start, known)
-        key = look.key or self._settings.key
+        key = self._reader.renames.all_of(look.key or self._settings.key)
         progress = known or first_progress(self.topic, topic.topic_id, look.order, self._settings.mode, key)
         if known is None and self.progress is not None:
             progress = progress.model_copy(update={"sequence": self.progress.sequence})
@@ -328,6 +328,8 @@ class TableWorker:
         check_key(progress.key, key)
         if (marks := self._reader.masks.marks() or None) != progress.masks:
             progress = progress.model_copy(update={"masks": marks})
+        if (renames := self._settings.rename or None) != progress.renames:
+            progress = progress.model_copy(update={"renames": renames})
         if progress.unwrapped != (look.unwrapped is not None):
             progress = progress.model_copy(update={"unwrapped": look.unwrapped is not None})
         with watch.phase("read"):

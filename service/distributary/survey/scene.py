@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
+from distributary.decode.renames import Renames
 from distributary.decode.unwrapped import setting
 from distributary.merge.progress import Progress
 from distributary.operate.look import Look
@@ -47,7 +48,8 @@ class Scene:
     def key(self) -> tuple[str, ...]:
         """The table's key."""
         known = self.progress.key if self.progress else ()
-        return known or (self.look.key if self.look else ()) or self.settings.key
+        sent = (self.look.key if self.look else ()) or self.settings.key
+        return known or Renames(self.settings.rename).all_of(sent)
 
     @property
     def key_is_from_row(self) -> bool:

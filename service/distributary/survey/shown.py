@@ -46,8 +46,8 @@ class Shown:
 
     @property
     def untyped(self) -> tuple[str, ...]:
-        """The columns whose type no value shows so far."""
-        known = {name for shape in self.shapes for name in shape.row}
+        """The source's columns whose type no value shows so far."""
+        known = {shape.renames.source(name) for shape in self.shapes for name in shape.row}
         return tuple(dict.fromkeys(n for shape in self.shapes for n in shape.untyped if n not in known))
 
     def wire(self) -> list[dict[str, str]]:

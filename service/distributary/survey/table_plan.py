@@ -8,6 +8,7 @@ from typing import Any
 
 from distributary.config import Config
 from distributary.decode.masks import check_masks, masks_of
+from distributary.decode.renames import Renames, check_renames
 from distributary.decode.shapes import TypeSources, has_schema
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
@@ -140,7 +141,9 @@ def _check_place(
     """The table must be ours, and Kafka must still have what comes next (see TableWorker)."""
     if progress is not None:
         check_continuity(progress, sample.topic, sample.first, one.settings, one.path)
-        check_masks(progress.masks, masks_of(one.settings), columns)
+        renames = Renames(one.settings.rename)
+        check_renames(progress.renames, renames, columns)
+        check_masks(progress.masks, masks_of(one.settings), renames.as_source(columns))
     elif lake is not None and columns and lake.has_files:
         raise not_ours(one.path)
 
@@ -161,9 +164,11 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
         before = mode_of(settings).wants(None).before
         found = cuts(sample.records(), look.unwrapped, before=before)
         scene = replace(scene, cuts=tuple(found))
-        types = TypeSources(settings.columns, columns, {}, properties, masks_of(settings))
+        renames = Renames(settings.rename)
+        table = renames.as_source(columns)
+        types = TypeSources(settings.columns, table, {}, properties, masks_of(settings), renames=renames)
         if any(cut.signature.row is not None and not has_schema(cut.signature.row) for cut in found):
-            types = replace(types, told=taken_as(told(sample.topic.name), columns, properties))
+            types = replace(types, told=taken_as(told(sample.topic.name), table, properties))
         return replace(scene, shown=shown(found, types, settings.exclude, look.unwrapped))
     except TableHalt:
         if only_known:
@@ -176,7 +181,7 @@ def _with_columns(plan: TablePlan, scene: Scene, columns: Mapping[str, str], *, 
     look, settings, progress = scene.look, scene.settings, scene.progress
     if not scene.sample.head or look is None:
         return replace(plan, action=UP_TO_DATE if progress else WAIT, form=_form(scene))
-    key = look.key or settings.key
+    key = Renames(settings.rename).all_of(look.key or settings.key)
     known = progress.key if progress and progress.key else key
     check_key(known, key)
     for shape in scene.shown.shapes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from distributary.decode.renames import Renames
 from distributary.errors import SetupError, TableHalt, UsageError
 
 if TYPE_CHECKING:
@@ -67,10 +68,12 @@ def comparable_columns(
 class PostgresTable:
     """One table, read by a connection. Values are written as text: `c0`, `c1` …, in the order of `columns`."""
 
-    def __init__(self, connection: psycopg.Connection, schema: str, table: str) -> None:
+    def __init__(self, connection: psycopg.Connection, schema: str, table: str, renames: Renames) -> None:
+        """`renames` gives the lake's names, by which columns are asked for and told."""
         from psycopg import sql
 
         self._connection = connection
+        self._renames = renames
         self._name = sql.Identifier(schema, table)
         found = connection.execute(_COLUMNS, (self._name.as_string(connection),)).fetchall()
         if not found:
@@ -79,8 +82,8 @@ class PostgresTable:
                 f"the database has no table {schema}.{table}, or its user may not see it",
                 "name the right database in --source-dsn",
             )
-        self.types = {name: kind for name, kind, _ in found}
-        self.enums = [name for name, _, is_enum in found if is_enum]
+        self.types = {renames.of(name): kind for name, kind, _ in found}
+        self.enums = [renames.of(name) for name, _, is_enum in found if is_enum]
 
     def read(self, columns: Mapping[str, str], folder: Path) -> str:
         """Writes all rows, as of one moment; gives the log's position (LSN) then, in 20 digits."""
@@ -102,7 +105,7 @@ class PostgresTable:
 
         names = [sql.Identifier(f"k{i}") for i in range(len(key))]
         on = sql.SQL(" AND ").join(
-            sql.SQL("t.{} = w.{}::{}").format(sql.Identifier(name), alias, sql.SQL(self.types[name]))
+            sql.SQL("t.{} = w.{}::{}").format(self._column(name), alias, sql.SQL(self.types[name]))
             for name, alias in zip(key, names, strict=True)
         )
         arrays = sql.SQL(", ").join([sql.SQL("%s::text[]")] * len(key))
@@ -118,10 +121,15 @@ class PostgresTable:
         from psycopg import sql
 
         texts = [
-            sql.SQL("encode(t.{}, 'hex')" if kind == "bytea" else "t.{}::text").format(sql.Identifier(name))
+            sql.SQL("encode(t.{}, 'hex')" if kind == "bytea" else "t.{}::text").format(self._column(name))
             for name, kind in columns.items()
         ]
         return sql.SQL("SELECT {} FROM {} AS t").format(sql.SQL(", ").join(texts), self._name)
+
+    def _column(self, name: str) -> Any:
+        from psycopg import sql
+
+        return sql.Identifier(self._renames.source(name))
 
     def _lsn(self) -> str:
         row = self._connection.execute("SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::text").fetchone()

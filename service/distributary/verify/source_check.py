@@ -19,6 +19,7 @@ from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.decode import sql
 from distributary.decode.position import lsn_of
+from distributary.decode.renames import Renames
 from distributary.errors import TableHalt, UsageError
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress
@@ -78,6 +79,7 @@ class SourceCheck:
         self._broker = broker
         self._dsn = dsn
         self._service_columns = mode_of(one.settings).service_columns
+        self._renames = Renames(one.settings.rename)
 
     def report(self, empty: TableReport, limit: int) -> TableReport:
         """What comes out. Raises TableHalt where nothing can, UsageError where the database does not answer."""
@@ -95,7 +97,7 @@ class SourceCheck:
                 "set spark.master to local[*] in a config for this",
             )
         with connected(self._dsn) as connection, tempfile.TemporaryDirectory(prefix="distributary-verify-") as folder:
-            table = PostgresTable(connection, one.table.schema, one.table.table)
+            table = PostgresTable(connection, one.table.schema, one.table.table, self._renames)
             look = self._look(table, Path(folder) / "all", None)
             first, moved, looks = look, 0, 1
             while 0 < look.compared.counts.different <= LOOKED_AT_AGAIN and looks < _LOOKS:
@@ -144,7 +146,7 @@ class SourceCheck:
         return _Look(compared, lsn, head.version, head.progress)
 
     def _columns(self, table: PostgresTable, columns: Mapping[str, str], key: tuple[str, ...]) -> SourceColumns:
-        found = comparable_columns(columns, table.types, table.enums, self._one.settings.mask)
+        found = comparable_columns(columns, table.types, table.enums, self._renames.all_of(self._one.settings.mask))
         if lacking := [name for name in key if name not in found.types or columns[name] in ("binary", "float")]:
             raise TableHalt(
                 "key-not-comparable",
@@ -205,7 +207,9 @@ class SourceCheck:
         if behind:
             notes.append(f"the topic has {behind:,} records that the table had not taken in: their keys differ")
         lake = FrozenTable(self._session, self._one.path, self._service_columns, look.version)
-        left_out = comparable_columns(lake.columns(), table.types, table.enums, self._one.settings.mask).left_out
+        left_out = comparable_columns(
+            lake.columns(), table.types, table.enums, self._renames.all_of(self._one.settings.mask)
+        ).left_out
         notes += [f"the column {name} is not compared: {why}" for name, why in left_out.items()]
         return notes
 

@@ -70,6 +70,14 @@ def test_5_1_columns_that_would_be_widened_are_told() -> None:
     assert (halting.error or {})["code"] == "schema-changed"
 
 
+def test_renamed_columns_are_told_by_the_tables_names() -> None:
+    rule = {"rename": {"id": "number", "name": "called"}, "columns": {"id": "int"}}
+    plan = plan_of(sample(envelope("c", {**ROW, "gone": None})), rule)
+    assert (plan.action, plan.key) == (CREATE, ("number",))
+    assert (plan.columns["number"], "called" in plan.columns, "id" in plan.columns) == ("int", True, False)
+    assert [w.code for w in plan.warnings].count(Code.NO_TYPE_YET) == 1
+
+
 def test_a_table_that_has_all_is_up_to_date() -> None:
     plan = plan_of(sample(envelope("c", ROW), taken=1), known=progress(1), lake=LAKE)
     assert (plan.action, plan.records, plan.error) == (UP_TO_DATE, 0, None)
@@ -107,6 +115,8 @@ def test_what_would_halt_the_table_is_told_beforehand() -> None:
     assert halted(behind, {"partition_by": ("nmae",)}, known=progress(1), lake=LAKE) == "layout-column-unknown"
     assert halted(behind, {"mask": {"name": "redact"}}, known=progress(1), lake=LAKE) == "mask-changed"
     assert halted(sample(envelope("c", ROW)), {"mask": {"id": "redact"}}) == "key-redacted"
+    assert halted(behind, {"rename": {"name": "called"}}, known=progress(1), lake=LAKE) == "rename-changed"
+    assert halted(sample(envelope("c", ROW)), {"rename": {"name": "id"}}) == "rename-taken"
     typed = Stored({**COLUMNS, "name": "int"}, has_files=True)
     assert halted(sample(envelope("c", ROW, key=None))) == "no-key"
     assert halted(behind, known=progress(1, key=("no",)), lake=LAKE) == "key-changed"

@@ -1,0 +1,185 @@
+"""Columns that the lake calls otherwise than the source: all rules hold under the new names."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+from tests.support.changes import INT, LONG, TEXT, Row, Topic
+from tests.support.spark import Bench
+
+from distributary.cli import main
+from distributary.decode.placeholder import DEFAULT_PLACEHOLDER
+from distributary.errors import TableHalt
+from distributary.operate.accept import Accept
+
+RENAME = {"id": "customer_id", "from": "sender", "a": "b", "b": "a"}
+SCHEMA = {"id": LONG, "from": TEXT, "a": TEXT, "b": INT}
+TABLE = ("customer_id", "sender", "b", "a")
+"""The table's names, in the order of SCHEMA."""
+
+
+@pytest.fixture
+def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
+    """A topic of its own for each test."""
+    return Bench(session, kafka, tmp_path, f"renames{random.randrange(10**9)}.dbo.t", {"rename": RENAME}).create()
+
+
+def row(number: int, sender: str, a: str = "a", b: int = 0) -> Row:
+    return {"id": number, "from": sender, "a": a, "b": b}
+
+
+def key(number: int) -> Row:
+    return {"id": number}
+
+
+def columns(bench: Bench) -> list[str]:
+    return [name for name in bench.worker()._lake.columns() if not name.startswith("__")]
+
+
+@pytest.mark.parametrize(
+    ("connector", "mode", "with_schema"),
+    [
+        ("sqlserver", "upsert", True),
+        ("postgresql", "upsert", False),
+        ("sqlserver", "history", False),
+        ("postgresql", "append", True),
+    ],
+)
+def test_rows_and_keys_have_the_lakes_names(bench: Bench, connector: str, mode: str, with_schema: bool) -> None:
+    bench.rule = {**bench.rule, "mode": mode}
+    topic = Topic(bench.topic, connector)
+
+    def change(*given: Any, **more: Any) -> None:
+        record = topic.change(*given, **more)
+        if with_schema:
+            topic.with_schema(record, SCHEMA)
+
+    for number in (1, 2, 3):
+        change("c", key(number), row(number, "x"), at=number)
+    worker = bench.take(topic.records)
+    assert columns(bench) == list(TABLE)
+    change("u", key(1), row(1, "y", "new", 7), at=4, before=row(1, "x"))
+    change("d", key(2), at=5, before=row(2, "x"))
+    topic.tombstone(key(2))
+    change("d", key(3), at=6, tx=9, headers={"newkey": key(30)}, before=row(3, "x"))
+    change("c", key(30), row(30, "z"), at=6, step=2, tx=9, headers={"oldkey": key(3)})
+    bench.take(topic.records[3:], worker)
+    now = [(1, "y", "new", 7), (30, "z", "a", 0)]
+    before = [(1, "x", "a", 0), (2, "x", "a", 0), (3, "x", "a", 0)]
+    # The deletes' own rows have what the row had before.
+    expected = {"upsert": now, "history": [*before, *now], "append": [*before, *now, *before[1:]]}[mode]
+    assert sorted(map(tuple, bench.rows(*TABLE))) == sorted(expected)
+    bench.take(topic.records)  # sent again: nothing changes
+    assert sorted(map(tuple, bench.rows(*TABLE))) == sorted(expected)
+    assert columns(bench) == list(TABLE)
+
+
+def test_values_that_were_not_sent_keep_what_the_renamed_column_had(bench: Bench) -> None:
+    topic = Topic(bench.topic, "postgresql")
+    topic.change("c", key(1), row(1, "long"), at=1)
+    worker = bench.take(topic.records)
+    topic.change("u", key(1), row(1, DEFAULT_PLACEHOLDER, DEFAULT_PLACEHOLDER, 5), at=2)
+    topic.change("d", key(1), at=3, tx=9, headers={"newkey": key(2)})
+    topic.change("c", key(2), row(2, DEFAULT_PLACEHOLDER, "n", 6), at=3, tx=9, headers={"oldkey": key(1)})
+    bench.take(topic.records[1:], worker)
+    assert bench.rows(*TABLE) == [(2, "long", "n", 6)]
+
+
+def test_key_and_rows_without_an_envelope_too(bench: Bench) -> None:
+    bench.rule = {**bench.rule, "key": ["id"]}
+    bench.options = {"source": {"topic_prefix": bench.topic.split(".")[0], "connector": "sqlserver"}}
+    topic = Topic(bench.topic)
+    for number, sender in ((1, "x"), (2, "x"), (1, "y")):
+        topic.add(None, json.dumps({**row(number, sender), "__op": "u"}).encode())
+    bench.take(topic.records)
+    assert bench.rows(*TABLE) == [(1, "y", "a", 0), (2, "x", "a", 0)]
+
+
+def test_columns_types_and_masks_go_by_the_sources_names(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SALT", "a salt that is long enough")
+    bench.rule = {
+        "rename": {**RENAME, "day": "on"},
+        "columns": {"day": "date"},
+        "mask": {"from": "redact"},
+        "exclude": ["a"],
+    }
+    bench.options = {"masking": {"salt": "${env:SALT}"}}
+    topic = Topic(bench.topic)
+    topic.change("c", key(1), {**row(1, "secret"), "day": 1}, at=1)
+    worker = bench.take(topic.records)
+    topic.change("u", key(1), {**row(1, "secret", b=2), "day": 2}, at=2)
+    bench.take(topic.records[1:], worker)
+    assert [(one, sender, a, str(on)) for one, sender, a, on in bench.rows("customer_id", "sender", "a", "on")] == [
+        (1, "***", 2, "1970-01-03")
+    ]
+    assert columns(bench) == ["customer_id", "sender", "a", "on"]
+    bench.take([])  # a new driver: the table's own record agrees
+
+
+def test_columns_that_differ_only_in_case_can_both_be_had(bench: Bench) -> None:
+    bench.rule = {"rename": {"ID": "old_id", "__op": "source_op"}}
+    topic = Topic(bench.topic)
+    topic.change("c", key(1), {"id": 1, "ID": 2, "__op": "mine"}, at=1)
+    bench.take(topic.records)
+    assert bench.rows("id", "old_id", "source_op", "__op") == [(1, 2, "mine", "c")]
+
+
+def test_another_name_for_a_column_that_the_table_has_halts_it_until_it_is_filled_again(bench: Bench) -> None:
+    bench.rule = {}
+    topic = Topic(bench.topic)
+    topic.change("c", key(1), row(1, "x"), at=1)
+    bench.take(topic.records)
+    bench.rule = {"rename": {"from": "sender", "not_there": "later"}}
+    topic.change("u", key(1), row(1, "y"), at=2)
+    with pytest.raises(TableHalt, match="rename-changed") as halt:
+        bench.take(topic.records[1:])
+    assert "from" in halt.value.message
+    assert "later" not in halt.value.message
+    worker = bench.worker()
+    worker.resume(Accept.REBUILD)
+    bench.take([], worker)
+    assert bench.rows("id", "sender") == [(1, "y")]
+    assert "from" not in columns(bench)
+    bench.rule = {}
+    topic.change("u", key(1), row(1, "z"), at=3)
+    with pytest.raises(TableHalt, match="rename-changed"):
+        bench.take(topic.records[2:])
+
+
+def test_a_name_that_the_source_has_itself_halts_the_table(bench: Bench) -> None:
+    bench.rule = {"rename": {"from": "a"}}
+    topic = Topic(bench.topic)
+    topic.change("c", key(1), row(1, "x"), at=1)
+    with pytest.raises(TableHalt, match="rename-taken"):
+        bench.take(topic.records)
+
+
+def test_a_renaming_default_leaves_tables_alone_that_lack_the_column(bench: Bench) -> None:
+    bench.rule = {"rename": {"from": "a"}}
+    topic = Topic(bench.topic)
+    topic.change("c", key(1), {"id": 1, "a": "own"}, at=1)
+    worker = bench.take(topic.records)
+    topic.change("u", key(1), {"id": 1, "a": "own still"}, at=2)
+    bench.take(topic.records[1:], worker)
+    bench.take([])
+    assert bench.rows("id", "a") == [(1, "own still")]
+
+
+def test_verify_knows_the_names(bench: Bench) -> None:
+    topic = Topic(bench.topic)
+    topic.change("c", key(1), row(1, "x"), at=1)
+    topic.with_schema(topic.records[-1], SCHEMA)
+    topic.change("c", key(2), {**row(2, "y"), "b": "no number"}, at=2)
+    topic.with_schema(topic.records[-1], SCHEMA)
+    bench.take(topic.records)
+    assert bench.rows(*TABLE) == [(1, "x", "a", 0)]
+    command = ["-c", str(bench.folder / "config.yaml"), "--output", "json"]
+    verified = CliRunner().invoke(main, ["verify", *command])
+    [report] = json.loads(verified.stdout)["tables"]
+    assert (report["state"], report["quarantined"]["records"]) == ("equal", 1), verified.output
