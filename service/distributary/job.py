@@ -47,7 +47,7 @@ from distributary.operate.roster import Roster
 from distributary.operate.source_types import SourceTypes, source_types_path
 from distributary.operate.status import ServiceStatus, TableState
 from distributary.operate.surroundings import Surroundings
-from distributary.operate.tables import own_path, refuse_unbuilt
+from distributary.operate.tables import own_path
 from distributary.operate.tracker import Tracker
 from distributary.operate.upkeep import Upkeep
 from distributary.operate.worker import TableWorker
@@ -75,7 +75,6 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
     `file` is where the config came from: without `once`, tables that are new or changed there are followed. Returns the
     exit code: 0, or 1 where `once` leaves a halted table. Raises DistributaryError for what ends all.
     """
-    refuse_unbuilt(config)
     failpoints.arm(os.environ.get(failpoints.VARIABLE))
     registry = registry_of(config.source)
     broker = Broker(config.kafka_properties())

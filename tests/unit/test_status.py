@@ -93,6 +93,7 @@ def test_the_snapshot_is_the_same_after_json() -> None:
         "last_batch": {"at": 12.5, "records": 8, "applied": 7, "quarantined": 1, "seconds": 2.5},
         "compacted_at": None,
         "vacuumed_at": None,
+        "catalog_name": None,
         "lag_records": 2,
         "lag_seconds": 60.0,
         "command": "distributary resume -c FILE s.t",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
@@ -41,7 +43,7 @@ def _template(value: str) -> str:
 
 
 class Target(Section):
-    """Where the tables lie: `path` or `catalog`, one of the two."""
+    """Where the tables lie: below `path`, or below the warehouse of `catalog`, that then has their names."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["path"]}, {"required": ["catalog"]}]})
 
@@ -51,10 +53,13 @@ class Target(Section):
         "gs://, … Relative paths start at this file's directory.",
     )
     catalog: Text | None = Field(
-        None, description="The name of a Spark catalog that holds the tables, in place of path. Not built yet."
+        None,
+        description="In place of path: the name of a Spark catalog. The tables lie below spark.sql.warehouse.dir, "
+        "which `spark` must say, and are made known to the catalog as <schema>.<table>.",
     )
     table: Annotated[Text, AfterValidator(_template)] = Field(
-        "{schema}/{table}", description="A table's place below path. {database}, {schema} and {table} may be used."
+        "{schema}/{table}",
+        description="A table's place below path or the warehouse. {database}, {schema} and {table} may be used.",
     )
 
     @model_validator(mode="after")
@@ -114,6 +119,15 @@ ABOUT_TABLES = ("defaults", "tables", "include")
 """What of a config says which tables there are, and how they are kept."""
 
 
+WAREHOUSE = "spark.sql.warehouse.dir"
+"""Spark's property that says where a catalog's tables lie."""
+_WHOLE_LOCATION = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def _root(target: Target, spark: Mapping[str, Any] | None) -> str | None:
+    return target.path or revealed(spark or {}).get(WAREHOUSE)
+
+
 class ConsumerGroup(Section):
     """The Kafka consumer group that shows existing lag tools what the tables have taken in."""
 
@@ -141,7 +155,9 @@ class Config(Section):
         "are: losing it loses nothing. Relative paths start at this file's directory.",
     )
     spark: SparkProperties = Field(
-        default_factory=dict, description="Any Spark property; secrets as ${env:NAME} or ${file:PATH}."
+        default_factory=dict,
+        validate_default=True,
+        description="Any Spark property; secrets as ${env:NAME} or ${file:PATH}.",
     )
     defaults: TableDefaults = Field(
         default_factory=TableDefaults, description="Any key of a table except match, for every table."
@@ -178,6 +194,25 @@ class Config(Section):
                 raise problem.error()
         return checkpoint
 
+    @field_validator("spark")
+    @classmethod
+    def _catalog_has_a_warehouse(cls, spark: SparkProperties, info: ValidationInfo) -> SparkProperties:
+        target: Target | None = info.data.get("target")
+        if target is None or target.catalog is None:
+            return spark
+        root = _root(target, spark)
+        if not root:
+            fix = f"add {WAREHOUSE}: a directory on any file system that Spark knows"
+            raise Problem("missing-key", "target.catalog needs to know where the tables lie", fix, (WAREHOUSE,)).error()
+        if not _WHOLE_LOCATION.match(root):
+            fix = "write the whole path, or one with a scheme such as s3a://"
+            refuse([Problem("bad-value", "is not the whole location of the tables", fix, (WAREHOUSE,))])
+        checkpoint = info.data.get("checkpoint")
+        problem = placement.checkpoint_problem(checkpoint, root, target.table) if checkpoint else None
+        if problem is not None:
+            refuse([replace(problem, loc=(WAREHOUSE,))])
+        return spark
+
     @field_validator("tables", mode="wrap")
     @classmethod
     def _tables_are_told_apart(
@@ -204,13 +239,10 @@ class Config(Section):
         target: Target | None = info.data.get("target")
         if target is None:
             return quarantine
-        if target.path is None:
-            if quarantine.path is None:
-                fix = "add quarantine: {path: …}"
-                refuse([Problem("missing-key", "target.catalog needs quarantine.path", fix, ("path",))])
-        elif quarantine.path is not None:
+        root = _root(target, info.data.get("spark"))
+        if quarantine.path is not None and root is not None:
             checkpoint = info.data.get("checkpoint")
-            problem = placement.quarantine_problem(quarantine.path, checkpoint, target.path, target.table)
+            problem = placement.quarantine_problem(quarantine.path, checkpoint, root, target.table)
             if problem is not None:
                 refuse([replace(problem, loc=("path",))])
         return quarantine
@@ -241,7 +273,11 @@ class Config(Section):
 
     def quarantine_path(self) -> str:
         """Where the quarantine table lies."""
-        return self.quarantine.path or f"{(self.target.path or '').rstrip('/')}/_quarantine"
+        return self.quarantine.path or f"{self.root()}/_quarantine"
+
+    def root(self) -> str:
+        """The directory below which the tables lie, without a slash at its end."""
+        return str(_root(self.target, self.spark)).rstrip("/")
 
     def consumer_group_name(self) -> str:
         """The group for lag tools."""

@@ -14,7 +14,7 @@ from distributary.errors import DistributaryError
 from distributary.merge.progress import Progress
 from distributary.operate.halts import read_halts
 from distributary.operate.records import Newest, newest_record
-from distributary.operate.tables import Listed, listed, refuse_unbuilt
+from distributary.operate.tables import Listed, listed
 
 NEW, UP_TO_DATE, BEHIND, HALTED = "new", "up_to_date", "behind", "halted"
 
@@ -52,7 +52,6 @@ class TableOverview:
 def overview(config: Config, broker: Broker) -> list[TableOverview]:
     """All tables of the config that have a topic or are halted for want of it, by name. Raises what Kafka and the
     storage raise."""
-    refuse_unbuilt(config)
     halts = read_halts(config)
     found = [_of(one, broker, _error(halts.get(one.topic))) for one in listed(config, broker)]
     return sorted([*found, *without_topic(halts, {one.topic for one in found})], key=lambda one: one.table)

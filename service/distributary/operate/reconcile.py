@@ -17,7 +17,7 @@ from distributary.merge.modes import mode_of
 from distributary.merge.snapshots import complete_snapshot, not_for_mode
 from distributary.merge.table import LakeTable
 from distributary.operate.faults import classified
-from distributary.operate.tables import Listed, deletes_path, listed, named, refuse_unbuilt
+from distributary.operate.tables import Listed, deletes_path, listed, named
 
 # The service may commit in between, each time it does the other one starts over.
 _RETRYING = Retrying(
@@ -33,7 +33,6 @@ def reconcile(config: Config, name: str) -> int:
 
     The service may run meanwhile. Raises UsageError where nothing may be removed, and what Kafka and Spark raise.
     """
-    refuse_unbuilt(config)
     broker = Broker(config.kafka_properties())
     one = named(name, listed(config, broker))
     if one.settings.mode != "upsert":

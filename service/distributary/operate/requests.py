@@ -19,7 +19,7 @@ from distributary.operate.accept import ASKED_BY, Accept
 from distributary.operate.halts import read_halts
 from distributary.operate.note import Note, names_in
 from distributary.operate.records import plain
-from distributary.operate.tables import listed, named, own_path, refuse_unbuilt
+from distributary.operate.tables import listed, named, own_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,6 @@ def resuming(config: Config, name: str, accept: Accept) -> Asked:
     Raises UsageError where there is no such table, or where the table's halt asks for something else; what Kafka
     raises; and SetupError where the lake can't be read or written.
     """
-    refuse_unbuilt(config)
     halts = read_halts(config)
     gone = [topic for topic, halt in halts.items() if halt["table"] == name]
     topic = gone[0] if len(gone) == 1 else named(name, listed(config, Broker(config.kafka_properties()))).topic

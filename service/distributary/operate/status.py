@@ -61,6 +61,7 @@ class TableStatus:
     `last_batch` the newest one of this run; both None before that.
     `compacted_at` and `vacuumed_at` are when the table's files were looked after last (see upkeep.py), in seconds since
     1970; None where they never were.
+    `catalog_name` is what the config's catalog calls the table; None without one, and while it does not have it.
     `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted.
     """
 
@@ -76,6 +77,7 @@ class TableStatus:
     last_commit_at: float | None = None
     source_ts: int | None = None
     error: Mapping[str, str] | None = None
+    catalog_name: str | None = None
     ghosts: int | None = None
     freshness_seconds: float | None = None
     last_batch: Batch | None = None

@@ -32,12 +32,6 @@ class Listed:
         return str(self.table)
 
 
-def refuse_unbuilt(config: Config) -> None:
-    """Raises UsageError where the config asks for what this version can't do for any table."""
-    if config.target.path is None:
-        raise UsageError("not-built", "target.catalog is not built yet", "use target.path")
-
-
 def listed(config: Config, broker: Broker) -> list[Listed]:
     """The config's tables that have a topic, by name. A topic that tells no connector yet is left out where only that
     would tell which table it is. Raises what the registry of Avro records raises where it has to be asked."""
@@ -92,8 +86,21 @@ def connector_of_topic(topic: str, config: Config, broker: Broker, registry: Reg
 
 def lake_path(config: Config, table: TableId) -> str:
     """Where the table lies."""
+    return "/".join([config.root(), *_parts(config, table)])
+
+
+def catalog_name(config: Config, table: TableId) -> tuple[str, ...] | None:
+    """What the catalog calls the table: catalog, schema, table; None without a catalog. Catalogs such as Hive's have
+    schemas of one name alone: what stands before the last slash of target.table is that name."""
+    if config.target.catalog is None:
+        return None
+    *schema, name = _parts(config, table)
+    return config.target.catalog, "_".join(schema) or "default", name
+
+
+def _parts(config: Config, table: TableId) -> list[str]:
     place = config.target.table.format(schema=table.schema, table=table.table, database=table.database or "")
-    return "/".join([_root(config), *(part for part in place.split("/") if part)])
+    return [part for part in place.split("/") if part]
 
 
 def deletes_path(config: Config, table: TableId) -> str:
@@ -108,8 +115,4 @@ def maintenance_path(config: Config, table: TableId) -> str:
 
 def own_path(config: Config, *parts: str) -> str:
     """A place of the service's own beside the tables."""
-    return "/".join([_root(config), "_distributary", *parts])
-
-
-def _root(config: Config) -> str:
-    return str(config.target.path).rstrip("/")
+    return "/".join([config.root(), "_distributary", *parts])

@@ -27,6 +27,7 @@ from distributary.merge.progress import Head, Progress, first_progress
 from distributary.merge.table import SMALL_SLICE, LakeTable, Write
 from distributary.operate import failpoints, ghosts
 from distributary.operate.accept import Accept
+from distributary.operate.catalog import CatalogEntry
 from distributary.operate.continuity import accepted, check_continuity, not_ours
 from distributary.operate.limits import too_many_bad
 from distributary.operate.logs import get_logger
@@ -37,7 +38,7 @@ from distributary.operate.replay import replayed
 from distributary.operate.source_log import check_source_log
 from distributary.operate.status import Batch, TableState
 from distributary.operate.surroundings import Surroundings
-from distributary.operate.tables import deletes_path, maintenance_path
+from distributary.operate.tables import catalog_name, deletes_path, maintenance_path
 from distributary.operate.upkeep import APPENDED_FILE, REWRITTEN_FILE, Due, Task, Upkeep
 from distributary.operate.wire import wire_of
 from distributary.operate.withheld import with_withheld, withheld_columns
@@ -74,12 +75,15 @@ class TableWorker:
             layout=self._layout,
         )
         self._laid_out = self._layout.says_nothing
+        name = catalog_name(around.config, table)
+        bound = _log.bind(table=str(table), topic=topic)
+        self._entry = CatalogEntry(self._lake.session, name, path, bound) if name else None
         self._deletes = RememberedDeletes(self._lake.session, deletes_path(around.config, table))
         self._head: Head | None = None
         self._first: Offsets = {}
         self._started = False
         self._queries = Queries()
-        self._bound = _log.bind(table=str(table), topic=topic)
+        self._bound = bound
         self._reader = self._new_reader()
         self.asked: Accept | None = None
         """What an operator asks for, until a step has done it."""
@@ -167,6 +171,7 @@ class TableWorker:
             far = self.behind() > 2 * at_most
             self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
             self._take(topic, part, watch)
+        self._enter_in_catalog()
         self._head = ghosts.counted(
             self._lake, self._head, marks_deleted="__deleted" in self._mode.service_columns, log=self._bound
         )
@@ -285,6 +290,11 @@ class TableWorker:
             check_continuity(progress, topic, self._first, self._settings, self._lake.path)
         elif self._head is not None and self._lake.columns() and not self._is_new():
             raise not_ours(self._lake.path)
+
+    def _enter_in_catalog(self) -> None:
+        """Makes a table that is there known to the catalog of the config."""
+        if self._entry is not None and not self._entry.is_there and self._lake.exists() and self._entry.see_to():
+            self._around.status.update(self.name, catalog_name=self._entry.name)
 
     def _lay_out(self) -> None:
         """Gives a table that is there the properties and the clustering of the config, once for a worker."""

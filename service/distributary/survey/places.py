@@ -27,8 +27,8 @@ def target_is_writable(config: Config) -> Healthy | Doubtful:
     try:
         _try_to_write(own_path(config, f"probe-{uuid.uuid4().hex}"), "target.path")
     except SetupError as error:
-        return _for_spark_to_tell(error, config.target.path or "")
-    return Healthy(f"{config.target.path}: files can be made, moved and removed")
+        return _for_spark_to_tell(error, config.root())
+    return Healthy(f"{config.root()}: files can be made, moved and removed")
 
 
 def _for_spark_to_tell(error: SetupError, location: str) -> Doubtful:
@@ -90,7 +90,7 @@ def _reason(error: Exception) -> str:
 def disk_has_room(config: Config) -> Healthy | Doubtful:
     """The disks of those places that are on this machine."""
     said = []
-    for key, location in (("target.path", config.target.path or ""), ("checkpoint", config.checkpoint)):
+    for key, location in (("target.path", config.root()), ("checkpoint", config.checkpoint)):
         path = Path(plain(location))
         if not _is_local(location):
             said.append(f"{key} is not on this machine")
@@ -152,7 +152,7 @@ def driver_is_known(config: Config) -> Healthy | Doubtful:
     try:
         holder = told_holder(lease_paths(config)[0])
     except SetupError as error:
-        return _for_spark_to_tell(error, config.target.path or "")
+        return _for_spark_to_tell(error, config.root())
     if holder is None:
         return Healthy("none runs this config")
     if holder.is_gone:

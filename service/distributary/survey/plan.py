@@ -15,7 +15,7 @@ from distributary.operate.continuity import two_topics
 from distributary.operate.records import newest_record
 from distributary.operate.registry import Registry, registry_of
 from distributary.operate.source_types import Told, told_to
-from distributary.operate.tables import Listed, listed, refuse_unbuilt
+from distributary.operate.tables import Listed, listed
 from distributary.operate.wire import wire_of
 from distributary.survey.concern import Concern
 from distributary.survey.overall import overall
@@ -53,7 +53,6 @@ class Plan:
 def plan(config: Config) -> Plan:
     """The plan of a config. Raises UsageError for what this version can't do, TransientError where Kafka or the
     registry does not answer."""
-    refuse_unbuilt(config)
     registry = registry_of(config.source)
     broker = Broker(config.kafka_properties())
     names = broker.names()

@@ -23,7 +23,7 @@ from distributary.merge.table import LakeTable
 from distributary.operate.continuity import check_continuity
 from distributary.operate.faults import classified
 from distributary.operate.logs import get_logger
-from distributary.operate.tables import Listed, deletes_path, listed, named, refuse_unbuilt
+from distributary.operate.tables import Listed, deletes_path, listed, named
 from distributary.verify.compare import Compared
 from distributary.verify.frozen import FrozenTable
 from distributary.verify.key_range import KeyRange
@@ -55,7 +55,6 @@ def verify(config: Config, name: str | None, asked: Asked, tell: Tell) -> Iterat
     The service may run meanwhile. A table that can't be compared says why in its report. Raises UsageError for a name
     or a range that can't be, and what Kafka and Spark raise before the first table.
     """
-    refuse_unbuilt(config)
     if asked.source_dsn is not None:
         check_dsn(asked.source_dsn)
         if asked.keys is not None:

@@ -1,0 +1,96 @@
+"""Makes tables known to a Spark catalog (`target.catalog`): under their names, at the places where they lie.
+
+The catalog has the name and the place, and Delta's own log all else: what reads the table by its name asks the log for
+columns and files. A table that is dropped from the catalog keeps its files.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from structlog.typing import FilteringBoundLogger
+
+from distributary.decode import sql
+
+_AGAIN = 60.0  # seconds until a catalog that failed is asked again
+_SESSION_CATALOG = "spark_catalog"
+_IN_MEMORY = (
+    "set spark.sql.catalogImplementation: hive and how its metastore is reached under `spark` in the config, or name"
+    " a catalog that you set up there (spark.sql.catalog.NAME)"
+)
+
+
+class CatalogEntry:
+    """One table's entry. `name` is what the catalog calls it (catalog, schema, table), `path` where it lies. `clock`
+    counts seconds."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        name: Sequence[str],
+        path: str,
+        log: FilteringBoundLogger,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._session = session
+        self._parts = tuple(name)
+        self._path = path
+        self._log = log
+        self._clock = clock
+        self._not_before = 0.0
+        self.is_there = False
+        """Whether the catalog is known to have it."""
+
+    @property
+    def name(self) -> str:
+        """As SQL has it, without quotes."""
+        return ".".join(self._parts)
+
+    def see_to(self) -> bool:
+        """Makes the table, which is there, known to the catalog, if that was not done yet; whether it has it now.
+
+        What fails is told, and tried again after a minute: the table is right without it.
+        """
+        if not self.is_there and self._clock() >= self._not_before:
+            self._not_before = self._clock() + _AGAIN
+            try:
+                self.is_there = self._enter()
+            except (PySparkException, Py4JJavaError) as error:
+                reason = str(getattr(error, "java_exception", None) or error).strip().splitlines()[0]
+                self._warn(reason, "make sure that the catalog can be reached and takes this name")
+        return self.is_there
+
+    def _enter(self) -> bool:
+        quoted = ".".join(map(sql.name, self._parts))
+        if not self._session.catalog.tableExists(quoted):
+            self._session.sql(f"CREATE SCHEMA IF NOT EXISTS {'.'.join(map(sql.name, self._parts[:-1]))}")
+            self._session.sql(f"CREATE TABLE IF NOT EXISTS {quoted} USING delta LOCATION {sql.text(self._path)}")
+            self._log.info("the catalog knows the table", catalog_name=self.name)
+        if not self._is_ours(quoted):
+            self._warn("the catalog has another table of this name", "drop or rename it, or change target.table")
+            return False
+        if self._forgets():
+            self._log.warning("spark_catalog keeps names in this process's memory only", fix=_IN_MEMORY)
+        return True
+
+    def _is_ours(self, quoted: str) -> bool:
+        described = self._session.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect()
+        told = {row["col_name"]: row["data_type"] for row in described}
+        return told.get("Provider") == "delta" and _plain(told.get("Location", "")) == _plain(self._path)
+
+    def _forgets(self) -> bool:
+        in_memory = self._session.conf.get("spark.sql.catalogImplementation", "in-memory") == "in-memory"
+        return self._parts[0] == _SESSION_CATALOG and in_memory
+
+    def _warn(self, reason: str, fix: str) -> None:
+        self._log.warning("the table is not in the catalog", catalog_name=self.name, reason=reason, fix=fix)
+
+
+def _plain(location: str) -> str:
+    """A location without the ways in which local paths are written: `file:///x`, `file:/x`, `/x`."""
+    scheme, colon, rest = location.rstrip("/").partition(":")
+    return "/" + rest.lstrip("/") if colon and scheme == "file" else location.rstrip("/")

@@ -1,0 +1,112 @@
+"""`target.catalog`: tables are found by their names in a metastore that outlives the service."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.changes import Row, Topic
+from tests.support.kafka import create_topic, produce
+
+_READ = """
+import json, sys
+from distributary.launch.session import open_session
+session = open_session(json.loads(sys.argv[1]))
+for statement in filter(None, sys.argv[2].split(";")):
+    session.sql(statement)
+found = {}
+for schema in sys.argv[3:]:
+    for table in session.catalog.listTables(schema):
+        rows = session.table(f"`{schema}`.`{table.name}`")
+        found[f"{schema}.{table.name}"] = [
+            [row[c] for c in rows.columns if not c.startswith("__")] for row in rows.orderBy("id").collect()
+        ]
+print("FOUND" + json.dumps(found))
+"""
+
+
+class Lake:
+    """A service with a metastore of its own, as one process after another."""
+
+    def __init__(self, kafka: str, folder: Path) -> None:
+        self.kafka = kafka
+        self.folder = folder
+        self.prefix = f"catalog{uuid.uuid4().hex[:8]}"
+        self.spark = {
+            "spark.master": "local[2]",
+            "spark.driver.memory": "1g",
+            "spark.sql.catalogImplementation": "hive",
+            "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={folder}/metastore;create=true",
+            "spark.hadoop.datanucleus.schema.autoCreateAll": "true",
+            "spark.hadoop.hive.metastore.schema.verification": "false",
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        }
+        config = {
+            "version": 1,
+            "kafka": {"bootstrap.servers": kafka},
+            "source": {"topic_prefix": self.prefix},
+            "target": {"catalog": "spark_catalog"},
+            "checkpoint": str(folder / "checkpoint"),
+            "spark": self.spark,
+            "http": {"enabled": False},
+            "tables": [{"match": "*.*"}],
+        }
+        (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+
+    def topic(self, name: str) -> Topic:
+        create_topic(self.kafka, f"{self.prefix}.{name}", 1)
+        return Topic(f"{self.prefix}.{name}")
+
+    def command(self, *words: str) -> str:
+        command = [sys.executable, "-m", "distributary", *words, "-c", str(self.folder / "config.yaml")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=self.folder)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def by_name(self, *schemas: str, first: str = "") -> dict[str, list[list[Any]]]:
+        """The tables of those schemas with their rows, as another program finds them; `first` is SQL before that."""
+        command = [sys.executable, "-c", _READ, json.dumps(self.spark), first, *schemas]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=self.folder)
+        [line] = [line for line in done.stdout.splitlines() if line.startswith("FOUND")] or [done.stderr]
+        found: dict[str, list[list[Any]]] = json.loads(line.removeprefix("FOUND"))
+        return found
+
+
+@pytest.fixture
+def lake(kafka: str, tmp_path: Path) -> Lake:
+    return Lake(kafka, tmp_path)
+
+
+def row(number: int, **more: Any) -> Row:
+    return {"id": number, **more}
+
+
+def test_tables_are_found_by_their_names_and_follow_new_columns(lake: Lake) -> None:
+    elsewhere = f"CREATE TABLE dbo.taken (id INT) USING delta LOCATION '{lake.folder}/elsewhere'"
+    assert lake.by_name("dbo", first=f"CREATE SCHEMA dbo;{elsewhere}") == {"dbo.taken": []}
+    customers, orders, taken = (lake.topic(name) for name in ("dbo.customers", "sales.order_lines", "dbo.taken"))
+    customers.change("c", row(1), row(1, name="Ann"), at=1)
+    orders.change("c", row(7), row(7), at=2)
+    taken.change("c", row(8), row(8), at=3)
+    produce(lake.kafka, [*customers.records, *orders.records, *taken.records])
+    log = lake.command("run", "--once")
+    assert "the catalog has another table of this name" in log
+    expected = {"dbo.customers": [[1, "Ann"]], "dbo.taken": [], "sales.order_lines": [[7]]}
+    assert lake.by_name("dbo", "sales") == expected
+    for place in ("dbo/customers", "dbo/taken", "sales/order_lines"):
+        assert (lake.folder / "warehouse" / place / "_delta_log").is_dir()
+
+    # Dropped there, and without its files: the name comes back with the next start, the rows were never gone.
+    assert lake.by_name("dbo", first="DROP TABLE dbo.customers") == {"dbo.taken": []}
+    customers.change("c", row(2), row(2, name="Bob", mail="b@x"), at=4)
+    produce(lake.kafka, customers.records[1:])
+    lake.command("run", "--once")
+    assert lake.by_name("dbo") == {"dbo.customers": [[1, "Ann", None], [2, "Bob", "b@x"]], "dbo.taken": []}
+    told = json.loads(lake.command("status", "--output", "json"))
+    assert [one["table"] for one in told["tables"]] == ["dbo.customers", "dbo.taken", "sales.order_lines"]
