@@ -67,9 +67,11 @@ class Topic:
     def with_schema(self, record: Record, row: dict[str, Row]) -> Record:
         """The topic's last record once more, with the schema of such a row beside key and value, in its place."""
         envelope = [_struct(row, field=place) for place in ("before", "after")]
-        envelope += [_struct({}, field="source"), {**TEXT, "field": "op"}]
+        payload = json.loads(record.value or b"")
+        source = {name: LONG if isinstance(told, int) else TEXT for name, told in payload["source"].items()}
+        envelope += [_struct(source, field="source"), {**TEXT, "field": "op"}]
         key = {"schema": _struct({name: row[name] for name in self.key}), "payload": json.loads(record.key or b"")}
-        value = {"schema": {"type": "struct", "fields": envelope}, "payload": json.loads(record.value or b"")}
+        value = {"schema": {"type": "struct", "fields": envelope}, "payload": payload}
         data = [json.dumps(one, separators=(",", ":")).encode() for one in (key, value)]
         self.records[-1] = record._replace(key=data[0], value=data[1])
         return self.records[-1]

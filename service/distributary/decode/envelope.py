@@ -57,6 +57,9 @@ Before Debezium 2.0 there was only `last`. All rows of an incremental snapshot s
 
 NOT_JSON = Reason("not-json", "the value is not one JSON object")
 TEXT_AFTER = Reason("text-after-json", "the key or the value goes on after its JSON object")
+WRONG_TYPE = Reason(
+    "wrong-json-type", "a field holds an array, an object or a plain value where its schema says another of these"
+)
 AMBIGUOUS = Reason(
     "ambiguous-json", "an object in the key or the value has a field twice, or a text has half a character (`\\ud800`)"
 )
@@ -84,7 +87,7 @@ NOT_STRICT = (TEXT_AFTER, AMBIGUOUS)
 REASONS = {
     reason.code: reason
     for reason in (
-        NOT_JSON, *NOT_STRICT, *UNREADABLE, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION, NOT_A_ROW, NO_ROW, NO_KEY,
-        NO_KEY_COLUMNS, BAD_KEY, NO_POSITION, BAD_VALUE, OTHER_CONNECTOR,
+        NOT_JSON, WRONG_TYPE, *NOT_STRICT, *UNREADABLE, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION, NOT_A_ROW,
+        NO_ROW, NO_KEY, NO_KEY_COLUMNS, BAD_KEY, NO_POSITION, BAD_VALUE, OTHER_CONNECTOR,
     )
 }  # fmt: skip

@@ -52,7 +52,8 @@ def fault(text: str, frame: str, ambiguous: str) -> str:
     return (
         f"CASE WHEN {text} IS NULL THEN NULL WHEN {broken} THEN"
         # It reads the names of the first JSON object's fields, and does not look further either.
-        f" CASE WHEN json_object_keys({text}) IS NULL THEN '{e.NOT_JSON.code}' ELSE '{e.TEXT_AFTER.code}' END"
+        f" CASE WHEN json_object_keys({text}) IS NULL THEN '{e.NOT_JSON.code}'"
+        f" WHEN try_parse_json({text}) IS NOT NULL THEN '{e.WRONG_TYPE.code}' ELSE '{e.TEXT_AFTER.code}' END"
         f" WHEN {ambiguous} THEN '{e.AMBIGUOUS.code}' END"
     )
 

@@ -22,7 +22,10 @@ def verdict(shape: Shape, reading: Reading) -> str:
     cases: list[tuple[str, str]] = [
         ("true" if shape.unreadable else "false", _reason(e.BAD_SCHEMA)),
         *((f"fault = {sql.text(reason.code)}", _reason(reason)) for reason in (*e.UNREADABLE, *e.NOT_STRICT)),
-        *((f"value_fault = {sql.text(reason.code)}", _reason(reason)) for reason in (e.NOT_JSON, *e.NOT_STRICT)),
+        *(
+            (f"value_fault = {sql.text(reason.code)}", _reason(reason))
+            for reason in (e.NOT_JSON, e.WRONG_TYPE, *e.NOT_STRICT)
+        ),
         ("no_envelope", _reason(e.NOT_A_ROW if reading.unwrapped else e.NOT_AN_ENVELOPE)),
         ("kind = '!'", _reason(e.UNKNOWN_OPERATION)),
         ("kind IN ('c', 'u', 'r') AND NOT has_row", _reason(e.NO_ROW)),

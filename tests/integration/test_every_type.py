@@ -1,0 +1,121 @@
+"""Every type that a Connect schema can give a column, from JSON and from Avro into the lake."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from pyspark.sql import SparkSession
+from tests.support.avro import AvroWriter
+from tests.support.changes import Row, Topic
+from tests.support.comparable import column_values, identical, plain_type
+from tests.support.every_type import EVERY_TYPE
+from tests.support.kafka import Record
+from tests.support.lake import read_table
+from tests.support.registry import Registry
+from tests.support.spark import Bench
+
+from distributary.decode.envelope import WRONG_TYPE
+
+SCHEMA = {"id": {"type": "int64"}, **{one.name: one.schema for one in EVERY_TYPE}}
+ROWS = max(len(one.values) for one in EVERY_TYPE)
+
+
+@pytest.fixture
+def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
+    """A topic of its own for each test."""
+    return Bench(session, kafka, tmp_path, f"types{random.randrange(10**9)}.dbo.t").create()
+
+
+def sent(number: int) -> Row:
+    """The row that has the values of that number, and NULL where a type has fewer."""
+    return {"id": number} | {
+        one.name: one.values[number][0] if number < len(one.values) else None for one in EVERY_TYPE
+    }
+
+
+def records(topic: Topic) -> list[Record]:
+    """A row for each number of values, one of NULLs, and an update that brings each row's values a second time."""
+    for number in range(ROWS + 1):
+        topic.with_schema(topic.change("c", {"id": number}, sent(number), at=number), SCHEMA)
+    for number in range(ROWS):
+        topic.with_schema(topic.change("u", {"id": number}, sent(number), at=100 + number), SCHEMA)
+    return topic.records
+
+
+def faults(bench: Bench) -> list[str]:
+    """Where the table is not what it must be, in words."""
+    table = read_table(bench.table)
+    assert table is not None
+    numbers = table.column("id").to_pylist()
+    found = [] if table.num_rows == ROWS + 1 else [f"{table.num_rows} rows"]
+    for one in EVERY_TYPE:
+        kind = plain_type(table.schema.field(one.name).type)
+        if not kind.equals(plain_type(one.arrow)):
+            found.append(f"{one.name} is {kind}, must be {one.arrow}")
+            continue
+        for number, value in zip(numbers, column_values(table.column(one.name)), strict=True):
+            wire, expected = one.values[number] if number < len(one.values) else (None, None)
+            if not identical(value, expected):
+                found.append(f"{one.name}: {wire!r} became {value!r}, must be {expected!r}")
+    return found
+
+
+def test_5_2_every_type_from_json(bench: Bench) -> None:
+    bench.take(records(Topic(bench.topic)))
+    assert faults(bench) == []
+    assert not bench.quarantine.exists()
+
+
+def test_5_2_every_type_from_avro(bench: Bench, registry: Registry) -> None:
+    source = {
+        "topic_prefix": bench.topic.split(".")[0],
+        "format": "avro",
+        "schema_registry": {"url": registry.url},
+    }
+    bench.options = {"source": source}
+    bench.take(in_avro(records(Topic(bench.topic)), registry))
+    assert faults(bench) == []
+    assert not bench.quarantine.exists()
+
+
+def _reason(name: str, value: Any) -> tuple[str, str]:
+    """Spark reads nothing of a record that has no array or no object where its schema says one: no column is known."""
+    kind = {"array": list, "map": dict, "struct": dict}.get(SCHEMA[name]["type"], object)
+    return ("bad-value", name) if isinstance(value, kind) else ("wrong-json-type", WRONG_TYPE.message)
+
+
+def in_avro(json_records: Iterable[Record], registry: Registry) -> list[Record]:
+    writer = AvroWriter(SchemaRegistryClient({"url": registry.url}))
+    return [
+        record._replace(
+            key=writer.written(record.key, f"{record.topic}-key"),
+            value=writer.written(record.value, f"{record.topic}-value"),
+        )
+        for record in json_records
+    ]
+
+
+def test_5_2_what_a_type_can_not_hold_is_quarantined_and_no_other_value_changed(bench: Bench) -> None:
+    topic = Topic(bench.topic)
+    records(topic)
+    bad: list[tuple[str, Any]] = [(one.name, value) for one in EVERY_TYPE for value in one.bad]
+    for number, (name, value) in enumerate(bad):
+        row = {**sent(number % ROWS), "id": 1000 + number, name: value}
+        topic.with_schema(topic.change("c", {"id": 1000 + number}, row, at=1000 + number), SCHEMA)
+    bench.take(topic.records)
+    found = read_table(bench.quarantine)
+    assert found is not None
+    quarantined = found.to_pylist()
+    first = len(topic.records) - len(bad)
+    told = {row["offset"] - first: (row["reason"], row["message"].rpartition(": ")[2]) for row in quarantined}
+    other = {one: told.get(number) for number, one in enumerate(map(repr, bad))}
+    expected = {repr((name, value)): _reason(name, value) for name, value in bad}
+    assert {one: why for one, why in other.items() if why != expected[one]} == {}
+    assert faults(bench) == []
+    assert json.loads(quarantined[0]["value"])["payload"]["op"] == "c"
