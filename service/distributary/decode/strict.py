@@ -53,9 +53,17 @@ def fault(text: str, frame: str, ambiguous: str) -> str:
         f"CASE WHEN {text} IS NULL THEN NULL WHEN {broken} THEN"
         # It reads the names of the first JSON object's fields, and does not look further either.
         f" CASE WHEN json_object_keys({text}) IS NULL THEN '{e.NOT_JSON.code}'"
-        f" WHEN try_parse_json({text}) IS NOT NULL THEN '{e.WRONG_TYPE.code}' ELSE '{e.TEXT_AFTER.code}' END"
+        f" WHEN {_is_alone(text)} THEN '{e.WRONG_TYPE.code}' ELSE '{e.TEXT_AFTER.code}' END"
         f" WHEN {ambiguous} THEN '{e.AMBIGUOUS.code}' END"
     )
+
+
+def _is_alone(text: str) -> str:
+    """BOOLEAN: the text is one JSON value, of whatever types its fields are. VARIANT too passes over what comes after a
+    value, and not over what stands within the frame."""
+    whole = f"try_parse_json(concat('{_OPEN}', {text}, '{_CLOSE}'))"
+    one = "variant_get(whole_, '$.end', 'string') IS NOT NULL AND try_variant_get(whole_, '$.values[1]') IS NULL"
+    return sql.let("whole_", whole, f"coalesce({one}, false)")
 
 
 def ambiguous(text: str) -> str:
