@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 from collections.abc import Iterable
@@ -12,10 +13,10 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from pyspark.sql import SparkSession
 from tests.support.avro import AvroWriter
-from tests.support.changes import Row, Topic
+from tests.support.changes import LONG, TEXT, Row, Topic
 from tests.support.comparable import column_values, identical, plain_type
 from tests.support.every_type import EVERY_TYPE
-from tests.support.kafka import Record
+from tests.support.kafka import LARGEST_MESSAGE, Record
 from tests.support.lake import read_table
 from tests.support.registry import Registry
 from tests.support.spark import Bench
@@ -81,6 +82,32 @@ def test_5_2_every_type_from_avro(bench: Bench, registry: Registry) -> None:
     bench.options = {"source": source}
     bench.take(in_avro(records(Topic(bench.topic)), registry))
     assert faults(bench) == []
+    assert not bench.quarantine.exists()
+
+
+@pytest.mark.parametrize("with_schema", [True, False])
+def test_5_2_values_of_twenty_megabytes(session: SparkSession, kafka: str, tmp_path: Path, with_schema: bool) -> None:
+    topic = Topic(f"large{random.randrange(10**9)}.dbo.t")
+    bench = Bench(session, kafka, tmp_path, topic.name, {"columns": {"data": "binary"}})
+    bench.create(config={"max.message.bytes": str(LARGEST_MESSAGE)})
+    schema = {"id": LONG, "text": TEXT, "data": {"type": "bytes"}}
+    text, data = "long text " * 2_100_000, random.Random(5).randbytes(1_000_000)
+
+    def row(number: int, text: str) -> Row:
+        return {"id": number, "text": text, "data": base64.b64encode(data).decode()}
+
+    for at, (number, value) in enumerate([(1, text), (2, "short"), (1, f"{text}!"), (3, text)]):
+        op = "u" if value.endswith("!") else "c"
+        record = topic.change(op, {"id": number}, row(number, value), at=at)
+        if with_schema:
+            topic.with_schema(record, schema)
+    worker = bench.take(topic.records[:2])
+    bench.take(topic.records[2:], worker)
+    found = {number: (text, data) for number, text, data in bench.rows("id", "text", "data")}
+    assert sorted(found) == [1, 2, 3]
+    assert found[1] == (f"{text}!", data)
+    assert found[2] == ("short", data)
+    assert found[3] == (text, data)
     assert not bench.quarantine.exists()
 
 

@@ -103,6 +103,28 @@ def test_decimals_that_no_decimal_of_the_lake_holds_are_exact_text(session: Spar
 
 
 @pytest.mark.parametrize(
+    ("mode", "sent", "bad"),
+    [
+        ("bytes", "+/8=", "-_8="),
+        ("base64", "+/8=", "-_8="),
+        ("base64-url-safe", "-_8=", "?"),
+        ("hex", "FBff", "FBf"),
+    ],
+)
+def test_bytes_without_schema_as_the_connector_writes_them(
+    session: SparkSession, mode: str, sent: str, bad: str
+) -> None:
+    codec = codec_named("binary", {"binary.handling.mode": mode})
+    assert read(session, codec, [json.dumps(sent), '""', json.dumps(bad)]) == [b"\xfb\xff", b"", "bad"]
+
+
+def test_decimals_as_json_numbers(session: SparkSession) -> None:
+    sent = ["12.34", "-0.5", "1e2", "12.345", "12345678901.23", "null"]
+    found = read(session, decimal(12, 2), sent)
+    assert found == [Decimal("12.34"), Decimal("-0.50"), Decimal("100.00"), "bad", "bad", None]
+
+
+@pytest.mark.parametrize(
     ("codec", "around"),
     [
         *((decimal(precision, 2), "{}") for precision in (10, 38, 60)),

@@ -95,6 +95,10 @@ def delete_topic(bootstrap: str, name: str) -> None:
     admin.delete_topics([name])[name].result(TIMEOUT)
 
 
+LARGEST_MESSAGE = 100_000_000
+"""Bytes: what a producer sends at most. A topic takes more than a megabyte only with max.message.bytes."""
+
+
 def produce(bootstrap: str, records: Iterable[Sendable]) -> None:
     """Append records in the given order, each once; returns when Kafka has them all. Raises KafkaException."""
     failed: list[Any] = []
@@ -109,6 +113,8 @@ def produce(bootstrap: str, records: Iterable[Sendable]) -> None:
             "enable.idempotence": True,
             "partitioner": "murmur2_random",
             "linger.ms": 20,
+            # As a connector is set up whose database has large values; the broker and the topic have their own limits.
+            "message.max.bytes": LARGEST_MESSAGE,
             **_QUIET,
         }
     )

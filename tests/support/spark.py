@@ -50,9 +50,9 @@ class Bench:
     rule: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def create(self, partitions: int = 1) -> Bench:
+    def create(self, partitions: int = 1, config: Mapping[str, str] | None = None) -> Bench:
         """Makes the topic."""
-        create_topic(self.kafka, self.topic, partitions)
+        create_topic(self.kafka, self.topic, partitions, config)
         return self
 
     @property

@@ -175,11 +175,22 @@ def _wrapped(c: str) -> str:
 
 def _payload(c: str) -> str:
     """What stands behind the cut, without the last brace; with whatever comes after that brace, which is a fault."""
-    behind = f"trim(TRAILING ' \\t\\r\\n' FROM substring({c}, {c}_cut + {len(_CUT)}))"
-    inner = sql.let(
-        "behind_", behind, "CASE WHEN right(behind_, 1) = '}' THEN left(behind_, length(behind_) - 1) ELSE behind_ END"
+    # Blanks behind it are rare, and to trim others than spaces takes eight bytes of memory for each one of the text.
+    behind = sql.let(
+        "behind_",
+        f"substring({c}, {c}_cut + {len(_CUT)})",
+        f"CASE WHEN endswith(behind_, '}}') THEN {_without_last('behind_')} ELSE"
+        f" {sql.let('trimmed_', _TRIMMED, _TRIMMED_INNER)} END",
     )
-    return f"CASE WHEN {c}_inner IS NOT NULL THEN {c}_inner WHEN {_wrapped(c)} THEN {inner} ELSE {c} END"
+    return f"CASE WHEN {c}_inner IS NOT NULL THEN {c}_inner WHEN {_wrapped(c)} THEN {behind} ELSE {c} END"
+
+
+def _without_last(text: str) -> str:
+    return f"left({text}, length({text}) - 1)"
+
+
+_TRIMMED = "trim(TRAILING ' \\t\\r\\n' FROM behind_)"
+_TRIMMED_INNER = f"CASE WHEN endswith(trimmed_, '}}') THEN {_without_last('trimmed_')} ELSE trimmed_ END"
 
 
 def _schema(c: str, known: Sequence[str]) -> Column:

@@ -14,8 +14,15 @@ from distributary.decode import envelope as e
 from distributary.decode import sql
 
 _CORRUPT = "_corrupt"
-# By default Spark takes 'text' and NaN for JSON.
-_OPTIONS = {"columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
+_OPTIONS = {
+    "columnNameOfCorruptRecord": _CORRUPT,
+    # By default Spark takes 'text' and NaN for JSON,
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+    # and a text of more than 20 million characters, or a number of more than a thousand digits, for none.
+    "maxStringLen": str(2**31 - 1),
+    "maxNumLen": str(2**31 - 1),
+}
 _OPEN, _CLOSE = '{"values":[', '],"end":"1"}'
 
 

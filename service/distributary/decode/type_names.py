@@ -109,7 +109,8 @@ def _named_decimal(precision: int, scale: int, properties: Mapping[str, str]) ->
 
 def _binary(mode: str) -> Codec:
     if mode == "hex":
-        return Codec("STRING", "binary", lambda x: f"try_to_binary({x}, 'hex')")
+        # Of an odd number of digits Spark would take the first one for a whole byte.
+        return Codec("STRING", "binary", lambda x: f"CASE WHEN length({x}) % 2 = 0 THEN try_to_binary({x}, 'hex') END")
     if mode == "base64-url-safe":
         return Codec("STRING", "binary", lambda x: f"try_to_binary(translate({x}, '-_', '+/'), 'base64')")
     return BINARY_BASE64
