@@ -10,7 +10,6 @@ from typing import Any
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
     Consumer,
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -208,15 +207,18 @@ class Broker:
 
     def _refused_offsets(self, group: str, wanted: list[TopicPartition]) -> dict[str, str]:
         """What Kafka had against it, in its own words by the error's name."""
+        # Not the admin client: where a group's coordinator goes away, librdkafka's requests to it end the process
+        # (github.com/confluentinc/librdkafka/pull/5397). A consumer that subscribes to nothing is no member either.
+        consumer = Consumer({**self._options, "group.id": group, "enable.auto.commit": False})
         try:
-            futures = self._admin.alter_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=_TIMEOUT
-            )
-            results = futures[group].result().topic_partitions
+            results = consumer.commit(offsets=wanted, asynchronous=False)
         except KafkaException as error:
-            return {error.args[0].name(): error.args[0].str()}
-        errors = (one.error for one in results if one.error)
-        return {error.name(): error.str() for error in errors if error.name() not in _NO_TOPIC}
+            refused = [error.args[0]]
+        else:
+            refused = [one.error for one in results or () if one.error]
+        finally:
+            consumer.close()
+        return {error.name(): error.str() for error in refused if error.name() not in _NO_TOPIC}
 
     def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 10.0) -> list[Record]:
         """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more,
