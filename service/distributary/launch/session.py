@@ -26,6 +26,8 @@ _OWNED = {
     "spark.sql.caseSensitive": "true",
     # Every cast that may fail is a try_cast; a failing one outside must not end the batch of a table.
     "spark.sql.ansi.enabled": "false",
+    # Else `${env:NAME}` in a column's name, or in a schema, would be the value of that variable.
+    "spark.sql.variable.substitute": "false",
     "spark.databricks.delta.merge.materializeSource": "none",
     # INT96, Spark's default, is read as nanoseconds by most readers, and years before 1678 or after 2262 overflow.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
