@@ -49,3 +49,15 @@ def good(bench: Bench, number: int) -> Topic:
     topic = Topic(bench.topic)
     topic.change("c", {"id": number}, {"id": number, "v": number}, at=number)
     return topic
+
+
+def test_6_3_a_new_driver_takes_a_slice_of_nothing_but_broken_records(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    bench = Bench(session, kafka, tmp_path, f"broken{random.randrange(10**9)}.dbo.t").create()
+    topic = Topic(bench.topic)
+    topic.change("c", {"id": 1}, {"id": 1, "v": 1}, at=1)
+    bench.take(topic.records)
+    bench.take([topic.add({"id": 1}, value) for value in (b"\xff", b'"\xff"')])
+    assert bench.rows() == [(1, 1)]
+    assert rows_of(bench.quarantine, "offset", "reason") == [(1, "not-utf8"), (2, "not-utf8")]

@@ -167,8 +167,21 @@ def test_a_renaming_default_leaves_tables_alone_that_lack_the_column(bench: Benc
     worker = bench.take(topic.records)
     topic.change("u", key(1), {"id": 1, "a": "own still"}, at=2)
     bench.take(topic.records[1:], worker)
-    bench.take([])
-    assert bench.rows("id", "a") == [(1, "own still")]
+    bench.rule = {}  # what was never renamed may be called as it is
+    topic.change("u", key(1), {"id": 1, "a": "own to the end"}, at=3)
+    bench.take(topic.records[2:])
+    assert bench.rows("id", "a") == [(1, "own to the end")]
+
+
+def test_the_tables_name_stays_where_the_source_renames_its_column(bench: Bench) -> None:
+    """In one slice, too, in which records of the older schema have the column by the table's own name."""
+    bench.rule = {"rename": {"full_name": "name"}}
+    topic = Topic(bench.topic)
+    topic.with_schema(topic.change("c", key(1), {"id": 1, "name": "Ann"}, at=1), {"id": LONG, "name": TEXT})
+    topic.with_schema(topic.change("c", key(2), {"id": 2, "full_name": "Bob"}, at=2), {"id": LONG, "full_name": TEXT})
+    bench.take(topic.records)
+    assert bench.rows("id", "name") == [(1, "Ann"), (2, "Bob")]
+    assert columns(bench) == ["id", "name"]
 
 
 def test_verify_knows_the_names(bench: Bench) -> None:

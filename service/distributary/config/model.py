@@ -203,12 +203,12 @@ class Config(Section):
         root = _root(target, spark)
         if not root:
             fix = f"add {WAREHOUSE}: a directory on any file system that Spark knows"
-            raise Problem("missing-key", "target.catalog needs to know where the tables lie", fix, (WAREHOUSE,)).error()
-        if not _WHOLE_LOCATION.match(root):
+            refuse([Problem("missing-key", "target.catalog needs to know where the tables lie", fix, (WAREHOUSE,))])
+        elif not _WHOLE_LOCATION.match(root):
             fix = "write the whole path, or one with a scheme such as s3a://"
             refuse([Problem("bad-value", "is not the whole location of the tables", fix, (WAREHOUSE,))])
         checkpoint = info.data.get("checkpoint")
-        problem = placement.checkpoint_problem(checkpoint, root, target.table) if checkpoint else None
+        problem = placement.checkpoint_problem(checkpoint, root, target.table) if checkpoint and root else None
         if problem is not None:
             refuse([replace(problem, loc=(WAREHOUSE,))])
         return spark

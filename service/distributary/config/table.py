@@ -189,6 +189,12 @@ class TableSettings:
     maintenance: Maintenance = field(default_factory=Maintenance)
 
 
+def _names(defaults: dict[str, str], rule: dict[str, str]) -> dict[str, str]:
+    """The rule's names count: a default that gives one of them to another column counts for other tables."""
+    taken = {name.lower() for name in rule.values()}
+    return {**{source: name for source, name in defaults.items() if name.lower() not in taken}, **rule}
+
+
 def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
     """Whether the same counts by both, whichever entry says it."""
     return replace(one, match="", where="") == replace(other, match="", where="")
@@ -214,7 +220,7 @@ def resolve(rule: TableRule, defaults: TableDefaults, where: str = "", salt: Sec
         schema_changes=rule.schema_changes or defaults.schema_changes or "evolve",
         columns={**(defaults.columns or {}), **(rule.columns or {})},
         exclude=tuple(dict.fromkeys((*(defaults.exclude or ()), *(rule.exclude or ())))),
-        rename={**(defaults.rename or {}), **(rule.rename or {})},
+        rename=_names(defaults.rename or {}, rule.rename or {}),
         epoch=rule.epoch if rule.epoch is not None else defaults.epoch or 0,
         commit=rule.commit or defaults.commit or "auto",
         properties={**(defaults.properties or {}), **(rule.properties or {})},

@@ -60,6 +60,9 @@ TEXT_AFTER = Reason("text-after-json", "the key or the value goes on after its J
 WRONG_TYPE = Reason(
     "wrong-json-type", "a field holds an array, an object or a plain value where its schema says another of these"
 )
+TOO_LONG = Reason(
+    "text-too-long", "a record without a schema has a text of more than 20 million characters, or is no JSON at all"
+)
 AMBIGUOUS = Reason(
     "ambiguous-json", "an object in the key or the value has a field twice, or a text has half a character (`\\ud800`)"
 )
@@ -87,7 +90,7 @@ NOT_STRICT = (TEXT_AFTER, AMBIGUOUS)
 REASONS = {
     reason.code: reason
     for reason in (
-        NOT_JSON, WRONG_TYPE, *NOT_STRICT, *UNREADABLE, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION, NOT_A_ROW,
-        NO_ROW, NO_KEY, NO_KEY_COLUMNS, BAD_KEY, NO_POSITION, BAD_VALUE, OTHER_CONNECTOR,
+        NOT_JSON, WRONG_TYPE, TOO_LONG, *NOT_STRICT, *UNREADABLE, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION,
+        NOT_A_ROW, NO_ROW, NO_KEY, NO_KEY_COLUMNS, BAD_KEY, NO_POSITION, BAD_VALUE, OTHER_CONNECTOR,
     )
 }  # fmt: skip

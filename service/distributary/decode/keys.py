@@ -43,7 +43,7 @@ def linked_key(header: str, shape: Shape, reading: Reading) -> Column:
     fields = ", ".join(f"{sql.name(shape.renames.source(name))} {codec.wire}" for name, codec in shape.key.items())
     # SimpleHeaderConverter escapes quotes and backslashes in texts, and nothing else.
     key = F.from_json(F.expr(payload), fields or "_none STRING", {"allowUnquotedControlChars": "true"})
-    if not shape.renames.lake:
+    if not shape.renames.lake or not shape.key:
         return key
     return key.cast(f"STRUCT<{', '.join(f'{sql.name(name)}: {codec.wire}' for name, codec in shape.key.items())}>")
 

@@ -16,7 +16,7 @@ from distributary.decode.keys import halves, key_hash, key_of_header, key_of_row
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER, is_placeholder, may_hold_placeholder
 from distributary.decode.position import position_sql, transaction_sql
 from distributary.decode.reading import Reading
-from distributary.decode.shapes import Shape
+from distributary.decode.shapes import Shape, has_schema
 from distributary.decode.slices import shape_number
 from distributary.decode.types import Codec
 from distributary.decode.unwrapped import as_envelope
@@ -137,7 +137,8 @@ def _parsed(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
     ddl = _envelope_ddl if reading.unwrapped is None else _row_ddl
     key = F.lit(None) if reading.key_from_row else strict.framed("k", _sent_as(shape.key, shape))
     value = ddl(shape, reading, _sent_as)
-    framed = records.select("*", known, strict.framed("v", value).alias("value_frame"), key.alias("key_frame"), *links)
+    frame = strict.framed("v", value, with_schema=has_schema(shape.signature.row))
+    framed = records.select("*", known, frame.alias("value_frame"), key.alias("key_frame"), *links)
     read = F.expr(_renamed(strict.only("value_frame"), ddl(shape, reading, _called), shape))
     named = _renamed(strict.only("key_frame"), _called(shape.key, shape), shape)
     kp = F.lit(None) if reading.key_from_row else F.expr(named)

@@ -26,6 +26,10 @@ class Renames:
         """The same of several."""
         return tuple(map(self.of, columns))
 
+    def is_own(self, column: str) -> bool:
+        """Whether the lake's name of the source's column stands for it, and not for another one."""
+        return self.source(self.of(column)) == column
+
     def source(self, column: str) -> str:
         """What the source calls a column of the lake."""
         return next((source for source, lake in self.lake.items() if lake == column), column)
@@ -36,7 +40,8 @@ class Renames:
 
     def as_source(self, columns: Mapping[str, _Value]) -> dict[str, _Value]:
         """The lake's columns under the source's names, and under their own: a source may lack what is renamed."""
-        return {**columns, **{self.source(name): value for name, value in columns.items()}}
+        own = {name: value for name, value in columns.items() if name not in self.lake}
+        return {**own, **{self.source(name): value for name, value in columns.items()}}
 
     def as_lake(self, columns: Mapping[str, _Value]) -> dict[str, _Value]:
         """The source's columns under the lake's names. Raises TableHalt where two would have the same."""

@@ -157,12 +157,12 @@ def _shape_of(signature: Signature, types: TypeSources, exclude: frozenset[str],
                 row[name] = codec
     key = _key_codecs(signature.key, row, types)
     row = {name: codec for name, codec in row.items() if name not in exclude}
+    untyped = [name for name in untyped if name not in exclude]
     _refuse_case_twins([types.renames.of(name) for name in (*row, *untyped)])
     if left_out := [name for name in key if name in exclude]:
         raise TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
     if redacted := [name for name in key if types.masks.how.get(name) == "redact"]:
         raise key_redacted(redacted)
-    untyped = [name for name in untyped if name not in exclude]
     renames = types.renames.among((*key, *row, *untyped))
     renames.as_lake(dict.fromkeys((*row, *untyped)))
     return Shape(signature, renames.as_lake(key), renames.as_lake(row), tuple(untyped), added, renames=renames)
@@ -199,6 +199,8 @@ def _read_alike(one: Shape, other: Shape) -> bool:
         and list(one.key) == list(other.key)
         and _same_codecs(one.key, other.key)
         and _same_codecs(one.row, other.row)
+        # Of two schemas the older may have had the column by the lake's own name.
+        and all(one.renames.source(n) == other.renames.source(n) for n in (*one.key, *one.row) if n in other.row)
         and len({name.lower() for name in (*one.row, *other.row)}) == len({*one.row, *other.row})
     )
 

@@ -14,31 +14,30 @@ from distributary.decode import envelope as e
 from distributary.decode import sql
 
 _CORRUPT = "_corrupt"
-_OPTIONS = {
-    "columnNameOfCorruptRecord": _CORRUPT,
-    # By default Spark takes 'text' and NaN for JSON,
-    "allowSingleQuotes": "false",
-    "allowNonNumericNumbers": "false",
-    # and a text of more than 20 million characters, or a number of more than a thousand digits, for none.
-    "maxStringLen": str(2**31 - 1),
-    "maxNumLen": str(2**31 - 1),
-}
+# By default Spark takes 'text' and NaN for JSON.
+_OPTIONS = {"columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
+# Also, no text of more than 20 million characters, and no number of more than a thousand digits.
+LONGEST = 20_000_000
+_NO_LIMITS = {"maxStringLen": str(2**31 - 1), "maxNumLen": str(2**31 - 1)}
 _OPEN, _CLOSE = '{"values":[', '],"end":"1"}'
 
 
-def framed(text: str, fields: str) -> Column:
+def framed(text: str, fields: str, *, with_schema: bool = True) -> Column:
     """STRUCT<values: ARRAY<STRUCT<the fields>>, end: STRING, _corrupt: STRING>: the text, read within a frame.
 
     What comes after the JSON object shows by the frame: there is more than one value, its end is missing, or the whole
-    is no JSON. `text` is SQL, `fields` are those of a struct in DDL.
+    is no JSON. `text` is SQL, `fields` are those of a struct in DDL. A text of any length is read where a schema tells
+    the fields: what tells them without one passes over what is too long, so that a value would be lost without a word.
     """
-    return F.expr(_framed(text, fields))
+    return F.expr(_framed(text, fields, with_schema=with_schema))
 
 
-def _framed(text: str, fields: str) -> str:
+def _framed(text: str, fields: str, *, with_schema: bool = True) -> str:
     ddl = f"values ARRAY<STRUCT<{fields}>>, end STRING, {_CORRUPT} STRING"
     whole = f"concat('{_OPEN}', {text}, '{_CLOSE}')"
-    options = ", ".join(f"'{name}', '{value}'" for name, value in _OPTIONS.items())
+    options = ", ".join(
+        f"'{name}', '{value}'" for name, value in {**_OPTIONS, **(_NO_LIMITS if with_schema else {})}.items()
+    )
     return f"from_json({whole}, {sql.text(ddl)}, map({options}))"
 
 
@@ -60,7 +59,8 @@ def fault(text: str, frame: str, ambiguous: str) -> str:
         f"CASE WHEN {text} IS NULL THEN NULL WHEN {broken} THEN"
         # It reads the names of the first JSON object's fields, and does not look further either.
         f" CASE WHEN json_object_keys({text}) IS NULL THEN '{e.NOT_JSON.code}'"
-        f" WHEN {_is_alone(text)} THEN '{e.WRONG_TYPE.code}' ELSE '{e.TEXT_AFTER.code}' END"
+        f" WHEN {_is_alone(text)} THEN '{e.WRONG_TYPE.code}'"
+        f" WHEN octet_length({text}) > {LONGEST} THEN '{e.TOO_LONG.code}' ELSE '{e.TEXT_AFTER.code}' END"
         f" WHEN {ambiguous} THEN '{e.AMBIGUOUS.code}' END"
     )
 

@@ -21,10 +21,13 @@ def verdict(shape: Shape, reading: Reading) -> str:
     needs_key = "false" if reading.keyless else applies
     cases: list[tuple[str, str]] = [
         ("true" if shape.unreadable else "false", _reason(e.BAD_SCHEMA)),
-        *((f"fault = {sql.text(reason.code)}", _reason(reason)) for reason in (*e.UNREADABLE, *e.NOT_STRICT)),
+        *(
+            (f"fault = {sql.text(reason.code)}", _reason(reason))
+            for reason in (*e.UNREADABLE, *e.NOT_STRICT, e.TOO_LONG)
+        ),
         *(
             (f"value_fault = {sql.text(reason.code)}", _reason(reason))
-            for reason in (e.NOT_JSON, e.WRONG_TYPE, *e.NOT_STRICT)
+            for reason in (e.NOT_JSON, e.WRONG_TYPE, e.TOO_LONG, *e.NOT_STRICT)
         ),
         ("no_envelope", _reason(e.NOT_A_ROW if reading.unwrapped else e.NOT_AN_ENVELOPE)),
         ("kind = '!'", _reason(e.UNKNOWN_OPERATION)),

@@ -76,7 +76,7 @@ def check_layout(wanted: Layout, columns: Collection[str], path: str) -> None:
             raise TableHalt(
                 "layout-column-unknown",
                 f"`{key}` names {', '.join(lost)}, and the table at {path} has no such column",
-                "spell it as the source does; a column that is excluded or has no value yet can't be named",
+                "spell it as the table does; a column that is excluded or has no value yet can't be named",
             )
 
 

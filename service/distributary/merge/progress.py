@@ -69,7 +69,7 @@ class Progress(BaseModel):
     last batches, for the limit on bad records. `lowest` is the lowest position of all records taken in (None where that
     is not known), `read` the largest one of a snapshot row, `unread` that of the newest snapshot some of whose rows may
     be in quarantine. `undecided` counts deletes that may have been of another row (see doubts.py). `masks` says how the
-    rows are masked (see decode/masks.py), `renames` which columns the table calls otherwise than the source; None where
+    rows are masked (see decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where
     none are. `key` has the table's names.
     """
 

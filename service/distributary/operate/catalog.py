@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -50,18 +51,23 @@ class CatalogEntry:
         """As SQL has it, without quotes."""
         return ".".join(self._parts)
 
-    def see_to(self) -> bool:
-        """Makes the table, which is there, known to the catalog, if that was not done yet; whether it has it now.
+    @property
+    def is_due(self) -> bool:
+        """Whether it is to be seen to: it is not known to be there, and was not tried a moment ago."""
+        return not self.is_there and self._clock() >= self._not_before
 
-        What fails is told, and tried again after a minute: the table is right without it.
+    def see_to(self) -> bool:
+        """Makes the table, which is there, known to the catalog; whether it has it now.
+
+        What fails is told, and due again after a minute: the table is right without it.
         """
-        if not self.is_there and self._clock() >= self._not_before:
-            self._not_before = self._clock() + _AGAIN
-            try:
-                self.is_there = self._enter()
-            except (PySparkException, Py4JJavaError) as error:
-                reason = str(getattr(error, "java_exception", None) or error).strip().splitlines()[0]
-                self._warn(reason, "make sure that the catalog can be reached and takes this name")
+        try:
+            self.is_there = self._enter()
+        except (PySparkException, Py4JJavaError) as error:
+            reason = str(getattr(error, "java_exception", None) or error).strip().partition("\n")[0]
+            self._warn(reason, "make sure that the catalog can be reached and takes this name")
+        # From the end on: a metastore that does not answer takes minutes to say so.
+        self._not_before = self._clock() + _AGAIN
         return self.is_there
 
     def _enter(self) -> bool:
@@ -80,7 +86,14 @@ class CatalogEntry:
     def _is_ours(self, quoted: str) -> bool:
         described = self._session.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect()
         told = {row["col_name"]: row["data_type"] for row in described}
-        return told.get("Provider") == "delta" and _plain(told.get("Location", "")) == _plain(self._path)
+        return told.get("Provider") == "delta" and self._whole(told.get("Location", "")) == self._whole(self._path)
+
+    def _whole(self, location: str) -> str:
+        """The location with all that Hadoop adds to it: `/x` may be `file:///x` or `hdfs://…/x`."""
+        jvm: Any = self._session._jvm
+        path = getattr(jvm, "org.apache.hadoop.fs.Path")(location)
+        configuration = self._session._jsparkSession.sessionState().newHadoopConf()
+        return str(path.getFileSystem(configuration).makeQualified(path).toString())
 
     def _forgets(self) -> bool:
         in_memory = self._session.conf.get("spark.sql.catalogImplementation", "in-memory") == "in-memory"
@@ -88,9 +101,3 @@ class CatalogEntry:
 
     def _warn(self, reason: str, fix: str) -> None:
         self._log.warning("the table is not in the catalog", catalog_name=self.name, reason=reason, fix=fix)
-
-
-def _plain(location: str) -> str:
-    """A location without the ways in which local paths are written: `file:///x`, `file:/x`, `/x`."""
-    scheme, colon, rest = location.rstrip("/").partition(":")
-    return "/" + rest.lstrip("/") if colon and scheme == "file" else location.rstrip("/")

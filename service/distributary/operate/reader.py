@@ -75,6 +75,8 @@ class TableReader:
         self._settings = settings
         self._masks = Masks()
         self._renames = Renames(settings.rename)
+        self.renamed: dict[str, str] = {}
+        """The columns, of all records read so far, that the table calls otherwise than the source, with its names."""
         self._lake = lake
         self._mode = mode
         self._log = log
@@ -191,6 +193,8 @@ class TableReader:
                     fix="name their types under `columns` in the config",
                 )
         self._shapes = shapes
+        for shape in shapes:
+            self.renamed.update(shape.renames.lake)
 
     def _told_anew(self) -> bool:
         """Whether the connector tells other types than those that the records were read by. Without a schema nothing in
@@ -232,7 +236,8 @@ class TableReader:
         return Read(records, facts(records, progress, self._queries), altered)
 
     def _of_shapes(self, cut: DataFrame, reading: Reading) -> DataFrame:
-        shapes = joined(self._shapes)
+        # Where none of the records can be read, none tells a shape: all that is left of them is why.
+        shapes = joined(self._shapes) or [Shape(Signature(None, None), {}, {})]
         if len(shapes) == 1:
             return decoded(cut, shapes[0], reading)
         number = shape_number(shapes)

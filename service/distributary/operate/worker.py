@@ -293,7 +293,7 @@ class TableWorker:
 
     def _enter_in_catalog(self) -> None:
         """Makes a table that is there known to the catalog of the config."""
-        if self._entry is not None and not self._entry.is_there and self._lake.exists() and self._entry.see_to():
+        if self._entry is not None and self._entry.is_due and self._lake.exists() and self._entry.see_to():
             self._around.status.update(self.name, catalog_name=self._entry.name)
 
     def _lay_out(self) -> None:
@@ -338,12 +338,12 @@ class TableWorker:
         check_key(progress.key, key)
         if (marks := self._reader.masks.marks() or None) != progress.masks:
             progress = progress.model_copy(update={"masks": marks})
-        if (renames := self._settings.rename or None) != progress.renames:
-            progress = progress.model_copy(update={"renames": renames})
         if progress.unwrapped != (look.unwrapped is not None):
             progress = progress.model_copy(update={"unwrapped": look.unwrapped is not None})
         with watch.phase("read"):
             came = self._reader.read(raw, progress)
+        if (renamed := {**(progress.renames or {}), **self._reader.renamed} or None) != progress.renames:
+            progress = progress.model_copy(update={"renames": renamed})
         if came.altered:
             failpoints.passing("after-schema-change", self.name)
             self._around.recorder.schema_changed(self.name)

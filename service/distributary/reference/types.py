@@ -62,6 +62,17 @@ def _semantic(kind: str, *names: str) -> list[ConnectType]:
 
 
 _TEXT, _LONG = ConnectType("string"), ConnectType("int64")
+_VARIABLE = f"{_DATA}.VariableScaleDecimal"
+_POINT = ConnectType(
+    "struct",
+    f"{_DATA}.geometry.Point",
+    fields=(
+        ConnectField("x", ConnectType("double")),
+        ConnectField("y", ConnectType("double")),
+        ConnectField("wkb", ConnectType("bytes")),
+        ConnectField("srid", ConnectType("int32")),
+    ),
+)
 _WIRE: tuple[tuple[list[ConnectType], str, str], ...] = (
     ([ConnectType("int8"), ConnectType("int16")], "`int8`, `int16`", _WHOLE),
     ([ConnectType("int32")], "`int32`", _WHOLE),
@@ -191,31 +202,40 @@ _OF_CONNECTOR: Mapping[str, tuple[str, tuple[_Example, ...]]] = {
         ),
     ),
 }
-_POSTGRESQL: tuple[tuple[str, ConnectType], ...] = (
-    ("smallint", ConnectType("int16")),
-    ("integer", ConnectType("int32")),
-    ("bigint, oid", _LONG),
-    ("real", ConnectType("float")),
-    ("double precision", ConnectType("double")),
-    ("numeric(12,2)", _decimal(12, 2)),
-    ("numeric", ConnectType("struct", f"{_DATA}.VariableScaleDecimal")),
-    ("boolean, bit(1)", ConnectType("boolean")),
-    ("bit(n), bit varying", ConnectType("bytes", f"{_DATA}.Bits")),
-    ("text, varchar, char, citext, inet, cidr, macaddr, ranges", _TEXT),
-    ("uuid", ConnectType("string", f"{_DATA}.Uuid")),
-    ("json, jsonb, hstore", ConnectType("string", f"{_DATA}.Json")),
-    ("xml", ConnectType("string", f"{_DATA}.Xml")),
-    ("ltree", ConnectType("string", f"{_DATA}.Ltree")),
-    ("enums", ConnectType("string", f"{_DATA}.Enum")),
-    ("bytea", ConnectType("bytes")),
-    ("date", ConnectType("int32", f"{_TIME}.Date")),
-    ("time", ConnectType("int64", f"{_TIME}.MicroTime")),
-    ("timetz", ConnectType("string", f"{_TIME}.ZonedTime")),
-    ("timestamp(3)", ConnectType("int64", f"{_TIME}.Timestamp")),
-    ("timestamp", ConnectType("int64", f"{_TIME}.MicroTimestamp")),
-    ("timestamptz", ConnectType("string", f"{_TIME}.ZonedTimestamp")),
-    ("interval", ConnectType("int64", f"{_TIME}.MicroDuration")),
-    ("integer[]", ConnectType("array", items=ConnectType("int32"))),
+_POSTGRESQL: tuple[tuple[str, ConnectType, str], ...] = (
+    ("smallint", ConnectType("int16"), "smallint"),
+    ("integer", ConnectType("int32"), "int"),
+    ("bigint, oid", _LONG, "bigint"),
+    ("real", ConnectType("float"), "float"),
+    ("double precision", ConnectType("double"), "double"),
+    ("numeric(12,2)", _decimal(12, 2), "decimal(12,2)"),
+    ("numeric(60,20)", _decimal(60, 20), f"{_KAFKA}.Decimal(60,20)"),
+    ("numeric", ConnectType("struct", _VARIABLE), _VARIABLE),
+    ("money", _decimal(None, 2), "decimal(38,2)"),
+    ("boolean, bit(1)", ConnectType("boolean"), "boolean"),
+    ("bit(n), bit varying", ConnectType("bytes", f"{_DATA}.Bits"), f"{_DATA}.Bits"),
+    ("text, varchar, char, citext, inet, cidr, macaddr, ranges", _TEXT, "string"),
+    ("uuid", ConnectType("string", f"{_DATA}.Uuid"), "string"),
+    ("json, jsonb, hstore", ConnectType("string", f"{_DATA}.Json"), "string"),
+    ("xml", ConnectType("string", f"{_DATA}.Xml"), "string"),
+    ("ltree", ConnectType("string", f"{_DATA}.Ltree"), "string"),
+    ("enums", ConnectType("string", f"{_DATA}.Enum"), "string"),
+    ("bytea", ConnectType("bytes"), "binary"),
+    ("date", ConnectType("int32", f"{_TIME}.Date"), "date"),
+    ("time", ConnectType("int64", f"{_TIME}.MicroTime"), "time_us"),
+    ("time(3)", ConnectType("int32", f"{_TIME}.Time"), "time_ms"),
+    ("timetz", ConnectType("string", f"{_TIME}.ZonedTime"), "string"),
+    ("timestamp", ConnectType("int64", f"{_TIME}.MicroTimestamp"), "timestamp_us"),
+    ("timestamp(3)", ConnectType("int64", f"{_TIME}.Timestamp"), "timestamp_ms"),
+    ("timestamptz", ConnectType("string", f"{_TIME}.ZonedTimestamp"), "timestamp"),
+    ("interval", ConnectType("int64", f"{_TIME}.MicroDuration"), "bigint"),
+    ("integer[]", ConnectType("array", items=ConnectType("int32")), "array<int>"),
+    (
+        "timestamp[]",
+        ConnectType("array", items=ConnectType("int64", f"{_TIME}.MicroTimestamp")),
+        "array<timestamp_us>",
+    ),
+    ("point", _POINT, "struct<x:double,y:double,wkb:binary,srid:int>"),
 )
 
 
@@ -237,7 +257,7 @@ def _by_source() -> Iterator[str]:
     yield "With the connector's default settings. *As `columns` names it* is how JSON without schema has it."
     yield "\n### PostgreSQL\n"
     yield "PostgreSQL's connector writes no schema-change topic: without schema name the types under `columns`.\n"
-    yield from _table(("type", "Spark type"), ((name, codec_of(kind).target) for name, kind in _POSTGRESQL))
+    yield from _table(("type", "as `columns` names it", "Spark type"), _postgresql())
     for connector, (title, examples) in _OF_CONNECTOR.items():
         yield f"\n### {title}\n"
         rows = []
@@ -259,6 +279,13 @@ def _by_source() -> Iterator[str]:
         kind = type_of("sqlserver", column, {name: mode}) or ""
         rows.append((f"{shown}, `{name}: {mode}`", f"`{kind}`", codec_named(kind, {name: mode}).target))
     yield from _table(("SQL Server", "as `columns` names it", "Spark type"), rows)
+
+
+def _postgresql() -> Iterator[tuple[str, ...]]:
+    for shown, connect, kind in _POSTGRESQL:
+        with_schema, without = codec_of(connect).target, codec_named(kind, {}).target
+        assert with_schema == without, f"{shown}: {with_schema} with a schema, {without} as {kind}"
+        yield shown, f"`{kind}`", without
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:

@@ -132,7 +132,7 @@ def _sends_keys_only(scene: Scene) -> bool:
     for cut in scene.with_op("d"):
         before = (cut.value or {}).get("before")
         row = {name: value for name, value in before.items() if value is not None} if isinstance(before, dict) else {}
-        if isinstance(before, dict) and set(row) <= set(scene.key) < set(before):
+        if isinstance(before, dict) and set(row) <= set(scene.sent_key) < set(before):
             return True
     return False
 

@@ -51,8 +51,7 @@ class Plan:
 
 
 def plan(config: Config) -> Plan:
-    """The plan of a config. Raises UsageError for what this version can't do, TransientError where Kafka or the
-    registry does not answer."""
+    """The plan of a config. Raises TransientError where Kafka or the registry does not answer."""
     registry = registry_of(config.source)
     broker = Broker(config.kafka_properties())
     names = broker.names()

@@ -52,6 +52,11 @@ class Scene:
         return known or Renames(self.settings.rename).all_of(sent)
 
     @property
+    def sent_key(self) -> tuple[str, ...]:
+        """The same by the source's names."""
+        return tuple(map(Renames(self.settings.rename).source, self.key))
+
+    @property
     def key_is_from_row(self) -> bool:
         """Whether columns of the row stand for the key that the records lack."""
         return bool(self.settings.key) and self.look is not None and not self.look.key

@@ -82,8 +82,10 @@ class PostgresTable:
                 f"the database has no table {schema}.{table}, or its user may not see it",
                 "name the right database in --source-dsn",
             )
-        self.types = {renames.of(name): kind for name, kind, _ in found}
-        self.enums = [renames.of(name) for name, _, is_enum in found if is_enum]
+        # A column that is left out may have the name that another one is given.
+        named = [(renames.of(name), kind, is_enum) for name, kind, is_enum in found if renames.is_own(name)]
+        self.types = {name: kind for name, kind, _ in named}
+        self.enums = [name for name, _, is_enum in named if is_enum]
 
     def read(self, columns: Mapping[str, str], folder: Path) -> str:
         """Writes all rows, as of one moment; gives the log's position (LSN) then, in 20 digits."""
