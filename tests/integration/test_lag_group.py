@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 import structlog
 import yaml
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException
-from confluent_kafka.admin import AdminClient
-from tests.support.kafka import TIMEOUT, create_topic
+from confluent_kafka import Consumer, KafkaException
+from tests.support.kafka import TIMEOUT, committed_offsets, create_topic
 
 from distributary.config import Config, load
 from distributary.consume.broker import Broker
@@ -48,13 +47,6 @@ def config_of(kafka: str, prefix: str, folder: Path, **group: object) -> Config:
     return load(file)
 
 
-def committed(kafka: str, group: str) -> dict[tuple[str, int], int]:
-    """The group's offsets, as kafka-consumer-groups.sh would see them."""
-    admin = AdminClient({"bootstrap.servers": kafka})
-    [future] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-    return {(one.topic, one.partition): one.offset for one in future.result(TIMEOUT).topic_partitions}
-
-
 def until(holds: Callable[[], bool]) -> None:
     end = time.monotonic() + TIMEOUT
     while time.monotonic() < end:
@@ -71,12 +63,12 @@ def test_lag_tools_see_what_the_tables_have_taken_in(kafka: str, prefix: str, tm
     group.start()
     group.taken(f"{prefix}.dbo.one", {0: 5, 1: 7})
     name = f"distributary-{prefix}"
-    until(lambda: committed(kafka, name) == {(f"{prefix}.dbo.one", 0): 5, (f"{prefix}.dbo.one", 1): 7})
+    until(lambda: committed_offsets(kafka, name) == {(f"{prefix}.dbo.one", 0): 5, (f"{prefix}.dbo.one", 1): 7})
     group.taken(f"{prefix}.dbo.one", {0: 6, 1: 7})
     group.taken(f"{prefix}.dbo.two", {1: 1})
     group.taken(f"{prefix}.dbo.gone", {0: 3})  # a topic that was deleted meanwhile holds up no other
     group.stop()  # what it was told last is committed before it ends
-    assert committed(kafka, name) == {
+    assert committed_offsets(kafka, name) == {
         (f"{prefix}.dbo.one", 0): 6,
         (f"{prefix}.dbo.one", 1): 7,
         (f"{prefix}.dbo.two", 1): 1,
@@ -90,7 +82,7 @@ def test_a_table_that_is_started_again_from_lower_offsets_is_seen_so(kafka: str,
         group.taken(f"{prefix}.dbo.one", {0: offset})
         group.start()
         group.stop()
-    assert committed(kafka, f"{prefix}-mine") == {(f"{prefix}.dbo.one", 0): 2}
+    assert committed_offsets(kafka, f"{prefix}-mine") == {(f"{prefix}.dbo.one", 0): 2}
 
 
 def test_a_group_that_refuses_is_told_once_and_tried_again(
@@ -115,7 +107,7 @@ def test_a_group_that_refuses_is_told_once_and_tried_again(
         group.start()
         until(lambda: len(tries) >= 3)
         member.close()
-        until(lambda: committed(kafka, name) == {(topic, 0): 4})
+        until(lambda: committed_offsets(kafka, name) == {(topic, 0): 4})
         group.stop()
     warnings = [line for line in logs if line["log_level"] == "warning"]
     assert [line["code"] for line in warnings] == ["kafka-group-offsets"]
@@ -133,4 +125,4 @@ def test_a_group_that_is_switched_off_is_never_made(kafka: str, prefix: str, tmp
     group.taken(f"{prefix}.dbo.one", {0: 5})
     time.sleep(0.5)
     group.stop()
-    assert committed(kafka, config.consumer_group_name()) == {}
+    assert committed_offsets(kafka, config.consumer_group_name()) == {}

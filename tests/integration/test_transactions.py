@@ -11,11 +11,9 @@ from typing import Any
 
 import pytest
 import yaml
-from confluent_kafka import ConsumerGroupTopicPartitions
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
-from tests.support.kafka import TIMEOUT, Record, create_topic, produce
+from tests.support.kafka import Record, committed_offsets, create_topic, produce
 from tests.support.spark import rows_of
 
 from distributary.config import load
@@ -88,10 +86,7 @@ def shown_after_a_run(session: SparkSession, source: Source, folder: Path) -> An
 
 def lag_tools_see(source: Source, status: ServiceStatus) -> None:
     """What the tables have taken in stands in the consumer group, at the end of a run with `--once` too."""
-    admin = AdminClient({"bootstrap.servers": source.kafka})
-    group = ConsumerGroupTopicPartitions(f"distributary-{source.prefix}")
-    [future] = admin.list_consumer_group_offsets([group]).values()
-    told = {(one.topic, one.partition): one.offset for one in future.result(TIMEOUT).topic_partitions}
+    told = committed_offsets(source.kafka, f"distributary-{source.prefix}")
     taken = [offsets for table in status.tables() for offsets in table.next_offsets.items()]
     assert told == {(topic, p): offset for topic, partitions in taken for p, offset in partitions.items()}
     assert len(told) == 2

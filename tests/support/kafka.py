@@ -155,6 +155,19 @@ def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:
         consumer.close()
 
 
+def committed_offsets(bootstrap: str, group: str) -> dict[tuple[str, int], int]:
+    """The group's offsets by topic and partition, as kafka-consumer-groups.sh would see them. Raises KafkaException."""
+    # Not by the admin client: librdkafka ends the process where a group's coordinator is not found yet.
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, **_QUIET})
+    try:
+        topics = consumer.list_topics(timeout=TIMEOUT).topics
+        every = [TopicPartition(name, partition) for name, topic in topics.items() for partition in topic.partitions]
+        found = consumer.committed(every, timeout=TIMEOUT)
+        return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+    finally:
+        consumer.close()
+
+
 def _has_leaders(admin: AdminClient, name: str, partitions: int) -> bool:
     found = admin.list_topics(name, timeout=TIMEOUT).topics[name].partitions
     return len(found) == partitions and all(partition.leader >= 0 for partition in found.values())
