@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from pyspark.sql import SparkSession
 from tests.support.changes import INT, LONG, TEXT, Row, Topic
 from tests.support.spark import Bench
 
-from distributary.cli import main
+from distributary.consume.broker import Broker
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER
 from distributary.errors import TableHalt
 from distributary.operate.accept import Accept
+from distributary.operate.tables import listed
+from distributary.verify.check import Asked, report
 
 RENAME = {"id": "customer_id", "from": "sender", "a": "b", "b": "a"}
 SCHEMA = {"id": LONG, "from": TEXT, "a": TEXT, "b": INT}
@@ -184,7 +185,7 @@ def test_the_tables_name_stays_where_the_source_renames_its_column(bench: Bench)
     assert columns(bench) == ["id", "name"]
 
 
-def test_verify_knows_the_names(bench: Bench) -> None:
+def test_verify_knows_the_names(bench: Bench, session: SparkSession) -> None:
     topic = Topic(bench.topic)
     topic.change("c", key(1), row(1, "x"), at=1)
     topic.with_schema(topic.records[-1], SCHEMA)
@@ -192,7 +193,8 @@ def test_verify_knows_the_names(bench: Bench) -> None:
     topic.with_schema(topic.records[-1], SCHEMA)
     bench.take(topic.records)
     assert bench.rows(*TABLE) == [(1, "x", "a", 0)]
-    command = ["-c", str(bench.folder / "config.yaml"), "--output", "json"]
-    verified = CliRunner().invoke(main, ["verify", *command])
-    [report] = json.loads(verified.stdout)["tables"]
-    assert (report["state"], report["quarantined"]["records"]) == ("equal", 1), verified.output
+    config = bench.config()
+    broker = Broker(config.kafka_properties())
+    [one] = listed(config, broker)
+    told = report(config, one, session, broker, Asked(), lambda _doing: None).as_json()
+    assert (told["state"], told["quarantined"]["records"]) == ("equal", 1), told
