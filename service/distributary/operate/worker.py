@@ -75,15 +75,14 @@ class TableWorker:
             layout=self._layout,
         )
         self._laid_out = self._layout.says_nothing
-        name = catalog_name(around.config, table)
-        bound = _log.bind(table=str(table), topic=topic)
-        self._entry = CatalogEntry(self._lake.session, name, path, bound) if name else None
         self._deletes = RememberedDeletes(self._lake.session, deletes_path(around.config, table))
         self._head: Head | None = None
         self._first: Offsets = {}
         self._started = False
         self._queries = Queries()
-        self._bound = bound
+        self._bound = _log.bind(table=str(table), topic=topic)
+        name = catalog_name(around.config, table)
+        self._entry = CatalogEntry(self._lake.session, name, path, self._bound) if name else None
         self._reader = self._new_reader()
         self.asked: Accept | None = None
         """What an operator asks for, until a step has done it."""

@@ -178,3 +178,18 @@ def test_a_rule_that_never_counts_is_noticed(write: Write, earlier: str, later: 
     if expected:
         assert "config.yaml:8" in found[0]
         assert "config.yaml:7" in found[0]
+
+
+def test_a_name_that_a_rule_gives_counts_before_the_defaults(write: Write) -> None:
+    config = load(
+        write(
+            """
+defaults: {rename: {ID: row_id, from: sender}}
+tables:
+  - {match: a.plain}
+  - {match: a.own, rename: {Id: ROW_ID}}
+"""
+        )
+    )
+    assert settings(config, "a", "plain").rename == {"ID": "row_id", "from": "sender"}
+    assert settings(config, "a", "own").rename == {"from": "sender", "Id": "ROW_ID"}
