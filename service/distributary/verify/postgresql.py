@@ -73,7 +73,6 @@ class PostgresTable:
         from psycopg import sql
 
         self._connection = connection
-        self._renames = renames
         self._name = sql.Identifier(schema, table)
         found = connection.execute(_COLUMNS, (self._name.as_string(connection),)).fetchall()
         if not found:
@@ -82,6 +81,7 @@ class PostgresTable:
                 f"the database has no table {schema}.{table}, or its user may not see it",
                 "name the right database in --source-dsn",
             )
+        renames = self._renames = renames.among([name for name, _, _ in found])
         # A column that is left out may have the name that another one is given.
         named = [(renames.of(name), kind, is_enum) for name, kind, is_enum in found if renames.is_own(name)]
         self.types = {name: kind for name, kind, _ in named}
