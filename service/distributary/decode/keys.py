@@ -40,12 +40,10 @@ def linked_key(header: str, shape: Shape, reading: Reading) -> Column:
     # Not for any `{"schema":`: a key's column may be called so.
     wrapped = f"startswith({header}, '{{\"schema\":{{')"
     payload = f"CASE WHEN {wrapped} THEN get_json_object({header}, '$.payload') ELSE {header} END"
-    fields = ", ".join(f"{sql.name(shape.renames.source(name))} {codec.wire}" for name, codec in shape.key.items())
+    struct = f"STRUCT<{shape.sent(shape.key) or '_none: STRING'}>"
     # SimpleHeaderConverter escapes quotes and backslashes in texts, and nothing else.
-    key = F.from_json(F.expr(payload), fields or "_none STRING", {"allowUnquotedControlChars": "true"})
-    if not shape.renames.lake or not shape.key:
-        return key
-    return key.cast(f"STRUCT<{', '.join(f'{sql.name(name)}: {codec.wire}' for name, codec in shape.key.items())}>")
+    key = f"from_json({payload}, {sql.text(struct)}, map('allowUnquotedControlChars', 'true'))"
+    return F.expr(shape.as_lake(key, shape.called(shape.key)) if shape.key else key)
 
 
 def key_of_header(parsed: str, shape: Shape, reading: Reading) -> str:

@@ -135,12 +135,12 @@ def _parsed(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
     known = (shape_number([shape]) >= 0).alias("known")
     links = [linked_key(header, shape, reading).alias(f"{header}p") for header in ("old_key", "new_key")]
     ddl = _envelope_ddl if reading.unwrapped is None else _row_ddl
-    key = F.lit(None) if reading.key_from_row else strict.framed("k", _sent_as(shape.key, shape))
-    value = ddl(shape, reading, _sent_as)
+    key = F.lit(None) if reading.key_from_row else strict.framed("k", shape.sent(shape.key))
+    value = ddl(shape, reading, shape.sent)
     frame = strict.framed("v", value, with_schema=has_schema(shape.signature.row))
     framed = records.select("*", known, frame.alias("value_frame"), key.alias("key_frame"), *links)
-    read = F.expr(_renamed(strict.only("value_frame"), ddl(shape, reading, _called), shape))
-    named = _renamed(strict.only("key_frame"), _called(shape.key, shape), shape)
+    read = F.expr(shape.as_lake(strict.only("value_frame"), ddl(shape, reading, shape.called)))
+    named = shape.as_lake(strict.only("key_frame"), shape.called(shape.key))
     kp = F.lit(None) if reading.key_from_row else F.expr(named)
     if reading.unwrapped is None:
         parsed = framed.withColumns({"p": read, "kp": kp})
@@ -166,17 +166,12 @@ def _values(struct: str, letter: str, codecs: Mapping[str, Codec]) -> Iterator[C
         yield F.expr("false" if value == wire else codec.there(wire)).alias(f"{letter}{index}_there")
 
 
-def _renamed(struct: str, ddl: str, shape: Shape) -> str:
-    """The struct with the lake's names of columns, in the places of the source's."""
-    return f"CAST({struct} AS STRUCT<{ddl}>)" if shape.renames.lake else struct
-
-
-_Fields = Callable[[Mapping[str, Codec], Shape], str]
+_Fields = Callable[[Mapping[str, Codec]], str]
 
 
 def _envelope_ddl(shape: Shape, reading: Reading, fields: _Fields) -> str:
     source = ", ".join(f"`{name}`: STRING" for name in e.source_fields(reading.connector))
-    row = f"STRUCT<{fields(shape.row, shape)}>"
+    row = f"STRUCT<{fields(shape.row)}>"
     before = f" before: {row}," if reading.parses_before else ""
     transaction = f", {_TRANSACTION_FIELDS}" if _tells_transactions(reading) else ""
     return f"op: STRING, source: STRUCT<{source}>,{before} after: {row}{transaction}"
@@ -188,17 +183,7 @@ def _tells_transactions(reading: Reading) -> bool:
 
 def _row_ddl(shape: Shape, _reading: Reading, fields: _Fields) -> str:
     added = ", ".join(f"{sql.name(name)}: STRING" for name in shape.added)
-    return ", ".join(filter(None, (fields(shape.row, shape), added)))
-
-
-def _sent_as(codecs: Mapping[str, Codec], shape: Shape) -> str:
-    """The columns as the fields that the source sends."""
-    return ", ".join(f"{sql.name(shape.renames.source(name))}: {codec.wire}" for name, codec in codecs.items())
-
-
-def _called(codecs: Mapping[str, Codec], _shape: Shape) -> str:
-    """The columns as the lake calls them."""
-    return ", ".join(f"{sql.name(name)}: {codec.wire}" for name, codec in codecs.items())
+    return ", ".join(filter(None, (fields(shape.row), added)))
 
 
 def _kind(op: str, reading: Reading) -> str:

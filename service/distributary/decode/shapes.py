@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from distributary.decode import sql
 from distributary.decode.connect import ConnectType, NotAConnectSchema, parse_schema
 from distributary.decode.masks import Masks, key_redacted
 from distributary.decode.renames import Renames
@@ -63,6 +64,18 @@ class Shape:
         """All signatures of its records."""
         return (self.signature, *self.also)
 
+    def sent(self, columns: Mapping[str, Codec]) -> str:
+        """Some of its columns as fields of a struct in DDL, as the source sends them."""
+        return _ddl({self.renames.source(name): codec for name, codec in columns.items()})
+
+    def called(self, columns: Mapping[str, Codec]) -> str:
+        """The same as the lake calls them."""
+        return _ddl(columns)
+
+    def as_lake(self, struct: str, called: str) -> str:
+        """SQL of a struct of what is sent, with the lake's names in the places of the source's: those of `called`."""
+        return f"CAST({struct} AS STRUCT<{called}>)" if self.renames.lake else struct
+
 
 @dataclass(frozen=True)
 class TypeSources:
@@ -93,6 +106,10 @@ class TypeSources:
             if column in types:
                 return codec_named(types[column], self.properties)
         return None
+
+
+def _ddl(columns: Mapping[str, Codec]) -> str:
+    return ", ".join(f"{sql.name(name)}: {codec.wire}" for name, codec in columns.items())
 
 
 def has_schema(signature: str | None) -> bool:
