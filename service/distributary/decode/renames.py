@@ -34,6 +34,12 @@ class Renames:
         """What the source calls a column of the lake."""
         return next((source for source, lake in self.lake.items() if lake == column), column)
 
+    def origin(self, column: str) -> str:
+        """What messages add to the name of a column of the lake: the source's, which `columns` has, where it is
+        another; else nothing."""
+        source = self.source(column)
+        return "" if source == column else f" (source: {source})"
+
     def among(self, columns: Collection[str]) -> Renames:
         """Those of a source that has these columns. The lake's name of one that it lacks may be one of its own."""
         return Renames({name: lake for name, lake in self.lake.items() if name in columns})
@@ -55,6 +61,9 @@ class Renames:
                 )
             renamed[self.of(name)] = value
         return renamed
+
+
+NO_RENAMES = Renames()
 
 
 def check_renames(kept: Mapping[str, str] | None, renames: Renames, columns: Collection[str]) -> None:

@@ -108,6 +108,11 @@ class TypeSources:
         return None
 
 
+def renames_of(shapes: Iterable[Shape]) -> Renames:
+    """Those of all the shapes."""
+    return Renames({source: lake for shape in shapes for source, lake in shape.renames.lake.items()})
+
+
 def _ddl(columns: Mapping[str, Codec]) -> str:
     return ", ".join(f"{sql.name(name)}: {codec.wire}" for name, codec in columns.items())
 

@@ -58,7 +58,8 @@ def _lost_values(shape: Shape, reading: Reading) -> str:
 
     def of(letter: str) -> str:
         lost = ", ".join(
-            f"CASE WHEN {letter}{i}_there AND {letter}{i} IS NULL{_sent(name, reading)} THEN {sql.text(name)} END"
+            f"CASE WHEN {letter}{i}_there AND {letter}{i} IS NULL{_sent(name, reading)}"
+            f" THEN {sql.text(name + shape.renames.origin(name))} END"
             for i, name in enumerate(shape.row)
         )
         return f"array_join(array({lost or 'CAST(NULL AS STRING)'}), ', ')"

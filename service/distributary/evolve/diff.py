@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from distributary.decode.renames import NO_RENAMES, Renames
 from distributary.decode.type_names import codec_named
 from distributary.errors import TableHalt
 
@@ -87,8 +88,10 @@ def column_changes(
     wire: Iterable[Mapping[str, str]],
     reserved: Iterable[str],
     key: Collection[str] = (),
+    renames: Renames = NO_RENAMES,
 ) -> Changes:
-    """What the table lacks, in the wire's order; `wire` has one mapping per shape, the oldest first.
+    """What the table lacks, in the wire's order; `wire` has one mapping per shape, the oldest first. All names are the
+    lake's; `renames` tells the source's.
 
     A column that is no longer sent stays. Raises TableHalt for a type that the table's column can't hold and can't be
     widened to, for names that differ only in case, for a source column with a name that the service uses itself. Of
@@ -123,17 +126,18 @@ def column_changes(
                     continue
                 to = wider(have[name], kind)
                 if to is None or (name in key and to not in _WHOLE):
-                    raise _type_changed(name, have[name], kind)
+                    raise _type_changed(name, have[name], kind, renames)
                 have[name] = to
                 (added if name in added else widened)[name] = to
     return Changes(added, widened)
 
 
-def _type_changed(name: str, table_type: str, wire_type: str) -> TableHalt:
+def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) -> TableHalt:
+    column, source = f"{name!r}{renames.origin(name)}", renames.source(name)
     return TableHalt(
         "column-type-changed",
-        f"the column {name!r} is {table_type} in the table, and the source now sends {wire_type}, which it can't hold",
-        f"set `columns: {{{name}: {table_type}}}` if the values still fit it (others go to the quarantine table),"
+        f"the column {column} is {table_type} in the table, and the source now sends {wire_type}, which it can't hold",
+        f"set `columns: {{{source}: {table_type}}}` if the values still fit it (others go to the quarantine table),"
         " or `distributary resume -c FILE TABLE --rebuild` to fill the table again with the new type",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
+from distributary.decode.renames import NO_RENAMES, Renames
 from distributary.errors import TableHalt
 from distributary.evolve.diff import Changes, column_changes
 
@@ -15,6 +16,7 @@ def allowed_changes(
     wire: Sequence[Mapping[str, str]],
     reserved: Iterable[str],
     key: Collection[str] = (),
+    renames: Renames = NO_RENAMES,
 ) -> Changes:
     """How the table's columns change (see diff.column_changes); all of them are added where it is new and has none.
 
@@ -22,7 +24,7 @@ def allowed_changes(
     """
     if policy == "ignore" and table:
         wire = [{name: kind for name, kind in columns.items() if name in table} for columns in wire]
-    changes = column_changes(table, wire, reserved, key)
+    changes = column_changes(table, wire, reserved, key, renames)
     if changes and table and policy == "halt":
         raise TableHalt(
             "schema-changed",

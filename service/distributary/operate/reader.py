@@ -21,7 +21,7 @@ from distributary.decode.position import BY_OFFSET
 from distributary.decode.queries import Queries
 from distributary.decode.records import Reading, decoded, with_carried
 from distributary.decode.renames import Renames, check_renames
-from distributary.decode.shapes import Shape, Signature, TypeSources, has_schema, joined, shape_of
+from distributary.decode.shapes import Shape, Signature, TypeSources, has_schema, joined, renames_of, shape_of
 from distributary.decode.slices import shape_number
 from distributary.decode.unwrapped import Unwrapped, added_by
 from distributary.evolve.diff import check_key, check_key_columns, taken_as
@@ -271,7 +271,12 @@ class TableReader:
             if not shape.unreadable
         ]
         changes = allowed_changes(
-            self._settings.schema_changes, self._columns, wire, self._mode.service_columns, progress.key
+            self._settings.schema_changes,
+            self._columns,
+            wire,
+            self._mode.service_columns,
+            progress.key,
+            renames_of(self._shapes),
         )
         if not changes:
             return False

@@ -9,7 +9,7 @@ from typing import Any
 from distributary.config import Config
 from distributary.decode.masks import check_masks, masks_of
 from distributary.decode.renames import Renames, check_renames
-from distributary.decode.shapes import TypeSources, has_schema
+from distributary.decode.shapes import TypeSources, has_schema, renames_of
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
 from distributary.evolve.diff import check_key, check_key_columns, taken_as
@@ -188,7 +188,8 @@ def _with_columns(plan: TablePlan, scene: Scene, columns: Mapping[str, str], *, 
         check_key(known, shape.key)
     plan = replace(plan, key=known, connector=scene.connector, form=_form(scene))
     reserved = mode_of(settings).service_columns
-    evolved = allowed_changes(settings.schema_changes, columns, scene.shown.wire(), reserved, known)
+    renames = renames_of(scene.shown.shapes)
+    evolved = allowed_changes(settings.schema_changes, columns, scene.shown.wire(), reserved, known, renames)
     after = {**columns, **evolved.added, **evolved.widened}
     if scene.shown.shapes:
         check_key_columns(known, after, settings.where)

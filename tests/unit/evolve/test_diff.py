@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from distributary.decode.renames import Renames
 from distributary.errors import TableHalt
 from distributary.evolve.diff import Changes, check_key, column_changes, holds, wider
 
@@ -80,6 +81,17 @@ def test_what_would_lose_or_mix_something_halts(wire: dict[str, str], code: str)
         column_changes({"id": "int"}, [wire], ("__op",))
     assert halt.value.code == code
     assert halt.value.fix
+
+
+def test_a_type_that_changed_is_told_with_the_name_that_columns_takes() -> None:
+    def halt(renames: Renames) -> TableHalt:
+        with pytest.raises(TableHalt) as halted:
+            column_changes({"name": "int"}, [{"name": "string"}], (), (), renames)
+        return halted.value
+
+    renamed, plain = halt(Renames({"nome": "name"})), halt(Renames({"other": "another"}))
+    assert ("'name' (source: nome) is int" in renamed.message, "{nome: int}" in renamed.fix) == (True, True)
+    assert ("'name' is int" in plain.message, "{name: int}" in plain.fix) == (True, True)
 
 
 def test_another_key_halts_and_names_both() -> None:

@@ -78,6 +78,16 @@ def test_renamed_columns_are_told_by_the_tables_names() -> None:
     assert [w.code for w in plan.warnings].count(Code.NO_TYPE_YET) == 1
 
 
+def test_a_renamed_column_that_would_halt_the_table_is_told_with_the_sources_name() -> None:
+    behind = sample(envelope("c", ROW), envelope("u", ROW), taken=1)
+    stored = Stored({**COLUMNS, **SERVICE, "called": "int"}, has_files=True)
+    rule = {"rename": {"name": "called"}, "columns": {"name": "string"}}
+    plan = plan_of(behind, rule, known=progress(1, renames={"name": "called"}), lake=stored)
+    assert plan.error is not None
+    assert "'called' (source: name)" in plan.error["message"]
+    assert "{name: int}" in plan.error["fix"]
+
+
 def test_a_table_that_has_all_is_up_to_date() -> None:
     plan = plan_of(sample(envelope("c", ROW), taken=1), known=progress(1), lake=LAKE)
     assert (plan.action, plan.records, plan.error) == (UP_TO_DATE, 0, None)
