@@ -54,6 +54,20 @@ def test_decimals_that_do_not_fit_are_bad_and_never_rounded(session: SparkSessio
     assert read(session, decimal(6, 2), values) == expected
 
 
+def test_geometries_without_a_schema_are_the_structs_that_a_schema_tells(session: SparkSession) -> None:
+    wkb = base64.b64encode(b"\x01\x02").decode()
+    sent = [f'{{"x":1.5,"y":2,"wkb":"{wkb}","srid":4326}}', '{"x":0,"y":0,"wkb":null,"srid":null}', '{"x":"?"}']
+    points = [
+        {"x": 1.5, "y": 2.0, "wkb": b"\x01\x02", "srid": 4326},
+        {"x": 0.0, "y": 0.0, "wkb": None, "srid": None},
+        "bad",
+    ]
+    assert read(session, codec_named("io.debezium.data.geometry.Point", {}), sent) == points
+    shape = {"wkb": b"\x01\x02", "srid": None}
+    listed = codec_named("array<io.debezium.data.geometry.Geometry>", {"binary.handling.mode": "hex"})
+    assert read(session, listed, [f'[{{"wkb":"{wkb}"}}]']) == [[shape]]
+
+
 def test_decimals_larger_than_delta_has_are_exact_text(session: SparkSession) -> None:
     huge = -(7**150)
     assert read(session, decimal(60, 20), [connect_decimal(huge)]) == [f"{Decimal(f'{huge}E-20'):f}"]

@@ -20,8 +20,8 @@ _Rule = Callable[[SourceColumn, _Properties], str | None]
 
 _DEFAULT_PRECISION_MODE = {"mysql": "adaptive_time_microseconds", "mariadb": "adaptive_time_microseconds"}
 _TIME, _DATA = "io.debezium.time", "io.debezium.data"
-_GEOMETRY = "struct<wkb:binary,srid:int>"
-_POINT = "struct<x:double,y:double,wkb:binary,srid:int>"
+_GEOMETRY = "io.debezium.data.geometry.Geometry"
+_POINT = "io.debezium.data.geometry.Point"
 
 
 def type_of(connector: str, column: SourceColumn, properties: Mapping[str, str]) -> str | None:

@@ -47,6 +47,13 @@ _UNITS: Mapping[str, Codec] = {
     "time_ns": TIME_NANOS,
 }
 _BITS = "io.debezium.data.Bits"
+# As Debezium's schemas have them: their bytes are Base64, whatever binary.handling.mode says of the columns' own.
+_SHAPE = {"wkb": BINARY_BASE64, "srid": cast("int")}
+_GEOMETRIES: Mapping[str, Codec] = {
+    "io.debezium.data.geometry.Geometry": struct_of(_SHAPE),
+    "io.debezium.data.geometry.Geography": struct_of(_SHAPE),
+    "io.debezium.data.geometry.Point": struct_of({"x": cast("double"), "y": cast("double"), **_SHAPE}),
+}
 _TEXT_SEMANTIC = re.compile(r"io\.debezium\.(data|time)\.[A-Za-z]+")
 
 
@@ -62,6 +69,8 @@ def codec_named(type_name: str, properties: Mapping[str, str]) -> Codec:
         return _UNITS[given]
     if given in SEMANTIC:
         return SEMANTIC[given]
+    if given in _GEOMETRIES:
+        return _GEOMETRIES[given]
     if _TEXT_SEMANTIC.fullmatch(given):
         return {VARIABLE_DECIMAL: VARIABLE, _BITS: BINARY_BASE64}.get(given, STRING)
     lowered = given.lower()

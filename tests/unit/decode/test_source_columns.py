@@ -137,3 +137,10 @@ def test_what_can_not_be_understood_of_a_change_is_left_out() -> None:
     (table,) = found
     assert (table.connector, table.name) == ("sqlserver", 'd.s.t "x"')
     assert table.columns == (SourceColumn("a", "INT", 10, None),)
+
+
+def test_the_bytes_of_a_geometry_are_base64_whatever_those_of_columns_are() -> None:
+    for connector, type_, name in (("mysql", "POINT", "Point"), ("sqlserver", "GEOGRAPHY", "Geometry")):
+        assert of(connector, type_, binary_handling_mode="hex") == f"io.debezium.data.geometry.{name}"
+        codec = codec_named(f"io.debezium.data.geometry.{name}", {"binary.handling.mode": "hex"})
+        assert "'base64'" in codec.sql("x")
