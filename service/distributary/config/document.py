@@ -17,7 +17,7 @@ import yaml
 from yaml.events import AliasEvent, Event, MappingStartEvent, ScalarEvent, SequenceStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from distributary.config.interpolate import InterpolationError, interpolate
+from distributary.config.interpolate import InterpolationError, interpolate, unescaped
 from distributary.errors import Fault
 
 Loc = tuple[str | int, ...]
@@ -149,15 +149,15 @@ class _Reader:
     def _items(self, loc: Loc, node: MappingNode) -> Iterator[tuple[str, Node, int]]:
         seen: dict[str, int] = {}
         for key_node, child in node.value:
-            line, key = _line(key_node), key_node.value
+            line, written = _line(key_node), key_node.value
             if not isinstance(key_node, ScalarNode):
                 self._fault((*loc, ""), line, "yaml-key", "a key must be plain text, not a list or a mapping")
             elif _is_merge(key_node):
                 fix = "write the keys out where they count"
-                self._fault((*loc, key), line, "yaml-merge", "the merge key << is refused", fix)
-            elif "${" in key:
-                fix = "only values may hold ${…}"
-                self._fault((*loc, key), line, "interpolation-in-key", "a key can't hold ${…}", fix)
+                self._fault((*loc, written), line, "yaml-merge", "the merge key << is refused", fix)
+            elif (key := unescaped(written)) is None:
+                fix = "only values may hold ${…}; write $${ for a literal ${"
+                self._fault((*loc, written), line, "interpolation-in-key", "a key can't hold ${…}", fix)
             elif key in seen:
                 message = f"{dotted((*loc, key))} is already given in line {seen[key]}"
                 self.document.faults.append(

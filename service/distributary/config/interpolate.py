@@ -69,6 +69,18 @@ def interpolate(written: str, directory: Path) -> str:
     return Interpolated(value, written, from_outside) if references else value
 
 
+def escaped(text: str) -> str:
+    """How `text` is written where references are looked for."""
+    return text.replace("${", "$${")
+
+
+def unescaped(written: str) -> str | None:
+    """The text that `written` stands for where no reference may stand; None where it holds one."""
+    if any(match.group() != "$${" for match in _REFERENCE.finditer(written)):
+        return None
+    return written.replace("$${", "${")
+
+
 def _value(reference: str | None, directory: Path) -> tuple[str, bool]:
     if reference is None:
         raise InterpolationError("interpolation-syntax", "`${` has no closing `}`", "write $${ for a literal ${")

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from distributary.config.interpolate import LARGEST_FILE, Interpolated, InterpolationError, interpolate
+from distributary.config.interpolate import (
+    LARGEST_FILE,
+    Interpolated,
+    InterpolationError,
+    escaped,
+    interpolate,
+    unescaped,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +42,16 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_values(written: str, expected: str, tmp_path: Path) -> None:
     assert interpolate(written, tmp_path) == expected
+
+
+@pytest.mark.parametrize("text", ["", "$", "${", "$${", "$$${{", "${env:NAME}", "a $${ b ${"])
+def test_any_text_can_be_written_where_references_are_looked_for(text: str, tmp_path: Path) -> None:
+    assert unescaped(escaped(text)) == interpolate(escaped(text), tmp_path) == text
+
+
+@pytest.mark.parametrize("written", ["${env:NAME}", "${", "$${ ${}", "$${${x}"])
+def test_a_reference_is_no_literal_text(written: str) -> None:
+    assert unescaped(written) is None
 
 
 @pytest.mark.parametrize(

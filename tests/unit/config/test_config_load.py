@@ -55,6 +55,11 @@ spark:
     ]
 
 
+def test_a_columns_name_may_hold_what_looks_like_a_reference(write: Write) -> None:
+    config = load(write('tables: [{match: "*.*", columns: {"$${env:HOME}": date}}]\n'))
+    assert config.tables[0].columns == {"${env:HOME}": "date"}
+
+
 def test_a_config_made_in_python_spells_values_as_yaml_does() -> None:
     config = Config.model_validate(
         {
