@@ -55,8 +55,9 @@ def init(
 ) -> None:
     """Write a first config for the tables whose change events are in a Kafka.
 
-    Tables whose records have no key get `mode: append`; where records carry no schema, the types that their values show
-    are there as comments. Look through it, then see what `distributary plan` says of it.
+    Tables whose records have no key get `mode: append`. Where records carry no schema, `columns` has the types that
+    their values show, with comments that say what such values may be beside. Look through it, then see what
+    `distributary plan` says of it.
     """
     logs.configure()
 
@@ -75,6 +76,7 @@ def init(
                 "tables": list(written.tables),
                 "secrets": list(written.secrets),
                 "halting": list(written.halting),
+                "by_value": list(written.by_value),
             }
         )
         return
@@ -85,4 +87,9 @@ def init(
         output.show_text(f"set {name} before you use it: the file names it in place of the secret", style="yellow")
     for name in written.halting:
         output.show_text(f"{name} would halt and needs a decision; the file says which", style="yellow")
+    if written.by_value:
+        said = (
+            "where records carry no schema, look through `columns` before the first run: values alone show these types"
+        )
+        output.show_text(said, style="yellow")
     output.show_text(f"next: distributary plan -c {config_file}", style="dim")

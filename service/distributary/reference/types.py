@@ -34,6 +34,12 @@ only: a date is a number of days. There the first of these counts that knows the
 3. the column of the table that is there
 4. the values: whole numbers are `bigint`, fractions `double`, then `boolean`, all else `string`; a warning says so
 
+`distributary init` writes under `columns` what only values tell, with a comment where such values may be something
+else: `created: bigint  # looks like timestamp_us`. Look through it before the first run: as the first of the list it
+counts before what the schema-change topic may tell later, and a table keeps the types that it was made with. They are
+those of the first 20 records of each partition and of the 20 newest: a column of whole numbers that has a fraction
+elsewhere needs `double` or `decimal(p,s)`.
+
 The schema-change topic is looked at again when records have columns that were not known, or values that no longer fit:
 then the column is widened, where it can be.
 

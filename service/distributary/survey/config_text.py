@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from distributary.config import secrets
+from distributary.survey.columns_text import columns_text
 from distributary.survey.table_plan import TablePlan
+from distributary.survey.yaml_text import line, scalar
 
-_PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./:-]*[A-Za-z0-9_/]|[A-Za-z]")
 _REFERENCE = re.compile(r"\$\{(env|file):[^{}]*\}")
 _BY_DATABASE = "{database}/{schema}/{table}"
 
@@ -75,73 +75,62 @@ def _kafka(properties: Mapping[str, str]) -> Iterator[str]:
             yield "  # What was given is a secret and not written down: set this variable."
             yield f"  {name}: ${{env:{variable(name)}}}"
         else:
-            yield f"  {_scalar(name)}: {_scalar(value)}"
+            yield f"  {scalar(name)}: {scalar(value)}"
     yield ""
 
 
 def _places(wishes: Wishes, found: Found) -> Iterator[str]:
     yield "source:"
-    yield f"  topic_prefix: {_scalar(found.topic_prefix)}"
+    yield f"  topic_prefix: {scalar(found.topic_prefix)}"
     if found.connector is not None:
         yield f"  connector: {found.connector}"
     yield "  # The connector's settings where they are not Debezium's defaults: they tell how to read its records."
     yield "  # connector_properties: {skipped.operations: none, decimal.handling.mode: precise}"
     yield ""
     yield "target:"
-    yield f"  path: {_scalar(wishes.target)}"
+    yield f"  path: {scalar(wishes.target)}"
     if found.by_database:
         yield "  # Tables of several databases have one name."
-        yield f"  table: {_scalar(_BY_DATABASE)}"
+        yield f"  table: {scalar(_BY_DATABASE)}"
     yield ""
     yield "# Losing this directory loses nothing: each table knows itself where it is."
-    yield f"checkpoint: {_scalar(wishes.checkpoint)}"
+    yield f"checkpoint: {scalar(wishes.checkpoint)}"
     yield ""
 
 
 def _tables(found: Found) -> Iterator[str]:
-    own = {table.table: table for table in reversed(tuple(found.tables)) if _has_entry(table)}
-    if any(table.by_value for table in own.values()):
-        yield "# Where records carry no schema, comments show the types that a few values have. Name those that you"
-        yield "# know (decimal(18,2), date, timestamp_us …) under `columns` before the table is made."
-    if any(_is_kept_whole(table) for table in own.values()):
+    named: dict[str, list[TablePlan]] = {}
+    for table in found.tables:
+        named.setdefault(table.table, []).append(table)
+    entries = {name: lines for name, tables in named.items() if (lines := [*_entry(tables)])}
+    if any(table.by_value for table in found.tables):
+        yield "# Where records carry no schema, `columns` has the types that a few values show, as run would take"
+        yield "# them: bigint, double, boolean, else string. Comments say what such values may be beside. Write the"
+        yield "# types that you know (decimal(18,2), date, timestamp_us …) before the first run: a table keeps those"
+        yield "# that it was made with."
+    if any(_is_kept_whole(table) for table in found.tables):
         yield "# Where no record has a key, each change is kept as a row (mode: append). If columns of the table are"
         yield "# a key, write key: [COLUMN, …] in its place."
     yield "tables:"
-    for name in sorted(own):
-        yield from _entry(own[name])
+    for name in sorted(entries):
+        yield f"  - match: {scalar(name)}"
+        yield from entries[name]
     yield "  # Every other table that has a topic, also those whose topic comes later."
-    for name in sorted({table.table for table in found.tables} - own.keys()):
+    for name in sorted(named.keys() - entries.keys()):
         yield f"  #   {name}"
     for table in found.tables:
         if table.error is not None:
-            yield f"  # {table.table} would halt: {_line(table.error['message'])}"
-            yield f"  #   {_line(table.error['fix'])}"
+            yield f"  # {table.table} would halt: {line(table.error['message'])}"
+            yield f"  #   {line(table.error['fix'])}"
     yield '  - match: "*.*"'
-
-
-def _has_entry(table: TablePlan) -> bool:
-    return bool(table.by_value) or _is_kept_whole(table)
 
 
 def _is_kept_whole(table: TablePlan) -> bool:
     return table.mode == "append"
 
 
-def _entry(table: TablePlan) -> Iterator[str]:
-    yield f"  - match: {_scalar(table.table)}"
-    if _is_kept_whole(table):
+def _entry(tables: Collection[TablePlan]) -> Iterator[str]:
+    """What counts for the tables of one name; nothing where the entry for all others does."""
+    if any(map(_is_kept_whole, tables)):
         yield "    mode: append"
-    if table.by_value:
-        yield "    # columns:"
-        for name, kind in table.by_value.items():
-            yield f"    #   {_scalar(_line(name))}: {kind}"
-
-
-def _line(text: str) -> str:
-    """The text as one line: a comment ends where its line does."""
-    return " ".join(text.split())
-
-
-def _scalar(text: str) -> str:
-    plain = _PLAIN.fullmatch(text) and text.lower() != "null"
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    yield from columns_text(tables)

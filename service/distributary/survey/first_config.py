@@ -20,7 +20,7 @@ from distributary.survey.table_plan import HALT, TablePlan
 @dataclass(frozen=True)
 class FirstConfig:
     """What was written where. `secrets` are the variables that have to be set; `halting` the tables that need a
-    decision, by name."""
+    decision, `by_value` those with columns of which values alone show the types, by name."""
 
     file: Path
     topic_prefix: str
@@ -28,6 +28,7 @@ class FirstConfig:
     tables: tuple[str, ...]
     secrets: tuple[str, ...]
     halting: tuple[str, ...]
+    by_value: tuple[str, ...]
 
 
 def write_first_config(wishes: Wishes, topic_prefix: str | None, file: Path, *, force: bool) -> FirstConfig:
@@ -54,6 +55,7 @@ def write_first_config(wishes: Wishes, topic_prefix: str | None, file: Path, *, 
         tables=tuple(table.table for table in after.tables),
         secrets=tuple(sorted(kept_outside(wishes.kafka))),
         halting=tuple(table.table for table in after.tables if table.action == HALT),
+        by_value=tuple(table.table for table in found.tables if table.by_value),
     )
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from distributary.consume.broker import Record
 from distributary.decode.discover import NO_FIELDS, combined, common
-from distributary.decode.shapes import Shape, Signature, TypeSources, shape_of
+from distributary.decode.shapes import Shape, Signature, TypeSources, has_schema, shape_of
 from distributary.decode.types import by_value
 from distributary.decode.unwrapped import Unwrapped
 from distributary.operate.look import is_envelope, opened
+from distributary.survey.guesses import guess
 
 _LONG = 2**63
 
@@ -39,10 +40,12 @@ class Cut:
 
 @dataclass(frozen=True)
 class Shown:
-    """The shapes of the records, the oldest first, and the types that only values tell, by column."""
+    """The shapes of the records, the oldest first, and by column the types that values alone tell, with what they may
+    be beside (see guesses.guess)."""
 
     shapes: tuple[Shape, ...] = ()
     by_value: Mapping[str, str] = field(default_factory=dict)
+    guesses: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def untyped(self) -> tuple[str, ...]:
@@ -114,20 +117,31 @@ def shown(
     wanted |= {n for s in signatures for n in s.key_names_without_schema() if types.codec(n) is None}
     if not wanted:
         return Shown(tuple(shapes))
-    values = _types_of_values(found, wanted)
-    types = replace(types, by_value=values)
-    return Shown(tuple(shape_of(signature, types, left_out, unwrapped) for signature in signatures), values)
+    values = _values(found, wanted)
+    types = replace(types, by_value=_types_of_values(values))
+    shapes = [shape_of(signature, types, left_out, unwrapped) for signature in signatures]
+    elsewhere = {s.renames.source(name) for s in shapes if has_schema(s.signature.row) for name in s.row}
+    alone = {name: kind for name, kind in types.by_value.items() if name not in elsewhere}
+    guesses = {name: said for name, kind in alone.items() if (said := guess(kind, values[name])) is not None}
+    return Shown(tuple(shapes), alone, guesses)
 
 
-def _types_of_values(found: Iterable[Cut], wanted: Iterable[str]) -> dict[str, str]:
-    kinds: dict[str, set[str]] = {name: set() for name in wanted}
+def _values(found: Iterable[Cut], wanted: Iterable[str]) -> dict[str, list[Any]]:
+    """The values of such columns, in rows and keys."""
+    values: dict[str, list[Any]] = {name: [] for name in sorted(wanted)}
     for cut in found:
-        for values in (cut.row or {}, cut.key or {}):
-            for name in kinds.keys() & values.keys():
-                kind = by_value(_variant_type(values[name]))
-                if kind is not None:
-                    kinds[name].add(kind)
-    return {name: common(found_kinds) for name, found_kinds in sorted(kinds.items()) if found_kinds}
+        for part in (cut.row or {}, cut.key or {}):
+            for name in values.keys() & part.keys():
+                values[name].append(part[name])
+    return values
+
+
+def _types_of_values(values: Mapping[str, Iterable[Any]]) -> dict[str, str]:
+    types = {}
+    for name, found in values.items():
+        if kinds := {kind for value in found if (kind := by_value(_variant_type(value))) is not None}:
+            types[name] = common(kinds)
+    return types
 
 
 def _variant_type(value: Any) -> str:

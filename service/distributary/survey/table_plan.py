@@ -43,7 +43,8 @@ class TablePlan:
     has or gets (name to Spark type), `added` those that it gets, `widened` those that get a wider type;
     `properties` are those that it gets, `partitioned_by` and `clustered_by` the columns by which it will be laid
     out from then on (empty where that stays); `start` and `end` the offsets per partition between which records are
-    to be taken in, `records` how many offsets these are. `by_value` are the columns whose types values alone tell.
+    to be taken in, `records` how many offsets these are. `by_value` are the columns whose types values alone tell,
+    `guesses` what these may be beside, `untyped` the columns of which all values were null; by the source's names.
     `error` has the keys `code`, `message` and `fix`, for a table that would halt.
     """
 
@@ -64,6 +65,8 @@ class TablePlan:
     partitioned_by: tuple[str, ...] = ()
     clustered_by: tuple[str, ...] = ()
     by_value: Mapping[str, str] = field(default_factory=dict)
+    guesses: Mapping[str, str] = field(default_factory=dict)
+    untyped: tuple[str, ...] = ()
     start: Mapping[int, int] = field(default_factory=dict)
     end: Mapping[int, int] = field(default_factory=dict)
     records: int = 0
@@ -88,6 +91,8 @@ class TablePlan:
             "partitioned_by": list(self.partitioned_by),
             "clustered_by": list(self.clustered_by),
             "by_value": dict(self.by_value),
+            "guesses": dict(self.guesses),
+            "untyped": list(self.untyped),
             "partitions": partitions,
             "records": self.records,
             "warnings": [concern.as_json() for concern in self.warnings],
@@ -121,13 +126,14 @@ def planned(
     try:
         _check_place(one, sample, progress, lake, columns)
         scene = _looked(scene, columns, told, only_known=not sample.head)
-        plan = replace(plan, by_value=scene.shown.by_value)
+        found = scene.shown
+        plan = replace(plan, by_value=found.by_value, guesses=found.guesses, untyped=found.untyped)
         plan = _with_columns(plan, scene, columns, exists=lake is not None)
         plan = _with_layout(plan, scene, lacks)
     except TableHalt as halt:
         plan = replace(plan, action=HALT, error=halt.told())
-    found = [*concerns(scene), *concerns_of_keeping(scene), *_concerns_of_layout(one, lake, lacks)]
-    return replace(plan, warnings=tuple(sorted(found, key=lambda concern: concern.code.value))), scene
+    warnings = [*concerns(scene), *concerns_of_keeping(scene), *_concerns_of_layout(one, lake, lacks)]
+    return replace(plan, warnings=tuple(sorted(warnings, key=lambda concern: concern.code.value))), scene
 
 
 def _bare(one: Listed) -> TablePlan:

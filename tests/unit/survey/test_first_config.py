@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support.scenes import envelope, records
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from tests.support.scenes import envelope, plan_of, records, sample
 
 from distributary.cli import main
 from distributary.config import Config, load
@@ -31,30 +33,96 @@ def written(folder: Path, wishes: Wishes, found: Found) -> tuple[str, Config]:
 
 
 def test_the_config_says_what_was_found(tmp_path: Path) -> None:
-    halt = {"code": "column-name-taken", "message": "the source has\na column", "fix": "leave it out"}
+    halt = {"code": "column-name-taken", "message": "the source has\na column\x07", "fix": "leave it out"}
     tables = (
         table("dbo.customers"),
         table("dbo.log", mode="append", by_value={"a: b": "bigint", "line\nbreak": "string"}),
         table("dbo.odd", action=HALT, error=halt),
-        table("dbo.plain", by_value={"price": "double"}),
+        table("dbo.plain", by_value={"price": "double"}, guesses={"price": "or another"}, untyped=("gone", "no\nline")),
+        table("dbo.kept", mode="append"),
     )
     text, config = written(tmp_path, WISHES, Found("server1", "mysql", tables))
-    assert [(rule.match, rule.mode) for rule in config.tables] == [
-        ("dbo.log", "append"),
-        ("dbo.plain", None),
-        ("*.*", None),
+    assert [(rule.match, rule.mode, rule.columns) for rule in config.tables] == [
+        ("dbo.kept", "append", None),
+        ("dbo.log", "append", {"a: b": "bigint", "line\nbreak": "string"}),
+        ("dbo.plain", None, {"price": "double"}),
+        ("*.*", None, None),
     ]
     assert (config.source.topic_prefix, config.source.connector) == ("server1", "mysql")
     assert (config.target.path, config.checkpoint) == (str(tmp_path / "lake"), "s3a://bucket/check points")
-    for comment in ('#   "a: b": bigint', '#   "line break": string', "#   price: double", "#   dbo.customers"):
-        assert comment in text
-    assert "# dbo.odd would halt: the source has a column\n" in text
-    # With the comment marks of a table's columns taken away it is still a config.
     lines = text.splitlines()
-    at = lines.index("    #   price: double")
-    lines[at - 1 : at + 1] = ["    columns:", "      price: double"]
-    (tmp_path / "config.yaml").write_text("\n".join(lines), encoding="utf-8")
-    assert load(tmp_path / "config.yaml").tables[1].columns == {"price": "double"}
+    assert lines[(at := lines.index("      price: double  # or another")) - 1] == "    columns:"
+    assert lines[at + 1] == '    # Only nulls so far, which show no type: gone, "no\\nline"'
+    assert "  #   dbo.customers" in lines
+    assert "  # dbo.odd would halt: the source has a column\\u0007" in lines
+
+
+def test_types_are_named_where_values_alone_show_them(tmp_path: Path) -> None:
+    text, config = written(tmp_path, WISHES, Found("server1", tables=(table("dbo.t"), table("dbo.u", untyped=("a",)))))
+    assert [rule.columns for rule in config.tables] == [None, None]
+    assert "    # Only nulls so far, which show no type: a\n" in text
+    assert "carry no schema" not in text
+
+
+NAMES = st.text(
+    st.characters(codec="utf-8") | st.sampled_from("#:'\"\\\n\r\t\0\x7f\x85\u2028\ufeff\ufffe${}[]?&*!|>%@`,-~")
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(
+    ("null", "yes", "1", "~", "", " ", "a.b", "a: b", "- a", "<<", "*", "# a", "=", "1.5", "2026-01-01", "🙂", "%")
+)
+@example(
+    (
+        "${env:HOME}",
+        "$${",
+        "${",
+        "'",
+        '"',
+        "\\",
+        "a\nb",
+        "\u0085",
+        "\u2028",
+        "\ufeff",
+        "\ufffe",
+        "\ud800",
+        "On",
+        "x" * 5000,
+    )
+)
+@given(st.lists(NAMES, max_size=8).map(tuple))
+def test_columns_of_any_name_are_read_as_they_were_found(tmp_path: Path, names: tuple[str, ...]) -> None:
+    found = dict.fromkeys(names, "bigint")
+    guesses = {name: f"or {name}" for name in names}
+    error = {"code": "columns-differ-in-case", "message": f"{names}", "fix": f"{names}"}
+    tables = (table("dbo.t", by_value=found, guesses=guesses), table("dbo.u", untyped=names, error=error))
+    _, config = written(tmp_path, WISHES, Found("server1", tables=tables))
+    assert (config.tables[0].columns or {}) == found
+    for rule in config.tables[1:]:
+        assert rule.columns is None
+
+
+def test_an_entry_for_the_tables_of_several_databases_names_what_all_of_them_show(tmp_path: Path) -> None:
+    one = {"same": "bigint", "other": "bigint", "null": "string", "told": "bigint", "lone": "double"}
+    tables = (
+        table("dbo.t", by_value=one, columns=one),
+        table("dbo.t", by_value={"same": "bigint", "other": "string"}, columns={"told": "date"}, untyped=("null",)),
+    )
+    text, config = written(tmp_path, WISHES, Found("server1", tables=tables, by_database=True))
+    assert config.tables[0].columns == {"same": "bigint", "lone": "double"}
+    assert '    # Not alike in all databases: other, "null", told\n' in text
+    assert [rule.match for rule in config.tables] == ["dbo.t", "*.*"]
+
+
+def test_no_value_of_a_record_is_written(tmp_path: Path) -> None:
+    row = {"day": 19876, "amount": 48151623.42, "mail": "someone@example.com", "code": "AAECAwQ=", "doc": {"secret": 1}}
+    key, value = envelope("c", {"id": 7134, **row})
+    plan = plan_of(sample((key, value)))
+    text, config = written(tmp_path, WISHES, Found("server1", tables=(plan,)))
+    assert config.tables[0].columns == plan.columns
+    for shown in ("7134", "19876", "48151623", "someone", "AAEC", "secret"):
+        assert shown not in text
 
 
 def test_tables_of_several_databases_get_places_of_their_own(tmp_path: Path) -> None:

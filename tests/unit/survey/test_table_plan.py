@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.support.scenes import config, envelope, plan_of, progress, sample
 
 from distributary.config.table import TableSettings
@@ -31,6 +33,33 @@ def test_a_topic_without_a_table_makes_one() -> None:
     assert plan.columns == {**COLUMNS, "more": "string"}
     assert (plan.connector, plan.start, plan.end) == ("sqlserver", {0: 0}, {0: 2})
     assert json.loads(json.dumps(plan.as_json())) == plan.as_json()
+
+
+NUMBERS = st.integers(-(2**70), 2**70)
+VALUES = st.none() | st.booleans() | NUMBERS | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3)
+ROWS = st.dictionaries(st.sampled_from("abcd"), VALUES | st.lists(NUMBERS, max_size=1))
+
+
+@settings(deadline=None)
+@given(st.lists(ROWS, min_size=1, max_size=4))
+def test_the_types_that_values_show_make_the_same_table_where_columns_names_them(rows: list[dict[str, Any]]) -> None:
+    found = sample(*(envelope("c", {"id": number, **row}, key={"id": number}) for number, row in enumerate(rows)))
+    plan = plan_of(found)
+    named = plan_of(found, {"columns": dict(plan.by_value)})
+    assert plan.columns == plan.by_value
+    assert (named.columns, named.untyped, named.key) == (plan.columns, plan.untyped, plan.key)
+    assert (named.by_value, named.guesses) == ({}, {})
+
+
+def test_columns_that_a_schema_tells_are_not_typed_by_their_values() -> None:
+    row = {"type": "struct", "field": "after", "fields": [{"field": "id", "type": "int32"}]}
+    key, value = envelope("c", {"id": 1})
+    described = (key, {"schema": {"type": "struct", "fields": [row]}, "payload": value})
+    plan = plan_of(sample(described))
+    assert (plan.columns, plan.by_value) == ({"id": "int"}, {})
+    # Nor where other records of the topic have no schema: a type that is named would be over the schema's.
+    mixed = plan_of(sample(described, envelope("c", {"id": 2, "more": 1}, key={"id": 2})))
+    assert (mixed.columns, mixed.by_value) == ({"id": "bigint", "more": "bigint"}, {"more": "bigint"})
 
 
 def test_connect_schemas_tell_the_types() -> None:
