@@ -17,7 +17,9 @@ from tests.support.kafka import Record, create_topic, produce
 from tests.support.lake import read_table
 
 from distributary.cli import main
+from distributary.config import load
 from distributary.survey import kafka_checks
+from distributary.survey.stored import stored
 
 
 def ran(*arguments: str) -> tuple[int, Any]:
@@ -40,8 +42,10 @@ def named(topic: Topic, prefix: str) -> list[Record]:
 def test_a_first_config_from_a_kafka_is_planned_and_runs(kafka: str, tmp_path: Path) -> None:
     prefix, other = (f"survey{random.randrange(10**9)}" for _ in range(2))
     keyed, keyless = Topic(f"{prefix}.dbo.keyed"), Topic(f"{prefix}.dbo.log", key=())
-    keyed.change("c", {"id": 1}, {"id": 1, "name": "a", "at": None}, at=1)
-    keyed.change("c", {"id": 2}, {"id": 2, "name": "b", "at": 1.5}, at=2)
+    odd = 'a "b": ${c}\n🙂'
+    row = {"name": "a", "at": None, "created": 1_700_000_000_000_000, odd: "2026-01-02T03:04:05Z", "null": None}
+    keyed.change("c", {"id": 1}, {"id": 1, **row}, at=1)
+    keyed.change("c", {"id": 2}, {"id": 2, **row, "at": 1.5}, at=2)
     keyless.change("c", None, {"what": "started"}, at=3)
     foreign = Topic(f"{other}.dbo.t")
     foreign.change("c", {"id": 1}, {"id": 1}, at=1)
@@ -63,8 +67,17 @@ def test_a_first_config_from_a_kafka_is_planned_and_runs(kafka: str, tmp_path: P
 
     code, first = ran("init", "--bootstrap-servers", kafka, "--topic-prefix", prefix, "-c", str(file))
     assert (code, first["connector"], first["tables"]) == (0, "sqlserver", ["dbo.keyed", "dbo.log"])
-    assert (first["secrets"], first["halting"]) == ([], [])
+    assert (first["secrets"], first["halting"], first["by_value"]) == ([], [], ["dbo.keyed", "dbo.log"])
     assert CliRunner().invoke(main, ["validate", "-c", str(file)]).exit_code == 0
+    types = {"id": "bigint", "name": "string", "at": "double", "created": "bigint", odd: "string"}
+    assert {rule.match: rule.columns for rule in load(file).tables} == {
+        "dbo.keyed": types,
+        "dbo.log": {"what": "string"},
+        "*.*": None,
+    }
+    written = file.read_text()
+    assert "      created: bigint  # looks like timestamp_us\n" in written
+    assert '    # Only nulls so far, which show no type: "null"\n' in written
     with file.open("a", encoding="utf-8") as text:
         text.write("spark: {spark.driver.memory: 1g, spark.master: 'local[2]'}\n")
 
@@ -74,10 +87,18 @@ def test_a_first_config_from_a_kafka_is_planned_and_runs(kafka: str, tmp_path: P
         0,
         [("create", 2, "upsert"), ("create", 1, "append")],
     )
-    assert tables["dbo.keyed"]["columns"] == {"id": "bigint", "name": "string", "at": "double"}
+    assert tables["dbo.keyed"]["columns"] == types
     assert [topic["topic"] for topic in planned["passed_over"]] == [f"{prefix}.transaction"]
-    assert [w["code"] for w in tables["dbo.keyed"]["warnings"]] == ["compacted", "typed-by-value"]
-    assert [w["code"] for w in tables["dbo.log"]["warnings"]] == ["typed-by-value"]
+    assert [w["code"] for w in tables["dbo.keyed"]["warnings"]] == ["compacted", "no-type-yet"]
+    assert tables["dbo.log"]["warnings"] == []
+
+    # The tables are those that values alone would make.
+    bare = tmp_path / "bare.yaml"
+    bare.write_text("\n".join(line for line in written.splitlines() if not line.startswith("    ")) + "\n")
+    by_value = {table["table"]: table for table in ran("plan", "-c", str(bare))[1]["tables"]}
+    assert by_value["dbo.keyed"]["by_value"] == types
+    assert by_value["dbo.keyed"]["columns"] == types
+    assert [w["code"] for w in by_value["dbo.keyed"]["warnings"]] == ["compacted", "no-type-yet", "typed-by-value"]
 
     assert ran("doctor", "-c", str(file))[0] == 0
     assert not (tmp_path / "lake").exists()  # neither has left anything
@@ -88,7 +109,10 @@ def test_a_first_config_from_a_kafka_is_planned_and_runs(kafka: str, tmp_path: P
     for name, table in tables.items():
         rows = read_table(Path(table["path"]))
         assert rows is not None
-        assert [column for column in rows.column_names if not column.startswith("__")] == list(table["columns"]), name
+        lake = stored(table["path"])
+        assert lake is not None
+        arrived = [(column, kind) for column, kind in lake.columns.items() if not column.startswith("__")]
+        assert arrived == list(table["columns"].items()), name
         assert rows.num_rows == table["records"]
 
     code, after = ran("plan", "-c", str(file))
@@ -98,7 +122,7 @@ def test_a_first_config_from_a_kafka_is_planned_and_runs(kafka: str, tmp_path: P
 
     # What comes next is told beforehand: a new column for one table, a halt for the other.
     more = Topic(keyed.name)
-    more.change("u", {"id": 1}, {"id": 1, "name": "a", "at": 2.5, "more": True}, at=9)
+    more.change("u", {"id": 1}, {"id": 1, **row, "at": 2.5, "more": True}, at=9)
     produce(kafka, named(more, prefix))
     file.write_text(file.read_text().replace("mode: append", "mode: history"))
     keyless.change("c", None, {"what": "went on"}, at=8)
