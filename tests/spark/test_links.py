@@ -13,6 +13,7 @@ from tests.support.recorded import Record, Scenario
 
 from distributary.decode.discover import signatures
 from distributary.decode.records import Reading, decoded
+from distributary.decode.renames import Renames
 from distributary.decode.shapes import Shape, TypeSources, shape_of
 from distributary.decode.slices import sliced
 
@@ -83,7 +84,8 @@ def test_3_4_the_headers_of_a_key_change_name_the_other_records_key(
     assert created == deleted
 
 
-def test_3_4_header_texts_with_line_breaks_and_in_every_form(session: SparkSession) -> None:
+@pytest.mark.parametrize("renames", [{}, {"k": "a `key`"}], ids=["the source's name", "renamed"])
+def test_3_4_header_texts_with_line_breaks_and_in_every_form(session: SparkSession, renames: dict[str, str]) -> None:
     texts = ["a\nb", 'q"\\', "\t", "plain"]
     rows = []
     for number, text in enumerate(texts):
@@ -103,7 +105,8 @@ def test_3_4_header_texts_with_line_breaks_and_in_every_form(session: SparkSessi
                 }
             )
     cut = sliced(session.createDataFrame(pa.Table.from_pylist(rows, schema=RAW)))
-    (shape,) = [shape_of(seen.signature, TypeSources({"k": "string"}, {}, {}, {})) for seen in signatures(cut)]
+    types = TypeSources({"k": "string"}, {}, {}, {}, renames=Renames(renames))
+    (shape,) = [shape_of(seen.signature, types) for seen in signatures(cut)]
     found = decoded(cut, shape, reading(shape, "db2")).selectExpr("offset", "old_k.k0 AS k").toArrow().to_pylist()
     assert {row["offset"]: row["k"] for row in found} == {
         number * 10 + form: text for number, text in enumerate(texts) for form in range(3)

@@ -105,10 +105,11 @@ def plan_of(
     known: Progress | None = None,
     lake: Stored | None = None,
     properties: Mapping[str, str] = MappingProxyType({}),
+    told: Mapping[str, str] = MappingProxyType({}),
 ) -> TablePlan:
-    """What `plan` says of the table."""
+    """What `plan` says of the table; `told` are types that the schema-change topic tells."""
     one = Listed(TableId("dbo", "t"), TOPIC, TableSettings(match="*.*", where="c.yaml:6", **settings), "/lake/dbo/t")
-    return planned(one, config(properties), found, known, lake, NOW)[0]
+    return planned(one, config(properties), found, known, lake, NOW, lambda _topic: told)[0]
 
 
 def warnings_of(plan: TablePlan) -> dict[str, Concern]:

@@ -51,6 +51,17 @@ def test_the_types_that_values_show_make_the_same_table_where_columns_names_them
     assert (named.by_value, named.guesses) == ({}, {})
 
 
+def test_columns_that_the_table_or_the_connector_tells_are_not_typed_by_their_values() -> None:
+    there = plan_of(
+        sample(envelope("c", ROW), envelope("u", {**ROW, "more": 1}), taken=1), known=progress(1), lake=LAKE
+    )
+    assert (there.by_value, there.guesses) == ({"more": "bigint"}, {"more": "or date, time_ms, time_us, time_ns"})
+    told = plan_of(
+        sample(envelope("c", {**ROW, "gone": None})), told={"id": "int", "price": "decimal(9,2)", "gone": "date"}
+    )
+    assert (told.by_value, told.untyped) == ({"name": "string", "paid": "boolean"}, ())
+
+
 def test_columns_that_a_schema_tells_are_not_typed_by_their_values() -> None:
     row = {"type": "struct", "field": "after", "fields": [{"field": "id", "type": "int32"}]}
     key, value = envelope("c", {"id": 1})
