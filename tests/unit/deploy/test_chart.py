@@ -291,7 +291,7 @@ def test_a_spark_application_has_the_java_options_of_the_command(helm: Helm) -> 
         ),
         "SparkApplication",
     )
-    options = f"{session._JVM_UTC} {session._AVRO_LIMITS} -Dlog4j2.level=warn"
+    options = session.JVM_OPTIONS
     assert application["spec"]["sparkConf"] == {
         "spark.driver.extraJavaOptions": f"{options} -Da=b",
         "spark.executor.extraJavaOptions": options,
