@@ -17,13 +17,17 @@ def unscaled(binary: str, at_most_bytes: int | None = None) -> str:
     Up to eight bytes fit in a long; longer ones (more than 18 digits) are turned into limbs of nine digits, which takes
     a long expression: `at_most_bytes` spares it where the type has no more. A longer number then gives NULL.
     """
-    negative = "ascii(hex_) >= 56"  # the first hex digit is 8 or more: the sign bit is set
-    short = f"conv(lpad(hex_, 16, CASE WHEN {negative} THEN 'F' ELSE '0' END), 16, -10)"
-    cases = f"WHEN hex_ IS NULL OR length(hex_) = 0 THEN NULL WHEN length(hex_) <= 16 THEN {short}"
+    # Not bound by `let`: what stands in a lambda is interpreted, and each record's decimals pass through here.
+    hexadecimal = f"hex({binary})"
+    sign = f"CASE WHEN {hexadecimal} >= '8' THEN 'F' ELSE '0' END"  # by the first digit, which has the sign bit
+    short = f"conv(lpad({hexadecimal}, 16, {sign}), 16, -10)"
+    # NULL for no bytes at all, too.
+    cases = f"WHEN octet_length({binary}) BETWEEN 1 AND 8 THEN {short}"
     if at_most_bytes is None or at_most_bytes > 8:
         inverted = let("flipped_", _INVERT.format(h="hex_"), _digits("flipped_", plus_one=True))
-        cases += f" WHEN {negative} THEN concat('-', {inverted}) ELSE {_digits('hex_', plus_one=False)}"
-    return let("hex_", f"hex({binary})", f"CASE {cases} END")
+        long = f"CASE WHEN hex_ >= '8' THEN concat('-', {inverted}) ELSE {_digits('hex_', plus_one=False)} END"
+        cases += f" WHEN octet_length({binary}) > 8 THEN {let('hex_', hexadecimal, long)}"
+    return f"CASE {cases} END"
 
 
 def _digits(hexadecimal: str, *, plus_one: bool) -> str:

@@ -14,6 +14,7 @@ from distributary.decode import envelope as e
 from distributary.decode import sql, strict
 from distributary.decode.keys import halves, key_hash, key_of_header, key_of_row, key_struct, linked_key
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER, is_placeholder, may_hold_placeholder
+from distributary.decode.plain_keys import plain_key
 from distributary.decode.position import position_sql, transaction_sql
 from distributary.decode.reading import Reading
 from distributary.decode.shapes import Shape, has_schema
@@ -135,13 +136,13 @@ def _parsed(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
     known = (shape_number([shape]) >= 0).alias("known")
     links = [linked_key(header, shape, reading).alias(f"{header}p") for header in ("old_key", "new_key")]
     ddl = _envelope_ddl if reading.unwrapped is None else _row_ddl
-    key = F.lit(None) if reading.key_from_row else strict.framed("k", shape.sent(shape.key))
     value = ddl(shape, reading, shape.sent)
     frame = strict.framed("v", value, with_schema=has_schema(shape.signature.row))
-    framed = records.select("*", known, frame.alias("value_frame"), key.alias("key_frame"), *links)
+    plain = _plain_key(shape, reading)
+    framed = records.select("*", known, F.expr(plain or _NO_TEXT).alias("plain"))
+    framed = framed.select("*", frame.alias("value_frame"), _key_frame(shape, reading).alias("key_frame"), *links)
     read = F.expr(shape.as_lake(strict.only("value_frame"), ddl(shape, reading, shape.called)))
-    named = shape.as_lake(strict.only("key_frame"), shape.called(shape.key))
-    kp = F.lit(None) if reading.key_from_row else F.expr(named)
+    kp = F.expr(_named_key(shape, reading))
     if reading.unwrapped is None:
         parsed = framed.withColumns({"p": read, "kp": kp})
     else:
@@ -155,6 +156,28 @@ def _parsed(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
             "kp": F.expr("CASE WHEN coalesce(half, p.op) = 'd' THEN p.before ELSE p.after END"),
         }
     )
+
+
+def _plain_key(shape: Shape, reading: Reading) -> str | None:
+    return None if reading.key_from_row else plain_key("k", shape)
+
+
+def _key_frame(shape: Shape, reading: Reading) -> Column:
+    """The key within its frame, where it has to be parsed."""
+    if reading.key_from_row:
+        return F.lit(None)
+    frame = strict.framed("k", shape.sent(shape.key))
+    return F.when(F.col("plain").isNull(), frame)
+
+
+def _named_key(shape: Shape, reading: Reading) -> str:
+    if reading.key_from_row:
+        return "NULL"
+    parsed = shape.as_lake(strict.only("key_frame"), shape.called(shape.key))
+    if _plain_key(shape, reading) is None:
+        return parsed
+    [name] = shape.key
+    return f"CASE WHEN plain IS NULL THEN {parsed} ELSE named_struct({sql.text(name)}, plain) END"
 
 
 def _values(struct: str, letter: str, codecs: Mapping[str, Codec]) -> Iterator[Column]:
@@ -206,7 +229,9 @@ def _ambiguous_value(shape: Shape) -> str:
 
 
 def _key_fault(reading: Reading) -> str:
-    return _NO_TEXT if reading.key_from_row else strict.fault("k", "key_frame", strict.ambiguous("k"))
+    if reading.key_from_row:
+        return _NO_TEXT
+    return f"CASE WHEN plain IS NULL THEN {strict.fault('k', 'key_frame', strict.ambiguous('k'))} END"
 
 
 def _no_envelope(reading: Reading) -> str:

@@ -130,17 +130,16 @@ def decimal(precision: int, scale: int) -> Codec:
     bytes_needed = 8 if fits and precision <= 18 else None
 
     def read(x: str) -> str:
-        digits = numbers.unscaled(f"try_to_binary({variant_text('value_')}, 'base64')", bytes_needed)
+        digits = numbers.unscaled(f"try_to_binary({variant_text(x)}, 'base64')", bytes_needed)
         if fits:
-            number = numbers.exact_decimal(variant_text("value_"), precision, scale)
+            number = numbers.exact_decimal(variant_text(x), precision, scale)
             coded = numbers.to_decimal(digits, precision, scale)
         else:
-            number, coded = variant_text("value_"), numbers.to_plain(digits, str(scale))
-        typed = (
-            f"CASE WHEN schema_of_variant(value_) = 'STRING' THEN {coded}"
-            f" WHEN NOT is_variant_null(value_) THEN {number} END"
+            number, coded = variant_text(x), numbers.to_plain(digits, str(scale))
+        return (
+            f"CASE WHEN schema_of_variant({x}) = 'STRING' THEN {coded}"
+            f" WHEN {x} IS NOT NULL AND NOT is_variant_null({x}) THEN {number} END"
         )
-        return sql.let("value_", x, typed)
 
     return Codec("VARIANT", f"decimal({precision},{scale})" if fits else "string", read)
 

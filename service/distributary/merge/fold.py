@@ -70,10 +70,13 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
     collected = usable.groupBy("k").agg(F.collect_list(element).alias("es"))
     ordered = collected.select("k", F.expr(_IN_ORDER).alias("es"))
     walk = _Walk.of(folding)
-    # Most keys have one record. A generated row keeps Spark from walking twice: for the rows, and for what is left out.
+    # Most keys have one record.
     walked = ordered.select("k", "es", F.expr(f"CASE WHEN size(es) = 1 THEN {walk.role_of_one} END").alias("role_"))
     state = f"CASE WHEN role_ IS NOT NULL THEN {walk.of_one} ELSE {walk.of_many} END"
-    walked = walked.select("k", "es", F.explode(F.array(F.expr(state))).alias("s"))
+    # Else Spark would walk twice, for the rows and for what is left out: it moves no filter over what need not be the
+    # same when it is asked again.
+    once = F.when(F.spark_partition_id() >= 0, F.expr(state))
+    walked = walked.select("k", "es", once.alias("s"))
     w, pos = _element("s.w"), "s.pos"
     if folding.keeps_deleted:
         marked = "s.w = 0 AND s.r = 0 AND s.wiped AND s.alive > 0"
