@@ -15,12 +15,14 @@ from pyspark.sql import functions as F
 
 from distributary.decode import sql
 from distributary.decode.position import is_later
+from distributary.decode.queries import Queries
 from distributary.merge import values
 
 # What the walk needs of a record, and the record's row with what is stored beside it.
 _STEP_FIELDS = ("kind", "pos", "tx", "read_id", "moved_in", "moved_out", "carried", "partition", "offset", "timestamp")
 _STORED_FIELDS = ("kind", "pos", "read_id", "ts_ms", "partition", "offset", "missing", "row")
 _PAST = "d before a truncate"  # a kind
+_COUNTS = "bad IS NULL AND kind NOT IN ('t', 'm')"
 _DELETES = f"('d', '{_PAST}')"
 
 
@@ -30,13 +32,25 @@ class Folding:
 
     Records older than `truncated` (the position of the newest truncate) count for nothing. `values` says which columns'
     values are followed through the changes, because some of them were not sent (see values.py); none for most slices.
-    `keeps_deleted`: a deleted row stays in the table with its last values.
+    `keeps_deleted`: a deleted row stays in the table with its last values. `apart`: no two records have one key (see
+    keys_differ), so that nothing has to be brought together.
     """
 
     connector: str
     truncated: str | None = None
     values: values.Fillable | None = None
     keeps_deleted: bool = False
+    apart: bool = False
+
+
+def keys_differ(records: DataFrame, queries: Queries) -> bool:
+    """Whether no two of the decoded records that count have one key (one Spark job). By the keys' hashes: where two keys
+    share one, no is said, which is slower and as right."""
+
+    def twice(rows: DataFrame) -> DataFrame:
+        return rows.where(_COUNTS).groupBy("kh").agg(F.count("*").alias("n")).where("n > 1").limit(1)
+
+    return not queries.over(records, "keys differ", twice).collect()
 
 
 def folded(records: DataFrame, folding: Folding) -> DataFrame:
@@ -60,19 +74,23 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
       sure that there was one before, else the table must know
     * with `values` also: life STRUCT and departures ARRAY<STRUCT>, see values.py
     """
-    usable = records.where("bad IS NULL AND kind NOT IN ('t', 'm')")
+    usable = records.where(_COUNTS)
     if folding.truncated is not None:
         older = f"coalesce({is_later(folding.connector, sql.text(folding.truncated), 'pos')}, false)"
         # Of the deletes it must be seen that they were there: their tombstones are not lone ones.
         usable = usable.where(f"NOT {older} OR kind = 'd'")
         usable = usable.withColumn("kind", F.expr(f"CASE WHEN {older} THEN '{_PAST}' ELSE kind END"))
     element = F.struct(*_STEP_FIELDS, "ts_ms", "missing", "row", *values.element_fields(folding)).alias("e")
-    collected = usable.groupBy("k").agg(F.collect_list(element).alias("es"))
-    ordered = collected.select("k", F.expr(_IN_ORDER).alias("es"))
     walk = _Walk.of(folding)
-    # Most keys have one record.
-    walked = ordered.select("k", "es", F.expr(f"CASE WHEN size(es) = 1 THEN {walk.role_of_one} END").alias("role_"))
-    state = f"CASE WHEN role_ IS NOT NULL THEN {walk.of_one} ELSE {walk.of_many} END"
+    if folding.apart:
+        walked = usable.select("k", F.array(element).alias("es")).withColumn("role_", F.expr(walk.role_of_one))
+        state = walk.of_one
+    else:
+        collected = usable.groupBy("k").agg(F.collect_list(element).alias("es"))
+        ordered = collected.select("k", F.expr(_IN_ORDER).alias("es"))
+        # Most keys have one record.
+        walked = ordered.select("k", "es", F.expr(f"CASE WHEN size(es) = 1 THEN {walk.role_of_one} END").alias("role_"))
+        state = f"CASE WHEN role_ IS NOT NULL THEN {walk.of_one} ELSE {walk.of_many} END"
     # Else Spark would walk twice, for the rows and for what is left out: it moves no filter over what need not be the
     # same when it is asked again.
     once = F.when(F.spark_partition_id() >= 0, F.expr(state))

@@ -1,7 +1,8 @@
 """`mode: upsert`: one row per key, the newest state.
 
 Spark jobs of an ordinary slice: where it is small, one (see small.py); else the fold (kept in memory and on disk), the
-remembered deletes where there are any, and the MERGE. What only some slices need costs only those: the table's rows of
+remembered deletes where there are any, and the MERGE. A large slice without deletes is asked before whether each key is
+in it once, as a snapshot's rows are: then there is nothing to fold. What only some slices need costs only those: the table's rows of
 the slice's keys (values that were not sent, snapshot rows among changes, lone tombstones), the remembered deletes
 (records that are not newer than all that the table has taken in).
 """
@@ -24,11 +25,11 @@ from distributary.merge.deletes import deleted_after
 from distributary.merge.doubts import Doubts
 from distributary.merge.facts import Facts
 from distributary.merge.fill import Fill
-from distributary.merge.fold import Folding, folded
+from distributary.merge.fold import Folding, folded, keys_differ
 from distributary.merge.held import with_held, without_held
 from distributary.merge.mode import DecodedSlice, Destination, Details, Prepared
 from distributary.merge.small import merged_here
-from distributary.merge.table import Write
+from distributary.merge.table import SMALL_SLICE, Write
 from distributary.merge.values import Fillable
 
 # The identities of the snapshot rows that a key has seen, with `#` between them.
@@ -66,7 +67,9 @@ class UpsertMode:
         if values is not None and not values.types:
             values = None
         truncated = part.truncated_ever if to.settings.truncate == "apply" else None
-        folding = Folding(to.connector, truncated, values, self._keeps_deleted)
+        # The tombstone behind a delete has its key.
+        apart = found.records > SMALL_SLICE and not found.deletes and keys_differ(part.records, to.queries)
+        folding = Folding(to.connector, truncated, values, self._keeps_deleted, apart)
         keys = to.queries.over(part.records, folding, lambda records: folded(records, folding))
         if part.first:
             to.deletes.forget_all()

@@ -1,0 +1,213 @@
+"""Workloads of many tables, by the public command: all of them change at once; a few of many change all the time."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import statistics
+import sys
+import time
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.apart import Cost
+from tests.benchmarks.command import PREFIX, Process, once, running, write_config
+from tests.benchmarks.rounds import Rounds, in_turns
+from tests.benchmarks.source import ARROW, Source
+from tests.support.kafka import create_topic, end_offsets, produce
+from tests.support.lake import read_table
+
+_PATIENCE = 900  # seconds until all tables must have what is there
+
+
+@dataclass
+class Sources:
+    """Tables of one database, each with its topic; `prefix` keeps those of one workload apart from others'."""
+
+    kafka: str
+    schema: str
+    tables: int
+    now: bool = False
+    sources: dict[str, Source] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for number in range(self.tables):
+            name = f"t{number:03d}"
+            self.sources[name] = Source(seed=number, now=self.now)
+            create_topic(self.kafka, self.topic(name))
+
+    def topic(self, table: str) -> str:
+        """Its topic."""
+        return f"{PREFIX}.{self.schema}.{table}"
+
+    def snapshot(self, rows: int) -> None:
+        """Rows for each table."""
+        for name, source in self.sources.items():
+            produce(self.kafka, (r._replace(topic=self.topic(name)) for r in source.snapshot(rows)))
+
+    def change(self, table: str, changes: int, *, only_updates: bool = False) -> None:
+        """Changes of one of them."""
+        records = self.sources[table].changes(changes, only_updates=only_updates)
+        produce(self.kafka, (r._replace(topic=self.topic(table)) for r in records))
+
+    def ends(self) -> dict[str, int]:
+        """The end of each table's topic."""
+        return {name: end_offsets(self.kafka, self.topic(name))[0] for name in self.sources}
+
+    def check(self, lake: Path) -> None:
+        """Every table must be what its source has."""
+        for name, source in self.sources.items():
+            found = read_table(lake / name)
+            assert found is not None, f"{lake / name}: no table"
+            same = found.select(ARROW.names).cast(ARROW).sort_by("id").combine_chunks()
+            assert same.equals(source.truth().combine_chunks()), f"{lake / name}: not what the source has"
+
+
+def many(kafka: str, folder: Path, *, tables: int = 20, rows: int = 5_000, changes: int = 5_000, rounds: int = 2) -> Rounds:
+    """Changes of many tables at once, on tables that are there: `run --once` against the recipe, table after table; each
+    from the start of its process to its end."""
+    came = Sources(kafka, "many", tables)
+    came.snapshot(rows)
+    filled = came.ends()
+    base = folder / "base"
+    once(write_config(kafka, base / "service", tables=[{"match": "many.*"}]))
+    _recipe(kafka, came, base / "recipe", dict.fromkeys(filled, 0), filled)
+    for name in came.sources:
+        came.change(name, changes)
+    ends = came.ends()
+
+    def play(name: str, number: int) -> Cost:
+        place = folder / f"{name}-{number}"
+        shutil.copytree(base / name, place)
+        if name == "service":
+            cost = once(write_config(kafka, place, tables=[{"match": "many.*"}]))
+        else:
+            cost = _recipe(kafka, came, place, filled, ends)
+        came.check(place / "lake" / "many")
+        shutil.rmtree(place)
+        return cost
+
+    return in_turns("many", ("service", "recipe"), rounds, play)
+
+
+def _recipe(kafka: str, came: Sources, place: Path, at: Mapping[str, int], ends: Mapping[str, int]) -> Cost:
+    place.mkdir(parents=True, exist_ok=True)
+    turns = [(came.topic(n), str(place / "lake" / "many" / n), at[n], ends[n]) for n in came.sources]
+    plan = place / "turns.json"
+    plan.write_text(json.dumps({"kafka": kafka, "turns": turns}), encoding="utf-8")
+    command = [sys.executable, "-m", "tests.benchmarks.recipe_in_turn", str(plan)]
+    return Process(command, place / "recipe.log").wait()
+
+
+def wide(kafka: str, folder: Path, *, tables: int = 200, active: int = 5, seconds: int = 120) -> Rounds:
+    """`active` tables out of many change in each second, against as many tables in all."""
+    found = Rounds("wide")
+    for name, size in (("few", active), ("all", tables)):
+        steady = Steady(kafka, folder / name, f"wide{size}", size, active, 20 * active)
+        found.add(name, steady.play(seconds))
+        found.more[name] = {"tables": size, **steady.told()}
+    return found
+
+
+def freshness(kafka: str, folder: Path, *, tables: int = 20, per_second: int = 500, seconds: int = 600) -> Rounds:
+    """A steady stream of changes over all tables: how old a change is when it is committed."""
+    found = Rounds("freshness")
+    steady = Steady(kafka, folder, "fresh", tables, tables, per_second)
+    found.add("service", steady.play(seconds))
+    found.more["service"] = {"tables": tables, "changes_per_second": per_second, **steady.told()}
+    return found
+
+
+class Steady:
+    """The service, running, while `active` of its tables change in each second, `per_second` changes in all."""
+
+    def __init__(self, kafka: str, folder: Path, schema: str, tables: int, active: int, per_second: int) -> None:
+        self._came = Sources(kafka, schema, tables, now=True)
+        self._folder = folder
+        self._active = active
+        self._per_second = per_second
+        self._config = write_config(kafka, folder, tables=[{"match": f"{schema}.*"}], trigger={"interval": "1s"})
+        self._lake = folder / "lake" / schema
+        self._sent: dict[str, list[tuple[int, float]]] = {name: [] for name in self._came.sources}
+        self._fresh: list[float] = []
+        self._behind = 0
+
+    def play(self, seconds: int) -> Cost:
+        """What the service costs while the changes come, its start and the first fill aside."""
+        self._came.snapshot(50)
+        ends = self._came.ends()
+        with running(self._config) as service:
+            self._wait_for(ends)
+            before = service.cost()
+            self._send(ends, seconds)
+            after = service.cost()
+            began = time.monotonic()
+            self._wait_for(ends)
+            self._behind = round(time.monotonic() - began)
+        self._came.check(self._lake)
+        self._fresh = sorted(self._measured())
+        return Cost(after.wall - before.wall, after.cpu - before.cpu, after.memory)
+
+    def told(self) -> dict[str, Any]:
+        """Freshness in seconds: from when a change is made to the commit that has it."""
+        cuts = statistics.quantiles(self._fresh, n=100)
+        return {
+            "changes": len(self._fresh),
+            "freshness_s": {f"p{p}": round(cuts[p - 1], 2) for p in (50, 95, 99)},
+            "seconds_behind_at_the_end": self._behind,
+        }
+
+    def _send(self, ends: dict[str, int], seconds: int) -> None:
+        some = random.Random(1)
+        names = list(self._sent)
+        each = self._per_second // self._active
+        began = time.monotonic()
+        for number in count(1):
+            for name in some.sample(names, self._active):
+                at = time.time()
+                self._came.change(name, each, only_updates=True)
+                ends[name] += each
+                self._sent[name].append((ends[name], at))
+            if number >= seconds:
+                return
+            time.sleep(max(0.0, began + number - time.monotonic()))
+
+    def _wait_for(self, ends: Mapping[str, int]) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        left = dict(ends)
+        while left:
+            left = {name: end for name, end in left.items() if _commits(self._lake / name)[0][-1:] < [end]}
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{len(left)} tables are behind; see {self._config.with_suffix('.log')}")
+            time.sleep(1)
+
+    def _measured(self) -> list[float]:
+        ages = []
+        for name, sent in self._sent.items():
+            offsets, times = _commits(self._lake / name)
+            before = 0
+            for end, at in sent:
+                # All changes of one second and table are made at once; the last of them is the last to be committed.
+                committed = times[min(bisect_right(offsets, end - 1), len(times) - 1)]
+                ages += [committed - at] * (end - max(before, end - self._per_second // self._active))
+                before = end
+        return ages
+
+
+def _commits(table: Path) -> tuple[list[int], list[float]]:
+    """Of each commit of the service the next offset, and the time of the commit in seconds."""
+    offsets, times = [], []
+    for file in sorted((table / "_delta_log").glob("*.json")):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            told = json.loads(line).get("commitInfo", {})
+            record = json.loads(told.get("userMetadata") or "{}")
+            if after := record.get("distributary", record).get("next"):
+                offsets.append(max(after.values()))
+                times.append(file.stat().st_mtime)
+    return offsets, times
+
