@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo test test-long check format docs manifests lock clean
+.PHONY: help setup jars demo test test-long check bench bench-quick format docs manifests lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,12 @@ test: $(STAMP) check ## all set-up, then all tests (TEST_PROCESSES at once; each
 
 test-long: $(STAMP) ## the tests that take too long for every change
 	$(BIN)/python -m pytest -m slow $(TEST_ARGS)
+
+bench: $(STAMP) ## how fast it is beside what people copy: some hours, on a machine that does nothing else
+	PYTHONPATH=. $(BIN)/python -m tests.benchmarks $(BENCH_ARGS)
+
+bench-quick: $(STAMP) ## the same, small, and only some of it
+	PYTHONPATH=. $(BIN)/python -m tests.benchmarks --quick $(BENCH_ARGS)
 
 format: $(STAMP) ## format and fix what can be fixed
 	$(BIN)/ruff format .

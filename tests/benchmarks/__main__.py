@@ -53,12 +53,13 @@ _QUICK = ("bulk", "churn", "trickle")
 @click.argument("workloads", nargs=-1, type=click.Choice([*_OF_ONE_TABLE, *_OF_THEIR_OWN]))
 @click.option("--quick", is_flag=True, help="A tenth of the size, one round; nothing is recorded.")
 @click.option("--rounds", type=int, help="Of each contender.")
+@click.option("--batches", type=int, help="Of the trickle.")
 @click.option("--results", type=click.Path(path_type=Path), default=RESULTS, show_default=False)
-def main(workloads: Sequence[str], *, quick: bool, rounds: int | None, results: Path) -> None:
+def main(workloads: Sequence[str], *, quick: bool, rounds: int | None, batches: int | None, results: Path) -> None:
     """Runs the workloads and prints what came out."""
     wanted = workloads or (_QUICK if quick else (*_OF_ONE_TABLE, *_OF_THEIR_OWN))
     sizes = QUICK if quick else Sizes()
-    sizes = replace(sizes, rounds=rounds) if rounds else sizes
+    sizes = replace(sizes, rounds=rounds or sizes.rounds, batches=batches or sizes.batches)
     folder = Path(tempfile.mkdtemp(prefix="bench"))
     told: dict[str, Told] = {}
     with running_kafka(folder / "kafka") as kafka:

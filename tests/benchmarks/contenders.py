@@ -64,7 +64,6 @@ class Service:
         while self._worker.has_to_step():
             self._worker.step()
 
-
     def grow(self, rows: int) -> None:
         """Puts rows into the table, beside those that are there, until it has so many; in files in the order of their
         keys, as a snapshot leaves them."""
@@ -178,7 +177,11 @@ class Recipe(_Spark):
             parsed.select(F.expr(self._id).alias("key"), F.expr(self._inner).alias("p"))
             .withColumn("n", F.row_number().over(order))
             .where("n = 1")
-            .select("key", "p.op", *(F.expr(_TYPED.get(k, "{}").format(f"p.after.{c}")).alias(c) for c, k in COLUMNS.items()))
+            .select(
+                "key",
+                "p.op",
+                *(F.expr(_TYPED.get(k, "{}").format(f"p.after.{c}")).alias(c) for c, k in COLUMNS.items()),
+            )
         )
 
 
@@ -209,11 +212,12 @@ class Loop:
         newest: dict[int, tuple[tuple[str, str], dict[str, Any] | None]] = {}
         while self._at < end:
             for message in self._consumer.consume(end - self._at, 1.0):
-                self._at = message.offset() + 1
-                if message.value() is None:
+                self._at = (message.offset() or 0) + 1
+                value = message.value()
+                if value is None:
                     continue
-                key = json.loads(message.key())["payload"]["id"]
-                change = json.loads(message.value())["payload"]
+                key = json.loads(message.key() or b"")["payload"]["id"]
+                change = json.loads(value)["payload"]
                 place = (change["source"]["commit_lsn"], change["source"]["change_lsn"] or "")
                 if key not in newest or newest[key][0] <= place:
                     newest[key] = (place, change["after"])
@@ -236,13 +240,16 @@ class Loop:
         )
 
 
+_MIDNIGHT = datetime(1970, 1, 1)  # noqa: DTZ001 - the column has no zone
+
+
 def _typed(row: dict[str, Any]) -> dict[str, Any]:
     unscaled = int.from_bytes(base64.b64decode(row["credit"]), "big", signed=True)
     return {
         **row,
         "credit": Decimal(unscaled).scaleb(-2),
         "born": date(1970, 1, 1) + timedelta(days=row["born"]),
-        "created": datetime(1970, 1, 1) + timedelta(microseconds=row["created"]),
+        "created": _MIDNIGHT + timedelta(microseconds=row["created"]),
     }
 
 

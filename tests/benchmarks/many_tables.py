@@ -68,9 +68,11 @@ class Sources:
             assert same.equals(source.truth().combine_chunks()), f"{lake / name}: not what the source has"
 
 
-def many(kafka: str, folder: Path, *, tables: int = 20, rows: int = 5_000, changes: int = 5_000, rounds: int = 2) -> Rounds:
-    """Changes of many tables at once, on tables that are there: `run --once` against the recipe, table after table; each
-    from the start of its process to its end."""
+def many(
+    kafka: str, folder: Path, *, tables: int = 20, rows: int = 5_000, changes: int = 5_000, rounds: int = 2
+) -> Rounds:
+    """Changes of many tables at once, on tables that are there: `run --once` against the recipe, table after table;
+    each from the start of its process to its end."""
     came = Sources(kafka, "many", tables)
     came.snapshot(rows)
     filled = came.ends()
@@ -210,4 +212,3 @@ def _commits(table: Path) -> tuple[list[int], list[float]]:
                 offsets.append(max(after.values()))
                 times.append(file.stat().st_mtime)
     return offsets, times
-

@@ -105,7 +105,9 @@ class Stage:
             assert found.num_rows in (self.ends[mark], self.ends[mark] - began), f"{name}: {found.num_rows} records"
             return
         same = found.select(ARROW.names).cast(ARROW).sort_by("id").combine_chunks()
-        assert same.equals(self.truths[mark].combine_chunks()), f"{name}: the table is not what the source has at {mark}"
+        assert same.equals(self.truths[mark].combine_chunks()), (
+            f"{name}: the table is not what the source has at {mark}"
+        )
 
     def _warm(self, one: Apart) -> None:
         """What compiles and loads classes at first is not to be measured."""

@@ -1,4 +1,4 @@
-"""Contenders in turns of one run, A B A B, and what came out: medians, and the ratios of what was measured side by side."""
+"""Contenders in turns of one run, A B A B, and what came out: medians, and ratios of what was measured side by side."""
 
 from __future__ import annotations
 

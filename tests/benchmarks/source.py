@@ -1,4 +1,4 @@
-"""A source table of SQL Server and its change events, as JsonConverter writes them with their schema: about 3.9 kB each."""
+"""A source table of SQL Server and its change events, as JsonConverter writes them with their schema: some 4 kB."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CONNECT: Mapping[str, Mapping[str, Any]] = {
     "timestamp_ntz": {"type": "int64", "name": "io.debezium.time.MicroTimestamp", "version": 1},
 }
 _EPOCH = date(1970, 1, 1)
-_MIDNIGHT = datetime(1970, 1, 1)
+_MIDNIGHT = datetime(1970, 1, 1)  # noqa: DTZ001 - the column has no zone
 _SNAPSHOT_AT = "00000025:00000001:0001"
 NAMESPACE = "server1.shop.dbo.customers"
 
@@ -192,7 +192,7 @@ class Source:
 
 
 def _values(key: int, some: int) -> tuple[Any, ...]:
-    created = datetime(2024, 5, 1 + some % 9, 10, 20, 30, some % 10**6)
+    created = _MIDNIGHT + timedelta(days=19_844 + some % 9, microseconds=37_230_000_000 + some % 10**6)
     return (
         key, f"name {some}", f"{some}@example.org", f"street {some % 9999}", f"city {some % 500}",
         Decimal(some % 10**7).scaleb(-2), some / 7, some % 2 == 0, date(1910 + some % 90, 1 + some % 9, 11),

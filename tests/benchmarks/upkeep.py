@@ -1,20 +1,14 @@
 """A table after a thousand small commits: files, read time and merge time beside those of a freshly compacted table.
 
-    PYTHONPATH=service:. python -m tests.benchmarks.upkeep [--commits N] [--rows N] [--compact-after N]
-
 One table is looked after as the service does it, one is left alone, and one is the
 same rows, compacted just now. All commits are appends of the `deltalake` library: of all that a slice can be, they
 leave the most files. Only ratios are told, measured in turns of one run: the machine's own pace is in none of them.
-Results go to tests/benchmarks/results/upkeep.json.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,6 +19,7 @@ import pyarrow as pa
 from delta.tables import DeltaTable as SparkTable
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
+from tests.benchmarks.rounds import Rounds
 from tests.support.lake import read_table
 
 from distributary.config.maintenance import Maintenance
@@ -35,8 +30,8 @@ from distributary.merge.table import LakeTable
 from distributary.operate.note import Note
 from distributary.operate.upkeep import REWRITTEN_FILE, Task, Upkeep
 
-RESULTS = Path(__file__).parent / "results" / "upkeep.json"
 _TURNS = 7
+_AFTER = Maintenance().compact_after
 
 
 @dataclass
@@ -121,40 +116,35 @@ def medians(work: Callable[[Path], None], paths: dict[str, Path]) -> dict[str, f
     return {name: statistics.median(found) for name, found in seconds.items()}
 
 
-def main() -> None:
-    """Runs it and prints what it found."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--commits", type=int, default=1000)
-    parser.add_argument("--rows", type=int, default=20, help="of each commit")
-    parser.add_argument("--compact-after", type=int, default=Maintenance().compact_after)
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="upkeep"))
+def upkeep(_kafka: str, folder: Path, *, commits: int = 1000, rows: int = 20, compact_after: int = _AFTER) -> Rounds:
+    """A table after small commits that is looked after, one that is left alone, and one that was compacted just now."""
+    folder.mkdir(parents=True, exist_ok=True)
     session = open_session({"spark.master": "local[2]", "spark.driver.memory": "2g"})
-    upkeep = Upkeep(Maintenance(compact_after=options.compact_after), Note(session, str(folder / "note.json")))
-    upkeep.start()
-    kept, left = Trickle(session, folder / "kept", upkeep), Trickle(session, folder / "left", None)
-    for number in range(options.commits):
+    due = Upkeep(Maintenance(compact_after=compact_after), Note(session, str(folder / "note.json")))
+    due.start()
+    kept, left = Trickle(session, folder / "kept", due), Trickle(session, folder / "left", None)
+    for number in range(commits):
         for one in (kept, left):
-            one.commit(slice_of(number, options.rows))
+            one.commit(slice_of(number, rows))
         if number % 100 == 99:
             click.echo(f"{number + 1}: {files(kept.path)} files, {files(left.path)} where nothing is done")
     paths = {"kept": kept.path, "left": left.path, "fresh": folder / "fresh"}
     shutil.copytree(left.path, paths["fresh"])
     compact(session.newSession(), str(paths["fresh"]), REWRITTEN_FILE)
-    rows = options.commits * options.rows
     found: dict[str, dict[str, float]] = {
         "files": {name: files(path) for name, path in paths.items()},
         "bytes": {name: size(path) for name, path in paths.items()},
         "read": medians(lambda path: read(session, path), paths),
-        "merge": medians(lambda path: merge(session, path, rows), paths),
+        "merge": medians(lambda path: merge(session, path, commits * rows), paths),
     }
     contents = [sorted(table.to_pylist(), key=str) for p in paths.values() if (table := read_table(p)) is not None]
     assert contents[0] == contents[1] == contents[2], "the tables differ"
-    told = {
-        "commits": options.commits,
-        "compact_after": options.compact_after,
-        "rows": rows,
+    session.stop()
+    told = Rounds("upkeep")
+    told.more = {
+        "commits": commits,
+        "compact_after": compact_after,
+        "rows": commits * rows,
         "compactions": kept.compactions,
         "most_files": kept.most_files,
         "times_of_fresh": {
@@ -162,12 +152,4 @@ def main() -> None:
         },
         "maintenance_of_commits": round(kept.maintenance / kept.commits, 3),
     }
-    options.results.parent.mkdir(exist_ok=True)
-    options.results.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-    click.echo(json.dumps(told, indent=2))
-    session.stop()
-    shutil.rmtree(folder)
-
-
-if __name__ == "__main__":
-    main()
+    return told

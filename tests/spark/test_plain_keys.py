@@ -17,7 +17,8 @@ from distributary.decode.shapes import Shape, Signature
 from distributary.decode.types import STRING, Codec, cast, decimal
 
 NUMBERS = ["0", "7", "-7", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "-0", "07", "+7", "7.",
-           "7.0", "7e0", " 7", "7 ", '"7"', "null", "true", "", "7,", '7,"a":1', "7}", "1_0", "٣", "0x1", "7L"]  # fmt: skip
+           "7.0", "7e0", " 7", "7 ", '"7"', "null", "true", "", "7,", '7,"a":1', "7}", "1_0", "\u0663", "0x1",
+           "7L"]  # fmt: skip
 TEXTS = ["", "a", "ä", "🎉", "a b", " ", "{}", "}", "a,b", "'", "null", "7", "\\\\", "\\n", "\\u0041", '\\"', '"',
          '","id":"b', "\n", "\x00", "\x1f", "\x7f", "a\\", "\t"]  # fmt: skip
 

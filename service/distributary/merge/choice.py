@@ -19,8 +19,11 @@ RECORDS = 5_000
 PAYLOAD_BYTES = 16 * 1024 * 1024
 """The same for the records' payloads together: the folded rows come into this process's memory."""
 
-TOUCHED_BYTES = 64 * 1024 * 1024
+TOUCHED_BYTES = 128 * 1024 * 1024
 """Of the table's files that may have one of the keys: they are read and rewritten in this process."""
+
+TOUCHED_AT_ONCE = 256 * 1024 * 1024
+"""The same for all tables that are committed at one time."""
 
 # Features of a table that it may have; each that is not here is refused by the library, or not seen to be kept.
 _FEATURES = {

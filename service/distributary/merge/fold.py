@@ -44,8 +44,8 @@ class Folding:
 
 
 def keys_differ(records: DataFrame, queries: Queries) -> bool:
-    """Whether no two of the decoded records that count have one key (one Spark job). By the keys' hashes: where two keys
-    share one, no is said, which is slower and as right."""
+    """Whether no two of the decoded records that count have one key (one Spark job). By the keys' hashes: where two
+    keys share one, no is said, which is slower and as right."""
 
     def twice(rows: DataFrame) -> DataFrame:
         return rows.where(_COUNTS).groupBy("kh").agg(F.count("*").alias("n")).where("n > 1").limit(1)

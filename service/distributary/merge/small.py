@@ -10,15 +10,17 @@ from datetime import date
 
 from pyspark.sql import DataFrame
 
-from distributary.merge.choice import why_not_size, why_not_touched
+from distributary.merge.choice import TOUCHED_AT_ONCE, why_not_size, why_not_touched
 from distributary.merge.clause import Rows
 from distributary.merge.clauses import Clauses
-from distributary.merge.direct import DirectTable, NotByLibrary
+from distributary.merge.direct import NotByLibrary
 from distributary.merge.flat import FlatKeys, flat
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.progress import Head, Progress
+from distributary.merge.room import Room
 from distributary.merge.table import Write
 
+_ROOM = Room(TOUCHED_AT_ONCE)
 _ASKS_MORE = "it has values that were not sent, snapshot rows among changes, a truncate, or deleted rows that stay"
 
 
@@ -33,11 +35,13 @@ def merged_here(
     key = None if part.first else list(to.key)
     reason = None if clauses.shared(first=part.first) else _ASKS_MORE
     reason = reason or _why_not(to, part) or table.why_not(part.head, key)
-    rows = None
+    rows, touched = None, 0
     if reason is None:
         made = (clause for clause in clauses.clauses(keys) if clause.of is Rows.KEYS_ONLY or not part.first)
         rows = flat(keys, len(to.key), made, to.queries)
-        reason = None if part.first else _why_not_rows(to, part, table, rows)
+        if not part.first:
+            touched = table.touched(part.head, next(iter(to.key)), rows.rows.column(rows.key[0]))
+            reason = _why_not_rows(to, rows, touched)
     if rows is None or reason is not None:
         to.debug(reason or "")
         return None
@@ -46,7 +50,12 @@ def merged_here(
     if part.first:
         first = rows.inserted()
         return _or_spark(to, lambda head, progress: table.append(first, head, progress), by_spark)
-    return _or_spark(to, lambda head, progress: table.merge(rows, list(to.key), head, progress), by_spark)
+
+    def merge(head: Head, progress: Progress) -> None:
+        with _ROOM.taken(touched):
+            table.merge(rows, list(to.key), head, progress)
+
+    return _or_spark(to, merge, by_spark)
 
 
 def appended_here(to: Destination, part: DecodedSlice, rows: DataFrame) -> Write | None:
@@ -65,12 +74,10 @@ def _why_not(to: Destination, part: DecodedSlice) -> str | None:
     return None if to.settings.commit == "deltalake" else why_not_size(part.found)
 
 
-def _why_not_rows(to: Destination, part: DecodedSlice, table: DirectTable, keys: FlatKeys) -> str | None:
+def _why_not_rows(to: Destination, keys: FlatKeys, touched: int) -> str | None:
     if any(keys.rows.column(name).null_count for name in keys.key):
         return "a key has NULL in it"
-    if to.settings.commit == "deltalake":
-        return None
-    return why_not_touched(table.touched(part.head, next(iter(to.key)), keys.rows.column(keys.key[0])))
+    return None if to.settings.commit == "deltalake" else why_not_touched(touched)
 
 
 def _or_spark(to: Destination, here: Write, by_spark: Callable[[], Write]) -> Write:

@@ -28,7 +28,7 @@ _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 # For a slice of a few records planning and compiling is all the cost: no code is generated, one task a stage. The same
 # made Spark's MERGE into a table of 400,000 rows take most of a minute.
-SMALL_SLICE = 20_000
+SMALL_SLICE = 5_000
 _SMALL_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
