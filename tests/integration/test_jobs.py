@@ -1,0 +1,96 @@
+"""How many Spark jobs a slice runs. Each costs planning and a launch: one more is a slowdown to be chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.changes import Topic
+from tests.support.kafka import Record
+from tests.support.spark import Bench
+
+from distributary.operate.worker import TableWorker
+
+COLUMNS = {"id": "int", "v": "string"}
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> Topic:
+    return Topic(f"jobs{abs(hash(request.node.name)) % 10**9}.dbo.t")
+
+
+def worker_of(session: SparkSession, kafka: str, folder: Path, topic: Topic, **rule: Any) -> tuple[Bench, TableWorker]:
+    """A worker whose table has a few rows already."""
+    bench = Bench(session, kafka, folder, topic.name, {"columns": COLUMNS, **rule}).create()
+    worker = bench.take(creates(topic, range(1, 20)))
+    return bench, bench.take(creates(topic, range(20, 25)), worker)
+
+
+def creates(topic: Topic, keys: range) -> list[Record]:
+    return [topic.change("c", {"id": key}, {"id": key, "v": f"new {key}"}, at=key) for key in keys]
+
+
+def ordinary(topic: Topic) -> Iterator[Record]:
+    """Creates, updates and deletes with their tombstones."""
+    yield from creates(topic, range(100, 105))
+    for key in range(1, 5):
+        yield topic.change("u", {"id": key}, {"id": key, "v": "changed"}, at=110 + key)
+    yield topic.change("d", {"id": 7}, at=120)
+    yield topic.tombstone({"id": 7})
+
+
+def special(topic: Topic) -> Iterator[Record]:
+    """A truncate, a change that comes late, a lone tombstone, a key change, what can't be read."""
+    yield topic.change("u", {"id": 3}, {"id": 3, "v": "late"}, at=1)
+    yield topic.tombstone({"id": 9})
+    yield topic.add({"id": 10}, b"no JSON")
+    yield topic.change("d", {"id": 4}, at=130, headers={"newkey": {"id": 40}})
+    yield topic.tombstone({"id": 4})
+    yield topic.change("c", {"id": 40}, {"id": 40, "v": "moved"}, at=130, step=2, headers={"oldkey": {"id": 4}})
+    yield topic.change("t", None, at=140)
+    yield from creates(topic, range(200, 203))
+
+
+def jobs(session: SparkSession) -> int:
+    """How many were started so far."""
+    scheduler: Any = session.sparkContext._jsc.sc().dagScheduler()
+    return int(scheduler.nextJobId())
+
+
+def counted(bench: Bench, worker: TableWorker, records: Iterator[Record]) -> int:
+    before = jobs(bench.session)
+    bench.take(records, worker)
+    return jobs(bench.session) - before
+
+
+def test_nothing_to_do_runs_none(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
+    bench, worker = worker_of(session, kafka, tmp_path, topic)
+    assert counted(bench, worker, iter(())) == 0
+    worker.doubt()  # the topic and the table are looked at
+    assert counted(bench, worker, iter(())) == 0
+
+
+def test_a_small_slice(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
+    """The look at the decoded records, and their fold; the rest is not Spark's."""
+    bench, worker = worker_of(session, kafka, tmp_path, topic)
+    assert counted(bench, worker, ordinary(topic)) == 2
+
+
+def test_an_append(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
+    bench, worker = worker_of(session, kafka, tmp_path, topic, mode="append")
+    assert counted(bench, worker, iter(creates(topic, range(100, 110)))) == 2
+
+
+def test_a_merge_by_spark(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
+    bench, worker = worker_of(session, kafka, tmp_path, topic, commit="spark")
+    counted(bench, worker, iter(creates(topic, range(30, 35))))
+    assert counted(bench, worker, ordinary(topic)) == 8
+
+
+def test_a_slice_with_every_special_case(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
+    bench, worker = worker_of(session, kafka, tmp_path, topic)
+    counted(bench, worker, ordinary(topic))
+    assert counted(bench, worker, special(topic)) == 22
