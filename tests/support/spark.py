@@ -34,7 +34,7 @@ from distributary.operate.worker import TableWorker
 def running_session() -> Iterator[SparkSession]:
     """The service's own session, small."""
     with patch.dict(os.environ, LONG_LIVED):  # all tests of a process share it
-        session = open_session({"spark.master": "local[2]", "spark.driver.memory": "2g"})
+        session = open_session({"spark.master": "local[2]", "spark.driver.memory": "3g"})
     yield session
     session.stop()
 

@@ -57,7 +57,7 @@ _DEFAULTS = {
     "spark.ui.retainedTasks": "200",
     # By default the compiled code of a hundred queries is kept: fewer than a slice of one table and its commit take, so
     # that all of it was compiled anew for each slice.
-    "spark.sql.codegen.cache.maxEntries": "1000",
+    "spark.sql.codegen.cache.maxEntries": "300",
     # The salt of masked columns (see decode/masks.py) stands in plans, as two blocks of 64 bytes.
     "spark.sql.redaction.string.regex": "(?i)[0-9a-f]{128}",
     "spark.sql.maxPlanStringLength": "500",
