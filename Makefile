@@ -37,7 +37,7 @@ test: $(STAMP) check ## all set-up, then all tests (TEST_PROCESSES at once; each
 test-long: $(STAMP) ## the tests that take too long for every change
 	$(BIN)/python -m pytest -m slow $(TEST_ARGS)
 
-bench: $(STAMP) ## how fast it is beside what people copy: some hours, on a machine that does nothing else
+bench: $(STAMP) ## how fast it is beside what people copy; on a machine that does nothing else
 	PYTHONPATH=. $(BIN)/python -m tests.benchmarks $(BENCH_ARGS)
 
 bench-quick: $(STAMP) ## the same, small, and only some of it

@@ -1,6 +1,6 @@
 """How long it takes beside what people copy, and beside a plain append.
 
-    make bench                          # all of it, on a machine that does nothing else: two hours
+    make bench                          # all of it, on a machine that does nothing else
     make bench-quick                    # the same at a tenth of the size, some workloads, one round
     python -m tests.benchmarks bulk churn --rounds 5
 
@@ -51,8 +51,10 @@ _QUICK = ("bulk", "churn", "trickle")
 
 @click.command(help=__doc__)
 @click.argument("workloads", nargs=-1, type=click.Choice([*_OF_ONE_TABLE, *_OF_THEIR_OWN]))
-@click.option("--quick", is_flag=True, help="A tenth of the size, one round; nothing is recorded.")
-@click.option("--rounds", type=int, help="Of each contender.")
+@click.option(
+    "--quick", is_flag=True, help="A tenth of the size, one round, of the workloads of one table; nothing is recorded."
+)
+@click.option("--rounds", type=int, help="Of each contender, in the workloads of one table.")
 @click.option("--batches", type=int, help="Of the trickle.")
 @click.option("--results", type=click.Path(path_type=Path), default=RESULTS, show_default=False)
 def main(workloads: Sequence[str], *, quick: bool, rounds: int | None, batches: int | None, results: Path) -> None:
@@ -67,26 +69,26 @@ def main(workloads: Sequence[str], *, quick: bool, rounds: int | None, batches: 
             stage: Stage | None = None
             for name in (w for w in wanted if w in _OF_ONE_TABLE):
                 stage = stage or ending.enter_context(one_table.stage(kafka, folder / "one", sizes))
-                told[name] = _OF_ONE_TABLE[name](stage).told()
-                _show(name, told[name], results)
+                told[name] = _told(name, _OF_ONE_TABLE[name](stage), results, record=not quick)
         for name in (w for w in wanted if w in _OF_THEIR_OWN):
-            told[name] = _OF_THEIR_OWN[name](kafka, folder / name).told()
-            _show(name, told[name], results)
+            told[name] = _told(name, _OF_THEIR_OWN[name](kafka, folder / name), results, record=not quick)
     shutil.rmtree(folder)
     Console().print(_table(told))
-    if not quick:
-        results.mkdir(exist_ok=True)
-        for name, one in told.items():
-            text = json.dumps({"workload": name, "when": _today(), "machine": _machine(), **one}, indent=2)
-            (results / f"{name}.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _show(name: str, told: Told, results: Path) -> None:
+def _told(name: str, found: Rounds, results: Path, *, record: bool) -> Told:
+    """What came out of a workload: shown beside the last run's, and recorded at once, as the others may take long."""
+    told = found.told()
     click.echo(f"{name}: {json.dumps({k: v for k, v in told.items() if k != 'contenders'})}")
     before = results / f"{name}.json"
     if before.exists():
         was = json.loads(before.read_text(encoding="utf-8"))
         click.echo(f"{name}, on {was['when']}: {json.dumps(was['times'])}")
+    if record:
+        results.mkdir(exist_ok=True)
+        text = json.dumps({"workload": name, "when": _today(), "machine": _machine(), **told}, indent=2)
+        before.write_text(text + "\n", encoding="utf-8")
+    return told
 
 
 def _table(told: dict[str, Told]) -> Table:

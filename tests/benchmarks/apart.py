@@ -53,7 +53,7 @@ class Apart:
 
     def take(self, end: int) -> Cost:
         """See Contender."""
-        return self._cost(lambda: self._pool.submit(_take, end).result())
+        return cost_of(self._process, lambda: self._pool.submit(_take, end).result())
 
     def grow(self, rows: int) -> None:
         """See contenders.Service."""
@@ -62,9 +62,6 @@ class Apart:
     def end(self) -> None:
         """Ends the process."""
         self._pool.shutdown()
-
-    def _cost(self, work: Callable[[], None]) -> Cost:
-        return cost_of(self._process, work)
 
 
 def cost_of(process: int, work: Callable[[], None]) -> Cost:

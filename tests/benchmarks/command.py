@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,13 +41,11 @@ def write_config(kafka: str, folder: Path, **more: Any) -> Path:
 class Process:
     """A running process and those that it starts: what they take is added up while they live."""
 
-    def __init__(self, command: list[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, command: list[str], log: Path) -> None:
         self._began = time.monotonic()
         self._log = log
         with log.open("wb") as output:
-            self._process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})}
-            )
+            self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         self._cpu = 0.0
         self._memory = 0
         self._ended = threading.Event()

@@ -8,7 +8,7 @@ import shutil
 import statistics
 import sys
 import time
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -192,12 +192,9 @@ class Steady:
         ages = []
         for name, sent in self._sent.items():
             offsets, times = _commits(self._lake / name)
-            before = 0
             for end, at in sent:
                 # All changes of one second and table are made at once; the last of them is the last to be committed.
-                committed = times[min(bisect_right(offsets, end - 1), len(times) - 1)]
-                ages += [committed - at] * (end - max(before, end - self._per_second // self._active))
-                before = end
+                ages += [times[bisect_left(offsets, end)] - at] * (self._per_second // self._active)
         return ages
 
 
