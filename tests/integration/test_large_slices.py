@@ -1,0 +1,39 @@
+"""Slices of more records than are taken for small: with each key once, which are not folded, and with some twice."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from tests.support.changes import Topic
+from tests.support.spark import Bench
+
+from distributary.merge.table import SMALL_SLICE
+
+COLUMNS = {"id": "int", "v": "string"}
+
+
+def test_4_2_each_key_has_one_row_whether_a_large_slice_has_it_once_or_twice(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    topic = Topic(f"large{random.randrange(10**9)}.dbo.t")
+    bench = Bench(session, kafka, tmp_path, topic.name, {"columns": COLUMNS}).create()
+    count = SMALL_SLICE + 100
+
+    def slice_of(keys: range, value: str, twice: int = 0) -> None:
+        topic.records.clear()
+        for op, of, said in (("c", keys, value), ("u", keys[:twice], f"{value} again")):
+            for key in of:
+                row = {"id": key, "v": said}
+                rows[key] = said
+                topic.change(op, {"id": key}, row, at=len(rows) + len(topic.records))
+
+    rows: dict[int, str] = {}
+    slice_of(range(count), "filled", twice=50)
+    worker = bench.take(topic.records)
+    slice_of(range(count, 2 * count), "once")
+    bench.take(topic.records, worker)
+    slice_of(range(2 * count, 3 * count), "more", twice=70)
+    bench.take(topic.records, worker)
+    assert bench.rows("id", "v") == sorted(rows.items(), key=repr)
