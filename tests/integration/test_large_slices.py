@@ -14,7 +14,7 @@ from distributary.merge.table import SMALL_SLICE
 COLUMNS = {"id": "int", "v": "string"}
 
 
-def test_4_2_each_key_has_one_row_whether_a_large_slice_has_it_once_or_twice(
+def test_each_key_has_one_row_whether_a_large_slice_has_it_once_or_twice(
     session: SparkSession, kafka: str, tmp_path: Path
 ) -> None:
     topic = Topic(f"large{random.randrange(10**9)}.dbo.t")
