@@ -29,10 +29,10 @@ from distributary.consume.options import spark_options
 from distributary.consume.source import stream
 from distributary.consume.topics import subscription_pattern
 from distributary.errors import AlreadyRunning, DistributaryError, TableHalt, TransientError, UsageError
-from distributary.launch.session import open_session
+from distributary.launch.session import close_session, open_session
 from distributary.operate import failpoints, health
 from distributary.operate.caretaker import Caretaker, Jobs, Tended
-from distributary.operate.faults import classified, stream_fault
+from distributary.operate.faults import DISK_FULL, classified, stream_fault
 from distributary.operate.halts import Halts
 from distributary.operate.lag_group import LagGroup
 from distributary.operate.lease import Lease, refuse_second
@@ -87,7 +87,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
             server = health.start(recorder.status, config.http.host, config.http.port, recorder=recorder)
             ending.callback(server.stop)
         session = open_session(config.spark_properties())
-        ending.callback(session.stop)
+        ending.callback(close_session, session)
         watch = Watch(file, config) if file is not None and not once else None
         service = Service(config, session, broker, recorder, registry, watch)
         lease = Lease(session, config, service.leave)
@@ -279,7 +279,7 @@ class Service:
         lasting = not isinstance(fault, TransientError)
         if lasting or self._failures > _QUERY_RESTARTS:
             # Files of the checkpoint that end too early look like a storage that does not answer.
-            if fault.code not in refusals.CODES and self._set_aside(fault):
+            if fault.code not in (*refusals.CODES, DISK_FULL) and self._set_aside(fault):
                 return self._start(once=once)
             if lasting or once:
                 raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix)

@@ -13,13 +13,19 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
+from deltalake import DeltaTable
+from tests.e2e.test_secure_kafka import until
 from tests.model.case import Case
 from tests.model.packs import pack
+from tests.support.changes import Topic
 from tests.support.histories import CommandTable
-from tests.support.kills import AT_ANY_TIME, Killer
+from tests.support.kafka import create_topic, produce
+from tests.support.kills import AT_ANY_TIME, Killer, children
 from tests.support.playback import Playback
+from tests.support.spark import rows_of
 
 from distributary.operate.failpoints import POINTS, VARIABLE
 from distributary.operate.holder import this_process
@@ -93,6 +99,39 @@ def until_held(lease: Path, pid: int) -> None:
     while (holder := told_holder(str(lease))) is None or holder.pid != pid:
         assert time.monotonic() < until, f"{lease} names {holder}"
         time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_6_1_kill_9_while_files_are_compacted_loses_and_doubles_nothing(kafka: str, tmp_path: Path) -> None:
+    playback = Playback(kafka, tmp_path, **SMALL)
+    # A file for each part, each by a job of its own: when the first one is there the commit is still to come.
+    playback.configure([{"match": "dbo.t", "partition_by": ["part"]}])
+    topic, parts, slices = Topic(f"{playback.prefix}.dbo.t"), 5, 4
+    create_topic(kafka, topic.name)
+    rows = [(number, number % parts) for number in range(slices * SMALL["trigger"]["max_records"])]
+    for number, part in rows:
+        topic.change("c", {"id": number}, {"id": number, "part": part}, at=number)
+    produce(kafka, topic.records)
+    place = tmp_path / "lake" / "dbo" / "t"
+
+    def files() -> set[Path]:
+        return set(place.glob("*/*.parquet"))
+
+    with playback.start(**{VARIABLE: "before-compaction=wait(3)"}) as running:
+        until(lambda: '"point": "before-compaction"' in running.log.read_text("utf-8"), running)
+        before, deadline = files(), time.monotonic() + 120
+        while not (new := files() - before):
+            assert time.monotonic() < deadline, running.log.read_text("utf-8")[-4000:]
+        for pid in (*children(running.process.pid), running.process.pid):
+            os.kill(pid, signal.SIGKILL)
+        running.ended(60)
+    table = DeltaTable(str(place))
+    assert "OPTIMIZE" not in [commit["operation"] for commit in table.history()]
+    assert not {Path(unquote(uri)).name for uri in table.file_uris()} & {path.name for path in new}
+    done = playback.run()
+    assert done.exit_code == 0, str(done)
+    assert rows_of(place, "id", "part") == sorted(rows, key=repr)
+    assert "OPTIMIZE" in [commit["operation"] for commit in DeltaTable(str(place)).history()]
 
 
 @pytest.mark.slow

@@ -1,15 +1,18 @@
 """Types and changing schemas, as PostgreSQL's connector really sent them, through the public command.
 
 The values are those at the edges: the largest and the smallest of each type, infinity, dates before Christ, text of all
-scripts, NULL, what the snapshot and the stream write in two ways.
+scripts, NULL, what the snapshot and the stream write in two ways. The service runs far from UTC.
 """
 
 from __future__ import annotations
 
+import json
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from tests.support.playback import Playback
+from tests.support.jvm import LONG_LIVED
+from tests.support.playback import RUN_TIMEOUT, Playback
 from tests.support.recorded import Scenario
 
 pytestmark = pytest.mark.timeout(1800)
@@ -29,6 +32,8 @@ HALTING_TABLES = {
 BEYOND = ("15", "22", "1015", "1022")
 """Rows of table `special` with a timestamp that the lake's type can't hold."""
 
+ZONE = "America/New_York"
+IN_JAVA = f"-Duser.timezone={ZONE}"
 
 Played = tuple[Playback, dict[str, dict[str, str]]]
 """The playback after its run, and the log's entries on tables that halted."""
@@ -38,7 +43,7 @@ Played = tuple[Playback, dict[str, dict[str, str]]]
 def played(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Played:
     """Both scenarios after one run."""
     folder: Path = tmp_path_factory.mktemp("types")
-    playback = Playback(kafka, folder)
+    playback = Playback(kafka, folder, spark={"spark.driver.extraJavaOptions": IN_JAVA})
     for scenario in (TYPES, EVOLUTION):
         playback.send(scenario, scenario.records)
     names = [(TYPES, name) for name in TYPE_TABLES]
@@ -47,7 +52,9 @@ def played(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Played:
     playback.configure(
         {"match": f"{playback.schema(scenario, table.topic_schema)}.{table.topic_name}"} for scenario, table in tables
     )
-    done = playback.run()
+    options = f"{LONG_LIVED['JAVA_TOOL_OPTIONS']} {IN_JAVA}"
+    with playback.start("--once", TZ=ZONE, JAVA_TOOL_OPTIONS=options) as running:
+        done = running.ended(RUN_TIMEOUT)
     assert done.exit_code == 1, str(done)
     return playback, done.halts()
 
@@ -71,6 +78,19 @@ def test_a_value_that_its_type_can_not_hold_is_quarantined_with_its_bytes(played
         assert row["message"]
         assert row["quarantined_at"] is not None
         assert row["replayed_at"] is None
+
+
+def test_in_another_time_zone_the_services_own_times_are_right(played: Played) -> None:
+    values = (json.loads(record.value) for record in TYPES.topic("public", "rfull") if record.value)
+    sent = {value["payload"]["source"]["ts_ms"] for value in values}
+    table = played[0].table("pg_types", "rfull")
+    assert table is not None
+    since = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    written = {(time - since) // timedelta(milliseconds=1) for time in table.column("__source_ts").to_pylist()}
+    assert written
+    assert written <= sent
+    for row in played[0].quarantined():
+        assert abs(datetime.now(timezone.utc) - row["quarantined_at"]) < timedelta(hours=1)
 
 
 @pytest.mark.parametrize("name", GROWING_TABLES)

@@ -1,19 +1,24 @@
-"""Rule 3.9 through the service: real topics, real tables, and what is shown of both together."""
+"""Transactions through the service, with real topics and real tables: those of the source (rule 3.9), whose progress is
+shown, and those of Kafka, of which aborted ones are no part of any table."""
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
-from tests.support.kafka import Record, committed_offsets, create_topic, produce
+from tests.support.kafka import Record, committed_offsets, create_topic, end_offsets, produce
 from tests.support.spark import rows_of
 
 from distributary.config import load
@@ -65,21 +70,27 @@ class Source:
         produce(self.kafka, [record for name, some in records.items() if name != without for record in some])
 
 
-def shown_after_a_run(session: SparkSession, source: Source, folder: Path) -> Any:
-    """What /status shows of transactions after all that is in Kafka was taken in, by a service that starts anew."""
+def service(session: SparkSession, kafka: str, prefix: str, folder: Path, status: ServiceStatus) -> Service:
+    """A service for all tables with this prefix."""
     config = {
         "version": 1,
-        "kafka": {"bootstrap.servers": source.kafka},
-        "source": {"topic_prefix": source.prefix},
+        "kafka": {"bootstrap.servers": kafka},
+        "source": {"topic_prefix": prefix},
         "target": {"path": str(folder / "lake")},
         "checkpoint": str(folder / "checkpoint"),
+        "trigger": {"interval": "500ms"},
         "tables": [{"match": "*.*"}],
     }
     file = folder / "config.yaml"
     file.write_text(yaml.safe_dump(config), encoding="utf-8")
     loaded = load(file)
+    return Service(loaded, session, Broker(loaded.kafka_properties()), Recorder(status))
+
+
+def shown_after_a_run(session: SparkSession, source: Source, folder: Path) -> Any:
+    """What /status shows of transactions after all that is in Kafka was taken in, by a service that starts anew."""
     status = ServiceStatus()
-    assert Service(loaded, session, Broker(loaded.kafka_properties()), Recorder(status)).run(once=True) == 0
+    assert service(session, source.kafka, source.prefix, folder, status).run(once=True) == 0
     lag_tools_see(source, status)
     return status.snapshot().get("transactions")
 
@@ -117,3 +128,49 @@ def test_3_9_up_to_which_transaction_all_tables_are_complete(session: SparkSessi
     shown = shown_after_a_run(session, source, tmp_path)
     assert shown == {"complete": third, "pending": 0, "waiting_for": []}
     assert json.loads(note.read_text(encoding="utf-8"))["next"] == 6
+
+
+def test_a_batch_of_aborted_transactions_alone_leaves_a_table_as_it_is_and_the_service_goes_on(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    topic = Topic(f"aborted{random.randrange(10**9)}.dbo.t")
+    create_topic(kafka, topic.name)
+    producer = Producer({"bootstrap.servers": kafka, "transactional.id": topic.name})
+    producer.init_transactions(30)
+    status = ServiceStatus()
+
+    def send(values: Mapping[int, str], end: Callable[[float], object]) -> None:
+        producer.begin_transaction()
+        for number, value in values.items():
+            record = topic.change("u", {"id": number}, {"id": number, "v": value}, at=len(topic.records))
+            producer.produce(topic.name, record.value, record.key)
+        producer.flush(30)
+        end(30)
+
+    def taken_in_becomes(rows: dict[int, str]) -> None:
+        """All of the topic, up to the last marker of a transaction."""
+        ends, until = {topic.name: end_offsets(kafka, topic.name)}, time.monotonic() + 120
+        while (table := status.table("dbo.t")) is None or table.next_offsets != ends:
+            assert time.monotonic() < until, f"{table} is to reach {ends}"
+            time.sleep(0.2)
+        assert (table.state.value, table.error) == ("running", None)
+        assert dict(rows_of(tmp_path / "lake" / "dbo" / "t", "id", "v")) == rows
+
+    def play() -> None:
+        try:
+            send({1: "kept", 2: "kept"}, producer.commit_transaction)
+            taken_in_becomes({1: "kept", 2: "kept"})
+            for _ in range(2):
+                send({1: "aborted", 3: "aborted"}, producer.abort_transaction)
+            taken_in_becomes({1: "kept", 2: "kept"})
+            send({2: "aborted"}, producer.abort_transaction)
+            send({2: "later", 4: "later"}, producer.commit_transaction)
+            taken_in_becomes({1: "kept", 2: "later", 4: "later"})
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    running = service(session, kafka, topic.name.split(".")[0], tmp_path, status)
+    with ThreadPoolExecutor(1) as beside:
+        played = beside.submit(play)
+        assert running.run(once=False) == 0
+    played.result()

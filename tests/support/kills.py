@@ -109,3 +109,8 @@ class Killer:
             if time.monotonic() - changed > (_STILL_THERE if through else _NEVER_REACHED):
                 return False
         return True
+
+
+def children(pid: int) -> list[int]:
+    """The processes that the process has started: of the service its JVM."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()]

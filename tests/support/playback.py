@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -85,7 +85,9 @@ class Playback:
         self.prefix = f"played{uuid.uuid4().hex[:8]}"
         self.lake = folder / "lake"
         self.bootstrap = bootstrap
-        self._checkpoint = folder / "checkpoint"
+        self.checkpoint = folder / "checkpoint"
+        self.before: Sequence[str] = ()
+        """What the command for a run begins with: another command, which runs it."""
         self.config_file = folder / "config.yaml"
         self._settings = settings
         self._source = source or {}
@@ -122,7 +124,7 @@ class Playback:
             "kafka": {"bootstrap.servers": self.bootstrap},
             "source": {"topic_prefix": self.prefix, **self._source},
             "target": {"path": str(self.lake)},
-            "checkpoint": str(self._checkpoint),
+            "checkpoint": str(self.checkpoint),
             "http": {"enabled": False},
             "tables": list(tables),
             **self._settings,
@@ -139,7 +141,7 @@ class Playback:
         """`distributary run` as a process of its own, which is killed at the end if it has not ended by then."""
         self._runs += 1
         log = self._log(self._runs)
-        command = [sys.executable, "-m", "distributary", "run", "-c", str(self.config_file), *options]
+        command = [*self.before, sys.executable, "-m", "distributary", "run", "-c", str(self.config_file), *options]
         with log.open("wb") as file:
             process = subprocess.Popen(command, stdout=file, stderr=file, env={**os.environ, **environment})
         try:
@@ -157,7 +159,7 @@ class Playback:
 
     def lose_checkpoint(self) -> None:
         """Deletes the checkpoint directory. Raises FileNotFoundError when there is none."""
-        shutil.rmtree(self._checkpoint)
+        shutil.rmtree(self.checkpoint)
 
     def table(self, schema: str, name: str) -> pa.Table | None:
         """A table of the lake through a reader that is not ours; None where there is none."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -72,8 +74,12 @@ _AVRO_LIMITS = " ".join(
     f"-Dorg.apache.avro.limits.{name}.maxLength={limit}"
     for name, limit in (("bytes", 1 << 28), ("string", 1 << 28), ("collectionItems", 1 << 24))
 )
-JVM_OPTIONS = f"{_JVM_UTC} {_COMPILE_ALL} {_AVRO_LIMITS} -Dlog4j2.level=warn"
+# Where one of Spark's own threads runs out of memory, Spark only waits for ever for what it was to do.
+_END_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
+JVM_OPTIONS = f"{_JVM_UTC} {_COMPILE_ALL} {_END_WITHOUT_MEMORY} {_AVRO_LIMITS} -Dlog4j2.level=warn"
 """What driver and executors are started with, after the config's own options."""
+_OUT_OF_MEMORY = (3, 52)  # exit codes: Java's own with that option, and Spark's where a task used the memory up
+_ENDING = 20.0  # seconds that a JVM may take to end once it does not answer any more
 
 
 def open_session(properties: Mapping[str, str]) -> SparkSession:
@@ -108,6 +114,40 @@ def open_session(properties: Mapping[str, str]) -> SparkSession:
     context: SparkContext = session.sparkContext
     context.setLogLevel("ERROR")
     return session
+
+
+def close_session(session: SparkSession) -> None:
+    """Stops Spark. Raises SetupError where its JVM has ended by itself: whatever else went wrong came of that."""
+    process: subprocess.Popen[bytes] | None = getattr(session.sparkContext._gateway, "proc", None)
+    try:
+        if process is None or process.poll() is None:
+            session.stop()
+            return
+    except (Py4JError, OSError) as error:
+        raise _gone(process) from error
+    raise _gone(process)
+
+
+def _gone(process: subprocess.Popen[bytes] | None) -> SetupError:
+    """The error that says how the JVM ended. Under spark-submit it is no process of this one, and nobody can tell."""
+    code = None
+    if process is not None:
+        with suppress(subprocess.TimeoutExpired):
+            code = process.wait(_ENDING)
+    if code in _OUT_OF_MEMORY:
+        return SetupError(
+            "out-of-memory",
+            "Spark's JVM ended: its memory was used up",
+            "raise spark.driver.memory in the config, or lower trigger.max_records, and start it again: each table goes"
+            " on from where it is",
+        )
+    how = "" if code is None else f" with exit code {code}" if code >= 0 else f", by {signal.Signals(-code).name}"
+    return SetupError(
+        "spark-gone",
+        f"Spark's JVM ended{how}",
+        "start it again: each table goes on from where it is. After SIGKILL look whether the machine or the container"
+        " ran out of memory (the kernel's log, OOMKilled): then give it more, or lower spark.driver.memory",
+    )
 
 
 @contextmanager

@@ -1,11 +1,13 @@
-"""What an error of a layer below means for a table: try again, or halt. Decided by the type of the error alone."""
+"""What an error of a layer below means for a table: try again, or halt. Decided by the type of the error alone, but for
+a disk without room: that is told apart from other faults of storage by the system's own words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from confluent_kafka import KafkaException
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -23,6 +25,9 @@ _PASSING = (
 )  # fmt: skip
 _LOOKED_AT = "the table looks at its topic again; if records were lost it halts and names them"
 _LOST = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
+_NO_ROOM = ("No space left on device", "Disk quota exceeded")
+DISK_FULL = "disk-full"
+"""The code of an error that only room on a disk helps against."""
 
 
 def classified(error: BaseException) -> DistributaryError:
@@ -31,10 +36,20 @@ def classified(error: BaseException) -> DistributaryError:
         return error
     if isinstance(error, KafkaException):
         return refusal("answer", error.args[0])
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return TransientError(
+            "spark-gone",
+            f"Spark's JVM does not answer ({type(error).__name__})",
+            "where it has ended, so does the service",
+        )
     java = getattr(error, "java_exception", None) if isinstance(error, Py4JJavaError) else None
     # Delta's own exceptions come as Python's, with the same name and without Java's behind them.
-    names = [type(error).__name__, *_class_names(java or getattr(error, "_origin", None))]
-    return _passing(names) or _unexpected(names, error.getCondition() if isinstance(error, PySparkException) else None)
+    causes = list(_causes(java or getattr(error, "_origin", None)))
+    names = [type(error).__name__, *(name for name, _ in causes)]
+    texts = [str(error) if isinstance(error, OSError) else "", *(text for _, text in causes)]
+    return _passing(names, texts) or _unexpected(
+        names, error.getCondition() if isinstance(error, PySparkException) else None
+    )
 
 
 def stream_fault(query: StreamingQuery) -> DistributaryError | None:
@@ -43,12 +58,26 @@ def stream_fault(query: StreamingQuery) -> DistributaryError | None:
     # PySpark's error keeps of the Java ones behind it nothing but the text.
     if error is None:
         return None
-    names = [type(error).__name__, *_class_names(query._jsq.exception().get())]
-    return _passing(names) or _unexpected(names)
+    causes = list(_causes(query._jsq.exception().get()))
+    names = [type(error).__name__, *(name for name, _ in causes)]
+    return _passing(names, [text for _, text in causes]) or _unexpected(names)
 
 
-def _passing(names: list[str]) -> TransientError | None:
-    """What may pass, by the class names of an error and its causes, the outermost first."""
+def _passing(names: list[str], texts: list[str]) -> TransientError | None:
+    """What may pass, by the class names and the texts of an error and its causes, the outermost first."""
+    if any(name.endswith("OutOfMemoryError") for name in names):
+        return TransientError(
+            "out-of-memory",
+            "Java's memory was used up",
+            "raise spark.driver.memory in the config, or lower trigger.max_records, and start the service again",
+        )
+    if any(words in text for text in texts for words in _NO_ROOM):
+        return TransientError(
+            DISK_FULL,
+            "a disk has no room left",
+            "make room where the tables, the checkpoint and Spark's local directory (spark.local.dir) lie;"
+            " then it goes on by itself",
+        )
     for name in names:
         if any(name.endswith(lost) for lost in _LOST):
             return TransientError(
@@ -71,13 +100,12 @@ def _unexpected(names: list[str], condition: str | None = None) -> TableHalt:
     )
 
 
-def _class_names(java: Any) -> list[str]:
-    """The class names of a Java error and its causes, the outermost first."""
-    names: list[str] = []
+def _causes(java: Any) -> Iterator[tuple[str, str]]:
+    """The class names and the texts of a Java error and its causes, the outermost first."""
+    count = 0
     try:
-        while java is not None and len(names) < 20:
-            names.append(str(java.getClass().getName()))
-            java = java.getCause()
-    except (Py4JError, AttributeError):
+        while java is not None and count < 20:
+            yield str(java.getClass().getName()), str(java.getMessage())
+            java, count = java.getCause(), count + 1
+    except (Py4JError, OSError, AttributeError):
         pass  # the JVM is gone: what is known by then must do
-    return names

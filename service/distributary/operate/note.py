@@ -50,9 +50,14 @@ class Note:
         target = self._at(f"{self._path}.{uuid.uuid4().hex}.new")[0] if moved else place
         stream = files.create(target, True)
         try:
-            stream.writeBytes(json.dumps(value) + "\n")  # JSON in ASCII: a byte for each character
-        finally:
-            stream.close()
+            try:
+                stream.writeBytes(json.dumps(value) + "\n")  # JSON in ASCII: a byte for each character
+            finally:
+                stream.close()
+        except Exception:
+            if moved:  # what a full disk left of it would stay for ever
+                files.delete(target, False)
+            raise
         if moved:
             files.rename(target, place)
 

@@ -10,7 +10,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.errors import TransientError, UsageError
-from distributary.launch.session import open_session, stdout_kept_for_results
+from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.ghosts import count, ghosts, gone_at, is_ghost, removal
 from distributary.merge.modes import mode_of
@@ -42,7 +42,7 @@ def reconcile(config: Config, name: str) -> int:
     try:
         return remove_ghosts(config, one, session)
     finally:
-        session.stop()
+        close_session(session)
 
 
 def remove_ghosts(config: Config, one: Listed, session: SparkSession) -> int:

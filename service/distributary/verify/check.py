@@ -14,7 +14,7 @@ from distributary.consume.offsets import Slice
 from distributary.decode import sql
 from distributary.decode.queries import Queries
 from distributary.errors import TableHalt, UsageError
-from distributary.launch.session import open_session, stdout_kept_for_results
+from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.mode import Destination
 from distributary.merge.modes import mode_of
@@ -71,7 +71,7 @@ def verify(config: Config, name: str | None, asked: Asked, tell: Tell) -> Iterat
         for one in tables:
             yield report(config, one, session, broker, asked, tell)
     finally:
-        session.stop()
+        close_session(session)
 
 
 def report(config: Config, one: Listed, session: SparkSession, broker: Broker, asked: Asked, tell: Tell) -> TableReport:

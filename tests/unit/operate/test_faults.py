@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 from delta import exceptions
+from py4j.protocol import Py4JNetworkError
 
 from distributary.errors import TableHalt, TransientError
 from distributary.operate.faults import classified
@@ -34,3 +38,18 @@ def test_what_nobody_expects_halts_the_table_and_shows_no_text_of_it() -> None:
     assert fault.code == "unexpected-error"
     assert "ValueError" in fault.message
     assert "value" not in fault.message.replace("ValueError", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "disk-full"),
+        (OSError(errno.EDQUOT, os.strerror(errno.EDQUOT)), "disk-full"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "spark-gone"),
+        (Py4JNetworkError("no answer"), "spark-gone"),
+    ],
+)
+def test_what_room_or_another_start_helps_against_passes(error: Exception, code: str) -> None:
+    fault = classified(error)
+    assert (type(fault), fault.code) == (TransientError, code)
+    assert fault.fix

@@ -1,0 +1,179 @@
+"""What the service runs in gives way: disks without room, too little memory, a JVM that is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.e2e.test_secure_kafka import until
+from tests.support.changes import Topic
+from tests.support.disks import Disks, small_disks
+from tests.support.kafka import LARGEST_MESSAGE, Record, create_topic, produce
+from tests.support.kills import children
+from tests.support.lake import read_table
+from tests.support.playback import Playback
+
+from distributary.demo.process import free_ports
+
+ROOM = 24
+"""Megabytes of a disk that gets full."""
+LEFT = 100_000
+"""Bytes that are left when it is: less than a slice of these tests takes, so that files are begun."""
+RESTARTS = 6
+"""Of the stream in vain: more than after which the checkpoint would be suspected."""
+
+
+class Tables:
+    """Tables that get the same rows, of random text; one keeps every event, so that a record applied twice shows."""
+
+    def __init__(self, playback: Playback, *names: str) -> None:
+        self.rows: dict[int, str] = {}
+        self._playback = playback
+        self._topics = {name: Topic(f"{playback.prefix}.{name}") for name in names}
+        self._random = random.Random(5)
+        for topic in self._topics.values():
+            create_topic(playback.bootstrap, topic.name)
+
+    def send(self, rows: int = 300) -> None:
+        """So many new rows, of two kilobytes each."""
+        new = {len(self.rows) + n: self._random.randbytes(1000).hex() for n in range(rows)}
+        self.rows |= new
+        records: list[Record] = []
+        for topic in self._topics.values():
+            records += [topic.change("c", {"id": n}, {"id": n, "v": text}, at=n) for n, text in new.items()]
+        produce(self._playback.bootstrap, records)
+
+    def is_right(self, name: str, disks: Disks | None = None) -> bool:
+        """Whether the table has each row once and nothing else."""
+        return self.found(name, disks) == sorted(self.rows.items())
+
+    def found(self, name: str, disks: Disks | None = None) -> list[tuple[int, str]]:
+        """The table's rows. One on a disk of this test's is read from a copy: readers get there by no path."""
+        place = self._playback.lake / name.replace(".", "/")
+        if disks is not None:
+            place = _copied(disks.seen(place), self._playback.lake.parent / "copy")
+        table = read_table(place)
+        return [] if table is None else sorted((row["id"], row["v"]) for row in table.select(["id", "v"]).to_pylist())
+
+
+def _copied(table: Path, to: Path) -> Path:
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir()
+    if (table / "_delta_log").exists():
+        # The log first: whatever it names is there by then.
+        shutil.copytree(table / "_delta_log", to / "_delta_log", ignore=shutil.ignore_patterns(".*", "*.tmp"))
+        for file in table.glob("*.parquet"):
+            shutil.copy(file, to)
+    return to
+
+
+def test_a_full_disk_stops_what_needs_it_and_room_is_all_that_it_takes(kafka: str, tmp_path: Path) -> None:
+    small, local, [page] = tmp_path / "lake" / "small", tmp_path / "local", free_ports(1)
+    spark = {"spark.driver.memory": "1g", "spark.master": "local[2]", "spark.local.dir": str(local)}
+    playback = Playback(kafka, tmp_path, spark=spark, trigger={"interval": "500ms"}, http={"port": page})
+    playback.configure([{"match": "small.events", "mode": "append"}, {"match": "*.*"}])
+    on_it, elsewhere = ("small.events", "small.rows"), "large.rows"
+    tables = Tables(playback, *on_it, elsewhere)
+
+    def told() -> dict[str, Any]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{page}/status", timeout=10) as answer:
+            found: dict[str, Any] = json.load(answer)
+            return found
+
+    def waits(name: str) -> bool:
+        table = told()["tables"][name]
+        return bool(table["state"] == "retrying" and table["error"]["code"] == "disk-full")
+
+    with small_disks(ROOM, small, local, playback.checkpoint) as disks:
+        playback.before = disks.inside
+
+        def all_right() -> bool:
+            return tables.is_right(elsewhere) and all(tables.is_right(name, disks) for name in on_it)
+
+        with playback.start() as running:
+            tables.send()
+            until(all_right, running)
+
+            # The disk of two tables: the third goes on.
+            before = sorted(tables.rows.items())
+            disks.fill(small, LEFT)
+            tables.send()
+            until(lambda: all(waits(name) for name in on_it) and tables.is_right(elsewhere), running)
+            assert [tables.found(name, disks) for name in on_it] == [before] * 2
+            disks.empty(small)
+            until(all_right, running)
+
+            # Where Spark keeps what it sorts: all wait.
+            disks.fill(local, LEFT)
+            tables.send()
+            until(lambda: all(waits(name) for name in (*on_it, elsewhere)), running)
+            disks.empty(local)
+            until(all_right, running)
+
+            # The checkpoint's: no table is told what is new. It is not the checkpoint's fault.
+            disks.fill(playback.checkpoint, 0)
+            tables.send()
+            until(lambda: running.log.read_text("utf-8").count("the stream ended and is started") >= RESTARTS, running)
+            assert told()["stream"]["code"] == "disk-full"
+            disks.empty(playback.checkpoint)
+            until(all_right, running)
+            running.process.send_signal(signal.SIGTERM)
+            assert running.ended(120).exit_code == 0
+    log = playback.log(1)
+    assert "the checkpoint can't be used" not in log
+    assert "table halted" not in log
+
+
+def test_a_service_without_memory_ends_and_says_so_and_goes_on_with_the_default(kafka: str, tmp_path: Path) -> None:
+    playback = Playback(kafka, tmp_path, spark={"spark.driver.memory": "512m"}, trigger={"interval": "1s"})
+    playback.configure([{"match": "dbo.t"}])
+    topic = Topic(f"{playback.prefix}.dbo.t")
+    create_topic(kafka, topic.name, config={"max.message.bytes": str(LARGEST_MESSAGE)})
+    rows = {number: f"text {number}" for number in range(1000)}
+
+    def send(new: dict[int, str]) -> None:
+        at = len(topic.records)
+        produce(kafka, [topic.change("c", {"id": n}, {"id": n, "v": v}, at=at + n) for n, v in new.items()])
+
+    def found() -> dict[int, str]:
+        table = playback.table("dbo", "t")
+        return {} if table is None else dict(zip(*(table.column(c).to_pylist() for c in ("id", "v")), strict=True))
+
+    send(rows)
+    with playback.start() as running:
+        until(lambda: found() == rows, running)
+        large = {1000 + n: f"{n} large text" * 1_600_000 for n in range(3)}
+        send(large)
+        ended = running.ended(300)
+    assert (ended.exit_code, "[out-of-memory]" in ended.output) == (2, True), str(ended)
+    assert "raise spark.driver.memory" in ended.output
+    assert found() == rows
+
+    config = yaml.safe_load(playback.config_file.read_text("utf-8"))
+    del config["spark"]
+    playback.config_file.write_text(yaml.safe_dump(config), "utf-8")
+    with playback.start() as running:
+        until(lambda: found() == rows | large, running)
+        [java] = children(running.process.pid)
+        print({name: _peak(pid) for name, pid in (("java", java), ("python", running.process.pid))})  # noqa: T201
+        # As the kernel does it where the machine has too little for all.
+        os.kill(java, signal.SIGKILL)
+        ended = running.ended(60)
+    assert (ended.exit_code, "[spark-gone]" in ended.output) == (2, True), str(ended)
+    assert "Spark's JVM ended, by SIGKILL" in ended.output
+    assert found() == rows | large
+
+
+def _peak(pid: int) -> int:
+    """Megabytes."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) // 1024
