@@ -9,6 +9,8 @@ import re
 import shutil
 import signal
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from tests.support.disks import Disks, small_disks
 from tests.support.kafka import LARGEST_MESSAGE, Record, create_topic, produce
 from tests.support.kills import children
 from tests.support.lake import read_table
-from tests.support.playback import Playback
+from tests.support.playback import Playback, Running
 
 from distributary.demo.process import free_ports
 
@@ -76,67 +78,95 @@ def _copied(table: Path, to: Path) -> Path:
     return to
 
 
-def test_a_full_disk_stops_what_needs_it_and_room_is_all_that_it_takes(kafka: str, tmp_path: Path) -> None:
-    small, local, [page] = tmp_path / "lake" / "small", tmp_path / "local", free_ports(1)
-    spark = {"spark.driver.memory": "1g", "spark.master": "local[2]", "spark.local.dir": str(local)}
-    playback = Playback(kafka, tmp_path, spark=spark, trigger={"interval": "500ms"}, http={"port": page})
-    playback.configure([{"match": "small.events", "mode": "append"}, {"match": "*.*"}])
-    on_it, elsewhere = ("small.events", "small.rows"), "large.rows"
-    tables = Tables(playback, *on_it, elsewhere)
+class OnSmallDisks:
+    """A service with two tables on a disk of their own, one elsewhere, and small disks for what Spark needs."""
 
-    def told() -> dict[str, Any]:
-        with urllib.request.urlopen(f"http://127.0.0.1:{page}/status", timeout=10) as answer:
+    elsewhere = "large.rows"
+    on_it = ("small.events", "small.rows")
+
+    def __init__(self, kafka: str, folder: Path) -> None:
+        self.small, self.local, [self._page] = folder / "lake" / "small", folder / "local", free_ports(1)
+        spark = {"spark.driver.memory": "1g", "spark.master": "local[2]", "spark.local.dir": str(self.local)}
+        self.playback = Playback(kafka, folder, spark=spark, trigger={"interval": "500ms"}, http={"port": self._page})
+        self.playback.configure([{"match": "small.events", "mode": "append"}, {"match": "*.*"}])
+        self.tables = Tables(self.playback, *self.on_it, self.elsewhere)
+
+    @contextmanager
+    def started(self) -> Iterator[tuple[Disks, Running]]:
+        """The service, once it has taken in the first rows."""
+        with small_disks(ROOM, self.small, self.local, self.playback.checkpoint) as disks:
+            self.playback.before = disks.inside
+            self.tables.send()
+            with self.playback.start() as running:
+                until(lambda: self.all_right(disks), running)
+                yield disks, running
+
+    def all_right(self, disks: Disks) -> bool:
+        """Whether every table has each row once and nothing else."""
+        return self.tables.is_right(self.elsewhere) and all(self.tables.is_right(name, disks) for name in self.on_it)
+
+    def status(self) -> dict[str, Any]:
+        """What the service says."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._page}/status", timeout=10) as answer:
             found: dict[str, Any] = json.load(answer)
             return found
 
-    def waits(name: str) -> bool:
-        table = told()["tables"][name]
-        return bool(table["state"] == "retrying" and table["error"]["code"] == "disk-full")
+    def waiting(self, running: Running) -> set[str]:
+        """The tables that were put off because a disk is full."""
+        told = r'"table": "([^"]+)", "code": "disk-full".*"table is tried again later"'
+        return set(re.findall(told, running.log.read_text("utf-8")))
 
-    with small_disks(ROOM, small, local, playback.checkpoint) as disks:
-        playback.before = disks.inside
 
-        def all_right() -> bool:
-            return tables.is_right(elsewhere) and all(tables.is_right(name, disks) for name in on_it)
+def test_a_full_disk_stops_its_tables_alone_until_there_is_room(kafka: str, tmp_path: Path) -> None:
+    service = OnSmallDisks(kafka, tmp_path)
+    tables = service.tables
+    with service.started() as (disks, running):
+        before = sorted(tables.rows.items())
+        disks.fill(service.small, LEFT)
+        tables.send()
+        until(lambda: service.waiting(running) == set(service.on_it), running)
+        until(lambda: tables.is_right(service.elsewhere), running)
+        assert [tables.found(name, disks) for name in service.on_it] == [before] * 2
+        disks.empty(service.small)
+        until(lambda: service.all_right(disks), running)
+        assert "table halted" not in running.log.read_text("utf-8")
 
-        with playback.start() as running:
-            tables.send()
-            until(all_right, running)
+        # At last the JVM alone, as the kernel kills it where the machine has too little memory for all.
+        [java] = children(running.process.pid)
+        os.kill(java, signal.SIGKILL)
+        ended = running.ended(60)
+        assert ended.exit_code == 2, str(ended)
+        assert "[spark-gone] Spark's JVM ended, by SIGKILL" in ended.output
+        assert service.all_right(disks)
 
-            # The disk of two tables: the third goes on.
-            before = sorted(tables.rows.items())
-            disks.fill(small, LEFT)
-            tables.send()
-            until(lambda: all(waits(name) for name in on_it) and tables.is_right(elsewhere), running)
-            assert [tables.found(name, disks) for name in on_it] == [before] * 2
-            disks.empty(small)
-            until(all_right, running)
 
-            # Where Spark keeps what it sorts: those tables wait whose records are to be sorted.
-            disks.fill(local, LEFT)
-            tables.send()
-            until(lambda: waits("small.rows") and waits(elsewhere), running)
-            disks.empty(local)
-            until(all_right, running)
+@pytest.mark.slow
+def test_without_room_for_spark_or_the_checkpoint_tables_wait_until_there_is(kafka: str, tmp_path: Path) -> None:
+    service = OnSmallDisks(kafka, tmp_path)
+    tables = service.tables
+    with service.started() as (disks, running):
 
-            # The checkpoint's: no table is told what is new. It is not the checkpoint's fault.
-            disks.fill(playback.checkpoint, 0)
-            tables.send()
-            until(lambda: running.log.read_text("utf-8").count("the stream ended and is started") >= RESTARTS, running)
-            assert told()["stream"]["code"] == "disk-full"
-            disks.empty(playback.checkpoint)
-            until(all_right, running)
-            log = running.log.read_text("utf-8")
-            assert "the checkpoint can't be used" not in log
-            assert "table halted" not in log
+        def spark_has_no_room() -> bool:
+            disks.fill(service.local, 0)  # what Spark has no more use for it gives back after some time
+            return {"small.rows", service.elsewhere} <= service.waiting(running)
 
-            # At last the JVM alone, as the kernel kills it where the machine has too little memory for all.
-            [java] = children(running.process.pid)
-            os.kill(java, signal.SIGKILL)
-            ended = running.ended(60)
-            assert ended.exit_code == 2, str(ended)
-            assert "[spark-gone] Spark's JVM ended, by SIGKILL" in ended.output
-            assert all_right()
+        tables.send()
+        until(spark_has_no_room, running)
+        disks.empty(service.local)
+        until(lambda: service.all_right(disks), running)
+
+        # No table is told what is new. It is not the checkpoint's fault.
+        disks.fill(service.playback.checkpoint, 0)
+        tables.send()
+        until(lambda: running.log.read_text("utf-8").count("the stream ended and is started") >= RESTARTS, running)
+        assert service.status()["stream"]["code"] == "disk-full"
+        disks.empty(service.playback.checkpoint)
+        until(lambda: service.all_right(disks), running)
+        running.process.send_signal(signal.SIGTERM)
+        assert running.ended(120).exit_code == 0
+        log = running.log.read_text("utf-8")
+        assert "the checkpoint can't be used" not in log
+        assert "table halted" not in log
 
 
 @pytest.mark.slow

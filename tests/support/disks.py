@@ -31,9 +31,9 @@ class Disks:
         return Path(f"/proc/{self.holder}/root{place}")
 
     def fill(self, disk: Path, left: int) -> None:
-        """Takes all the room but `left` bytes."""
+        """Takes all the room but `left` bytes, also what has become free since the last time."""
         filler = self.seen(disk) / _FILLER
-        with filler.open("wb", buffering=0) as file:
+        with filler.open("ab", buffering=0) as file:
             try:
                 while True:
                     file.write(bytes(_MEGABYTE // 16))
