@@ -33,7 +33,6 @@ BEYOND = ("15", "22", "1015", "1022")
 """Rows of table `special` with a timestamp that the lake's type can't hold."""
 
 ZONE = "America/New_York"
-IN_JAVA = f"-Duser.timezone={ZONE}"
 
 Played = tuple[Playback, dict[str, dict[str, str]]]
 """The playback after its run, and the log's entries on tables that halted."""
@@ -43,7 +42,7 @@ Played = tuple[Playback, dict[str, dict[str, str]]]
 def played(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Played:
     """Both scenarios after one run."""
     folder: Path = tmp_path_factory.mktemp("types")
-    playback = Playback(kafka, folder, spark={"spark.driver.extraJavaOptions": IN_JAVA})
+    playback = Playback(kafka, folder)
     for scenario in (TYPES, EVOLUTION):
         playback.send(scenario, scenario.records)
     names = [(TYPES, name) for name in TYPE_TABLES]
@@ -52,8 +51,8 @@ def played(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Played:
     playback.configure(
         {"match": f"{playback.schema(scenario, table.topic_schema)}.{table.topic_name}"} for scenario, table in tables
     )
-    options = f"{LONG_LIVED['JAVA_TOOL_OPTIONS']} {IN_JAVA}"
-    with playback.start("--once", TZ=ZONE, JAVA_TOOL_OPTIONS=options) as running:
+    in_java = f"{LONG_LIVED['JAVA_TOOL_OPTIONS']} -Duser.timezone={ZONE}"
+    with playback.start("--once", TZ=ZONE, JAVA_TOOL_OPTIONS=in_java) as running:
         done = running.ended(RUN_TIMEOUT)
     assert done.exit_code == 1, str(done)
     return playback, done.halts()
