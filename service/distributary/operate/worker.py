@@ -210,6 +210,9 @@ class TableWorker:
         failpoints.passing("before-compaction", self.name)
         size = APPENDED_FILE if self._settings.mode == "append" else REWRITTEN_FILE
         done = compact(self._lake.session, self._lake.path, size)
+        if columns := self._lake.columns():
+            key = {name: columns[name] for name in progress.key}
+            self._deletes.gather(key, of_changes=self._settings.mode == "history")
         failpoints.passing("after-compaction", self.name)
         self._head = self._lake.head(self._head)
         return done
