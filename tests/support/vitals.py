@@ -15,12 +15,14 @@ from tests.benchmarks.apart import processes
 _MB = 2**20
 _TOTAL = re.compile(r"^Total\s+\d+\s+(\d+)", re.MULTILINE)
 _OF_CLASS = re.compile(r"^\s*\d+:\s+\d+\s+(\d+)\s+(\S+)", re.MULTILINE)
+_WORKING_MEMORY = "[J"
+"""The class of Spark's pages for sorts and joins: they come and go with the tasks that run at the moment."""
 _METASPACE = re.compile(r"Metaspace\s+used (\d+)K")
 
 
 @dataclass(frozen=True)
 class Heap:
-    """What lives in a JVM's heap after a collection: MB of it all, and bytes of each class."""
+    """What lives in a JVM's heap after a collection, Spark's working memory aside: MB, and bytes of each class."""
 
     megabytes: float
     classes: Mapping[str, int]
@@ -45,7 +47,8 @@ def heap(java: int) -> Heap:
     told = _jcmd(java, "GC.class_histogram")
     total = _TOTAL.search(told)
     assert total is not None, told[-500:]
-    return Heap(int(total[1]) / _MB, {name: int(size) for size, name in _OF_CLASS.findall(told)})
+    classes = {name: int(size) for size, name in _OF_CLASS.findall(told)}
+    return Heap((int(total[1]) - classes.pop(_WORKING_MEMORY, 0)) / _MB, classes)
 
 
 def metaspace(java: int) -> float:

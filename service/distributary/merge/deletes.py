@@ -30,7 +30,7 @@ REMEMBERED_DAYS = 30
 GONE = "pos IS NOT NULL AND (w.kind = 'd' OR (wiped AND w IS NULL))"
 """BOOLEAN: a folded key ends deleted, see fold.folded."""
 _DAY = "deleted_on"
-_MANY_FILES = 10  # of a day
+_MANY_FILES = 4  # of a day
 _OF_CHANGES = "kind STRING, tx STRING"
 _OF_UPSERT = f"reads STRING, departure STRING, vals {VALS}, waits {WAITS}"
 
