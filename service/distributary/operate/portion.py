@@ -17,7 +17,7 @@ from distributary.consume.broker import Broker
 from distributary.consume.offsets import Slice, next_slice
 from distributary.merge.facts import Facts
 
-_OF_HEAP = 8
+_OF_HEAP = 12
 """The part of the driver's heap that the payloads of one slice may have, in bytes: a slice is in memory some times over
 while its records are brought together by key, and four tables take theirs side by side."""
 _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
