@@ -17,7 +17,8 @@ DAYS = date(2026, 5, 1), date(2026, 5, 2)
 def gone(number: int) -> pa.Table:
     """A deleted row as the service's own process remembers it."""
     columns = {"k0": [number], "k1": [None], "position": [f"{number:08}"], "reads": ["r" if number % 2 else None]}
-    return pa.table(columns, {"k0": pa.int64(), "k1": pa.string(), "position": pa.string(), "reads": pa.string()})
+    types = {"k0": pa.int64(), "k1": pa.string(), "position": pa.string(), "reads": pa.string()}
+    return pa.table(columns, schema=pa.schema(types))
 
 
 def test_files_are_gathered_day_by_day_and_hold_the_same(session: SparkSession, tmp_path: Path) -> None:

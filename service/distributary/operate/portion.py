@@ -21,7 +21,7 @@ _OF_HEAP = 12
 """The part of the driver's heap that the payloads of one slice may have, in bytes: a slice is in memory some times over
 while its records are brought together by key, and four tables take theirs side by side."""
 _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
-_PLACES = 9
+_PLACES = 17
 _AGAIN = 0.8  # how much of a slice is left when it is cut, at most: else it might be looked at for long
 _SLACK = 1.25  # no two samples say the same
 _GOLDEN = 0.618  # its multiples lie evenly between whole numbers, however many there are
