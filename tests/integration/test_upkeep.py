@@ -24,7 +24,7 @@ from tests.support.spark import Bench
 from distributary.consume.broker import Broker
 from distributary.errors import TransientError
 from distributary.job import Service
-from distributary.merge import clause, upsert
+from distributary.merge import clause, deletes, upsert
 from distributary.operate import failpoints, worker
 from distributary.operate.caretaker import Caretaker, Jobs
 from distributary.operate.faults import classified
@@ -135,6 +135,30 @@ def test_rows_and_progress_are_as_without_it_and_files_are_few(
     assert operations(one.table).count("OPTIMIZE") == 1, "it was compacted again and again"
     assert progress(table) == progress(other)
     assert progress(table)["records"] == RECORDS
+
+
+@pytest.mark.parametrize("mode", ["upsert", "history"])
+def test_what_is_remembered_of_deleted_rows_is_gathered_and_still_counts(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr(deletes, "_MANY_FILES", 2)
+    one, table = bench(4, mode=mode), None
+    slices = parts()
+    for topic in (*slices, slices[0]):
+        table = take(one, topic, table)
+    assert table is not None
+    memory = one.folder / "lake" / "_distributary" / "deleted"
+    before, many = everything(one), len(list(memory.rglob("part-*")))
+    caretaker(one, table)[0].turn()
+    [kept] = memory.rglob("part-*")
+    assert many >= 4
+    assert kept.parent.name.startswith("deleted_on=")
+    # Older changes of rows that are gone, sent again, to a driver that knows nothing else.
+    take(one, slices[1])
+    if mode == "upsert":
+        assert one.rows() == AT_THE_END
+    else:
+        assert everything(one) == before
 
 
 @pytest.mark.parametrize("point", [pytest.param("before-compaction", marks=pytest.mark.slow), "after-compaction"])

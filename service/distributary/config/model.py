@@ -88,7 +88,9 @@ class Trigger(Section):
     """When a batch starts and how much it takes."""
 
     interval: Duration = Field("10s", description="The time from one batch to the next: 500ms, 10s, 1m, 2h.")
-    max_records: WholeNumber = Field(500_000, ge=1, description="The most records that one batch takes from Kafka.")
+    max_records: WholeNumber = Field(
+        500_000, ge=1, description="The most records that one slice takes from Kafka; fewer where they are large."
+    )
 
     def interval_seconds(self) -> float:
         """The interval in seconds."""

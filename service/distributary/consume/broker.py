@@ -13,6 +13,7 @@ from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
+    Message,
     TopicCollection,
     TopicPartition,
 )
@@ -34,6 +35,7 @@ from distributary.errors import TransientError
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 _TIMEOUT = 30.0  # seconds an admin call may take before the work is tried again
 _LOOKED_AT = 20  # records per partition from which a table's format is learnt
+_FETCHED_OF_A_PLACE = 64 * 1024  # bytes; of a larger record it is all the same
 _LOOKED_FURTHER = 2_000  # where none of those has a value
 _LOADING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 _UNTIL_LOADED = Retrying(  # a broker that has just started, or that has just become the group's
@@ -190,6 +192,41 @@ class Broker:
         records = self.records(topic, start, _LOOKED_AT)
         return records if any(r.value for r in records) else self.records(topic, start, _LOOKED_FURTHER)
 
+    def sample(self, topic: str, places: Iterable[tuple[int, int]], seconds: float = 10.0) -> list[list[bytes | None]]:
+        """The values of some records at each of these partitions and offsets, where there are any and come in time.
+        Raises TransientError."""
+        consumer = Consumer(
+            {
+                **self._options,
+                "group.id": "distributary-first-look",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+                # As little as there can be: more than the first records of each place is not looked at.
+                "queued.min.messages": 1,
+                "fetch.message.max.bytes": _FETCHED_OF_A_PLACE,
+            }
+        )
+        found: list[list[bytes | None]] = []
+        until = time.monotonic() + seconds
+        try:
+            for partition, offset in places:
+                consumer.assign([TopicPartition(topic, partition, offset)])
+                some: list[bytes | None] = []
+                # Those that came with the first one are there already.
+                while len(some) < _LOOKED_AT and (left := until - time.monotonic()) > 0:
+                    message = consumer.poll(0.0 if some else left)
+                    if message is None or _is_end(message):
+                        break
+                    if (refused := message.error()) is None:
+                        some.append(message.value())
+                    elif refused.code() != NO_GROUP:
+                        raise refusal(f"give records of {topic}", refused)
+                found.append(some)
+        finally:
+            consumer.close()
+        return found
+
     def commit(self, group: str, offsets: Mapping[str, Offsets]) -> None:
         """Commits offsets, by topic, to a consumer group that has no members.
 
@@ -270,3 +307,8 @@ class Broker:
         finally:
             consumer.close()
         return records
+
+
+def _is_end(message: Message) -> bool:
+    error = message.error()
+    return error is not None and error.code() == KafkaError._PARTITION_EOF

@@ -60,6 +60,13 @@ _DEFAULTS = {
     # By default the compiled code of a hundred queries is kept: fewer than a slice of one table and its commit take, so
     # that all of it was compiled anew for each slice.
     "spark.sql.codegen.cache.maxEntries": "300",
+    # Spark keeps what read a partition for a next batch, with all that was fetched too much, up to 64 MB each, for five
+    # minutes. A slice's readers are never used again.
+    "spark.kafka.consumer.cache.capacity": "1",
+    "spark.kafka.consumer.cache.timeout": "10s",
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
+    "spark.kafka.consumer.fetchedData.cache.timeout": "10s",
+    "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
     # The salt of masked columns (see decode/masks.py) stands in plans, as two blocks of 64 bytes.
     "spark.sql.redaction.string.regex": "(?i)[0-9a-f]{128}",
     "spark.sql.maxPlanStringLength": "500",

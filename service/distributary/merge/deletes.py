@@ -30,6 +30,8 @@ REMEMBERED_DAYS = 30
 GONE = "pos IS NOT NULL AND (w.kind = 'd' OR (wiped AND w IS NULL))"
 """BOOLEAN: a folded key ends deleted, see fold.folded."""
 _DAY = "deleted_on"
+_MANY_FILES = 4  # of a day
+_OF_CHANGES = "kind STRING, tx STRING"
 _OF_UPSERT = f"reads STRING, departure STRING, vals {VALS}, waits {WAITS}"
 
 
@@ -56,6 +58,28 @@ class RememberedDeletes:
         for status in self._files.listStatus(self._folder):
             if f"{_DAY}=" <= status.getPath().getName() < before:
                 self._files.delete(status.getPath(), True)
+
+    def gather(self, key: Mapping[str, str], *, of_changes: bool) -> None:
+        """Makes one file of each day's many. For the one writer of the table alone; another process that reads them at
+        this moment has to read again. Cut short, some are there twice, as after a slice that is taken again.
+
+        `of_changes`: what is remembered comes from remember_changes().
+        """
+        if not self._exists():
+            return
+        schema = _schema(key, _OF_CHANGES if of_changes else _OF_UPSERT)
+        for folder in self._files.listStatus(self._folder):
+            name = folder.getPath().getName()
+            if not name.startswith(f"{_DAY}="):
+                continue
+            # Names that begin with an underscore are of files that are being written.
+            found = [file.getPath() for file in self._files.listStatus(folder.getPath())]
+            small = [path for path in found if path.getName().startswith("part-")]
+            if len(small) > _MANY_FILES:
+                rows = self._session.read.schema(schema).parquet(*(str(path.toString()) for path in small))
+                self._add(rows, date.fromisoformat(name.removeprefix(f"{_DAY}=")))
+                for path in small:
+                    self._files.delete(path, False)
 
     def forget_all(self) -> None:
         """Drops everything: the table is filled anew from the start of its topic."""
@@ -115,7 +139,7 @@ class RememberedDeletes:
 
     def changes(self, key: Mapping[str, str]) -> DataFrame | None:
         """What remember_changes() was given; None where nothing was ever remembered."""
-        return self._read(key, "kind STRING, tx STRING") if self._exists() else None
+        return self._read(key, _OF_CHANGES) if self._exists() else None
 
     def _add(self, rows: DataFrame, today: date) -> None:
         rows.coalesce(1).withColumn(_DAY, F.lit(today)).write.mode("append").partitionBy(_DAY).parquet(self.path)
@@ -141,13 +165,17 @@ class RememberedDeletes:
         return keys.join(remembered, F.col("k").eqNullSafe(F.col("gone_key")), "left").drop("gone_key")
 
     def _read(self, key: Mapping[str, str], beside: str = _OF_UPSERT) -> DataFrame:
-        fields = ", ".join(f"k{i} {kind}" for i, kind in enumerate(key.values()))
-        schema = _parse_datatype_string(f"{fields}, position STRING, {beside}, {_DAY} DATE")
-        assert isinstance(schema, StructType)
-        return self._session.read.schema(schema).parquet(self.path)
+        return self._session.read.schema(_schema(key, f"{beside}, {_DAY} DATE")).parquet(self.path)
 
     def _exists(self) -> bool:
         return bool(self._files.exists(self._folder))
+
+
+def _schema(key: Mapping[str, str], beside: str) -> StructType:
+    fields = ", ".join(f"k{i} {kind}" for i, kind in enumerate(key.values()))
+    schema = _parse_datatype_string(f"{fields}, position STRING, {beside}")
+    assert isinstance(schema, StructType)
+    return schema
 
 
 def deleted_after(connector: str, position: str) -> str:

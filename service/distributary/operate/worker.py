@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
-from distributary.consume.offsets import Offsets, Slice, largest, next_slice
+from distributary.consume.offsets import Offsets, Slice, largest
 from distributary.consume.source import read
 from distributary.consume.topics import TableId
 from distributary.decode.queries import Queries
@@ -32,6 +32,7 @@ from distributary.operate.continuity import accepted, check_continuity, not_ours
 from distributary.operate.limits import too_many_bad
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
+from distributary.operate.portion import Portion, slice_bytes
 from distributary.operate.reader import TableReader
 from distributary.operate.recorder import Watch
 from distributary.operate.replay import replayed
@@ -52,7 +53,7 @@ class TableWorker:
     """The one writer of a table.
 
     Its own progress record tells where it goes on, never the stream's checkpoint: whatever was taken in already is
-    passed over, whatever is missing is read, in slices of at most `trigger.max_records`.
+    passed over, whatever is missing is read, in slices of at most `trigger.max_records` (see portion.py for bytes).
     """
 
     def __init__(self, around: Surroundings, table: TableId, topic: str, settings: TableSettings, path: str) -> None:
@@ -80,6 +81,7 @@ class TableWorker:
         self._first: Offsets = {}
         self._started = False
         self._queries = Queries()
+        self._portion = Portion(around.broker, topic, around.config.trigger.max_records, slice_bytes(around.session))
         self._bound = _log.bind(table=str(table), topic=topic)
         name = catalog_name(around.config, table)
         self._entry = CatalogEntry(self._lake.session, name, path, self._bound) if name else None
@@ -164,10 +166,9 @@ class TableWorker:
         if self.asked is Accept.REPLAY:
             self._replay(topic)
             self.asked = None
-        at_most = self._around.config.trigger.max_records
-        part = next_slice(self.topic, {**self._first, **self.taken}, self.goal, at_most)
+        part = self._portion.next({**self._first, **self.taken}, self.goal)
         if part:
-            far = self.behind() > 2 * at_most
+            far = self.behind() > 2 * part.records
             self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
             self._take(topic, part, watch)
         self._enter_in_catalog()
@@ -209,6 +210,9 @@ class TableWorker:
         failpoints.passing("before-compaction", self.name)
         size = APPENDED_FILE if self._settings.mode == "append" else REWRITTEN_FILE
         done = compact(self._lake.session, self._lake.path, size)
+        if columns := self._lake.columns():
+            key = {name: columns[name] for name in progress.key}
+            self._deletes.gather(key, of_changes=self._settings.mode == "history")
         failpoints.passing("after-compaction", self.name)
         self._head = self._lake.head(self._head)
         return done
@@ -357,6 +361,7 @@ class TableWorker:
                 failpoints.passing("after-quarantine", self.name)
         with watch.phase("write"):
             bad = self._merge(came.records, came.found, progress, part, topic)
+        self._portion.took(came.found)
         self._record(came.found, watch, reasons)
         if bad is not None:
             raise TableHalt(

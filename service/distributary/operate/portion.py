@@ -1,0 +1,99 @@
+"""How much of what Kafka has a table takes at once: so many records, and no more bytes than the driver's memory is for.
+
+Kafka tells offsets, not bytes. A slice that may be too large is looked at in a few places before it is cut, and what
+the last slice was like counts too: what is large and rare is in no sample.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from distributary.consume.broker import Broker
+from distributary.consume.offsets import Slice, next_slice
+from distributary.merge.facts import Facts
+
+_OF_HEAP = 12
+"""The part of the driver's heap that the payloads of one slice may have, in bytes: a slice is in memory some times over
+while its records are brought together by key, and four tables take theirs side by side."""
+_USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
+_PLACES = 17
+_AGAIN = 0.8  # how much of a slice is left when it is cut, at most: else it might be looked at for long
+_SLACK = 1.25  # no two samples say the same
+_GOLDEN = 0.618  # its multiples lie evenly between whole numbers, however many there are
+_SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
+
+
+def slice_bytes(session: SparkSession) -> int:
+    """How many bytes the payloads of one slice may have."""
+    jvm: Any = session._jvm
+    return int(jvm.java.lang.Runtime.getRuntime().maxMemory()) // _OF_HEAP
+
+
+class Portion:
+    """Cuts the slices of one table: of at most so many records, with about so many bytes of payload at most."""
+
+    def __init__(self, broker: Broker, topic: str, records: int, payload: int) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._records = records
+        self._payload = payload
+        self._known = 0.0  # bytes of a record, as the last slices were
+
+    def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> Slice:
+        """What to take next on the way from `taken` to `goal`, see next_slice. Raises TransientError."""
+        at_most = self._records
+        if self._known:
+            at_most = max(1, min(at_most, int(self._payload / self._known)))
+        part = next_slice(self._topic, taken, goal, at_most)
+        # A smaller slice is looked at again: it has places that were not looked at before.
+        while part.records > max(len(part.end), self._payload // _USUAL_LARGEST):
+            fits = self._fits(part)
+            if fits == 1.0:
+                break
+            part = next_slice(self._topic, taken, goal, max(1, int(part.records * min(fits, _AGAIN))))
+        return part
+
+    def took(self, found: Facts) -> None:
+        """What was in a slice. What is large is not forgotten with the next slice that has none of it."""
+        if found.records:
+            self._known = max(found.payload / found.records, self._known / 2)
+
+    def _fits(self, part: Slice) -> float:
+        """The part of a slice, from its start on, that fits: 1 for all of it."""
+        samples = self._broker.sample(self._topic, places(part, _PLACES))
+        sizes = [statistics.fmean(map(payload_size, some)) for some in samples if some]
+        steps = [max(both) * part.records / (len(sizes) - 1) for both in pairwise(sizes)]
+        if sum(steps) <= _SLACK * self._payload:
+            return 1.0
+        room = float(self._payload)
+        for number, size in enumerate(steps):
+            if size > room:
+                return (number + room / size) / len(steps)
+            room -= size
+        return 1.0
+
+
+def places(part: Slice, count: int) -> list[tuple[int, int]]:
+    """Partitions and offsets from a slice's start to its end, a partition the more often the more records it has."""
+    sizes = {p: part.end[p] - part.start[p] for p in sorted(part.end)}
+    found = []
+    for number in range(count):
+        at = int(number * _GOLDEN % 1 * part.records)
+        for partition, size in sizes.items():
+            if at < size:
+                found.append((partition, part.start[partition] + (size - 1) * number // (count - 1)))
+                break
+            at -= size
+    return found
+
+
+def payload_size(value: bytes | None) -> int:
+    """Bytes of a record's value, a schema beside it aside."""
+    value = value or b""
+    cut = value.find(_PAYLOAD) if value.startswith(_SCHEMA) else -1
+    return len(value) - (cut + len(_PAYLOAD) + 1 if cut >= 0 else 0)

@@ -1,0 +1,43 @@
+"""A backlog is taken in slices that have so many bytes at most, by what Kafka shows of it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.changes import LONG, TEXT, Topic
+from tests.support.kafka import end_offsets, produce
+from tests.support.spark import Bench
+
+from distributary.operate import worker
+
+MOST = 2_000_000
+
+
+def test_a_slice_has_no_more_bytes_than_the_drivers_memory_is_for(
+    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "slice_bytes", lambda _session: MOST)
+    topic = Topic(f"portion{random.randrange(10**9)}.dbo.t")
+    bench = Bench(session, kafka, tmp_path, topic.name).create(partitions=2)
+    texts = ["short"] * 2_000 + ["long text " * 1_000] * 600 + ["short"] * 50
+    for number, text in enumerate(texts):
+        key = {"id": number % 1_000}
+        record = topic.change("u", key, {**key, "text": f"{number} {text}"}, at=number + 1, partition=number % 2)
+        topic.with_schema(record, {"id": LONG, "text": TEXT})
+    sizes = {p: [len(r.value or b"") for r in topic.records if r.partition == p] for p in (0, 1)}
+    produce(kafka, topic.records)
+    table, taken = bench.worker(), []
+    table.aim(end_offsets(kafka, topic.name))
+    while table.has_to_step():
+        before = table.taken
+        table.step()
+        taken.append(sum(sum(sizes[p][before.get(p, 0) : end]) for p, end in table.taken.items()))
+    assert sum(taken) == sum(map(sum, sizes.values()))
+    assert max(taken) <= 2 * MOST, taken
+    assert len(taken) <= 9, taken
+    assert bench.rows("id", "text") == sorted(
+        {number % 1_000: (number % 1_000, f"{number} {text}") for number, text in enumerate(texts)}.values(), key=repr
+    )
