@@ -210,8 +210,12 @@ class Service:
         there was one to go on without."""
         if self._has_new_checkpoint:
             return False
+        try:
+            aside = self._offsets.set_aside()
+        except Exception as error:  # its storage does not answer, so that nothing tells that the checkpoint is at fault
+            _log.warning("the checkpoint can't be moved", reason=classified(error).message)
+            return False
         self._has_new_checkpoint = True
-        aside = self._offsets.set_aside()
         if aside is not None:
             _log.warning(
                 "the checkpoint can't be used: the stream begins with a new one, each table goes on from where it is",
@@ -273,14 +277,19 @@ class Service:
         """The stream to go on with after an error: the one that failed until its pause is over, then a new one, for as
         long as the error lasts. Raises UsageError for one that can't pass, with `once` for one that lasts."""
         if failed is self._failed:
-            return failed if time.monotonic() < self._start_at else self._start(once=once)
-        self._failed = failed
+            if time.monotonic() < self._start_at:
+                return failed
+            try:
+                return self._start(once=once)
+            except Exception as error:  # a stream reads and writes its checkpoint before it is there
+                fault = classified(error)
+        self._failed, self._start_at = failed, 0.0
         self._failures += 1
         lasting = not isinstance(fault, TransientError)
         if lasting or self._failures > _QUERY_RESTARTS:
             # Files of the checkpoint that end too early look like a storage that does not answer.
             if fault.code not in refusals.CODES and self._set_aside(fault):
-                return self._start(once=once)
+                return failed
             if lasting or once:
                 raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix)
         self.status.show_stream(fault.told())
