@@ -56,6 +56,7 @@ _SIDE_BY_SIDE = 4  # tables merged at once; more only queue for the same cores
 _TURN = 0.5  # seconds between two looks at what is to be done
 _LOOK_EVERY = 2.0  # seconds between two looks at the config's files
 _QUERY_RESTARTS = 5  # in vain, after which the checkpoint may be at fault; `--once` gives up
+_OTHERS_FAULTS = (*refusals.CODES, "storage-not-allowed")  # which no new checkpoint would end
 _WAITING = "Waiting for"  # what Spark says of a stream that has planned all there is
 _LONGEST_PAUSE = 60.0  # seconds until what failed is tried again
 _TOPICS_EVERY = 15.0  # seconds
@@ -288,7 +289,7 @@ class Service:
         lasting = not isinstance(fault, TransientError)
         if lasting or self._failures > _QUERY_RESTARTS:
             # Files of the checkpoint that end too early look like a storage that does not answer.
-            if fault.code not in refusals.CODES and self._set_aside(fault):
+            if fault.code not in _OTHERS_FAULTS and self._set_aside(fault):
                 return failed
             if lasting or once:
                 raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix)
