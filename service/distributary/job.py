@@ -56,6 +56,7 @@ _SIDE_BY_SIDE = 4  # tables merged at once; more only queue for the same cores
 _TURN = 0.5  # seconds between two looks at what is to be done
 _LOOK_EVERY = 2.0  # seconds between two looks at the config's files
 _QUERY_RESTARTS = 5  # in vain, after which the checkpoint may be at fault; `--once` gives up
+_OTHERS_FAULTS = (*refusals.CODES, DISK_FULL, "storage-not-allowed")  # which no new checkpoint would end
 _WAITING = "Waiting for"  # what Spark says of a stream that has planned all there is
 _LONGEST_PAUSE = 60.0  # seconds until what failed is tried again
 _TOPICS_EVERY = 15.0  # seconds
@@ -210,8 +211,12 @@ class Service:
         there was one to go on without."""
         if self._has_new_checkpoint:
             return False
+        try:
+            aside = self._offsets.set_aside()
+        except Exception as error:  # its storage does not answer, so that nothing tells that the checkpoint is at fault
+            _log.warning("the checkpoint can't be moved", reason=classified(error).message)
+            return False
         self._has_new_checkpoint = True
-        aside = self._offsets.set_aside()
         if aside is not None:
             _log.warning(
                 "the checkpoint can't be used: the stream begins with a new one, each table goes on from where it is",
@@ -273,14 +278,19 @@ class Service:
         """The stream to go on with after an error: the one that failed until its pause is over, then a new one, for as
         long as the error lasts. Raises UsageError for one that can't pass, with `once` for one that lasts."""
         if failed is self._failed:
-            return failed if time.monotonic() < self._start_at else self._start(once=once)
-        self._failed = failed
+            if time.monotonic() < self._start_at:
+                return failed
+            try:
+                return self._start(once=once)
+            except Exception as error:  # a stream reads and writes its checkpoint before it is there
+                fault = classified(error)
+        self._failed, self._start_at = failed, 0.0
         self._failures += 1
         lasting = not isinstance(fault, TransientError)
         if lasting or self._failures > _QUERY_RESTARTS:
             # Files of the checkpoint that end too early look like a storage that does not answer.
-            if fault.code not in (*refusals.CODES, DISK_FULL) and self._set_aside(fault):
-                return self._start(once=once)
+            if fault.code not in _OTHERS_FAULTS and self._set_aside(fault):
+                return failed
             if lasting or once:
                 raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix)
         self.status.show_stream(fault.told())

@@ -164,11 +164,15 @@ class Playback:
     def table(self, schema: str, name: str) -> pa.Table | None:
         """A table of the lake through a reader that is not ours; None where there is none."""
         try:
-            table = DeltaTable(str(self.lake / schema / name))
+            table = self.delta_table(schema, name)
         except TableNotFoundError:
             return None
         # Not to_pyarrow_table: it reads the statistics as Python's dates, which end at the year 9999.
         return pa.table(QueryBuilder().register("found", table).execute("SELECT * FROM found").read_all())
+
+    def delta_table(self, schema: str, name: str) -> DeltaTable:
+        """The same before its rows are read. Raises TableNotFoundError."""
+        return DeltaTable(str(self.lake / schema / name))
 
     def quarantined(self) -> list[dict[str, Any]]:
         """The rows of the quarantine table; none where there is no such table."""

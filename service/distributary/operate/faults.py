@@ -23,6 +23,8 @@ _PASSING = (
     "NoRouteToHostException", "EOFException", "DisconnectException", "RetriableException",
     "NotEnoughReplicasException", "IOException", "FileSystemException",
 )  # fmt: skip
+_DENIED = ("java.nio.file.AccessDeniedException", "org.apache.hadoop.security.AccessControlException")
+_FILE_SYSTEMS = "org.apache.hadoop.fs."
 _LOOKED_AT = "the table looks at its topic again; if records were lost it halts and names them"
 _LOST = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
@@ -85,6 +87,13 @@ def _passing(names: list[str], texts: list[str]) -> TransientError | None:
             )
     if (told := java_refusal(names)) is not None:
         return told
+    if denied := next((name for name in names if name in _DENIED), None):
+        return TransientError(
+            "storage-not-allowed",
+            f"the storage refuses access ({denied})",
+            "allow this config's user to list, read, write and delete below target.path and quarantine.path, and in"
+            " checkpoint; then it goes on by itself",
+        )
     for name in names:
         if any(name.endswith(passing) for passing in _PASSING):
             return TransientError("storage-or-network", f"a part of the work failed: {name}", "it is tried again")
@@ -105,7 +114,17 @@ def _causes(java: Any) -> Iterator[tuple[str, str]]:
     count = 0
     try:
         while java is not None and count < 20:
-            yield str(java.getClass().getName()), str(java.getMessage())
+            yield _name_of(java.getClass()), str(java.getMessage())
             java, count = java.getCause(), count + 1
     except (Py4JError, OSError, AttributeError):
         pass  # the JVM is gone: what is known by then must do
+
+
+def _name_of(java_class: Any) -> str:
+    """The class's name; of an error of a file system's own also what it is: AWSServiceThrottledException, say, is an
+    IOException."""
+    own = name = str(java_class.getName())
+    while name.startswith(_FILE_SYSTEMS):
+        java_class = java_class.getSuperclass()
+        name = str(java_class.getName())
+    return f"{own}, a {name}" if own != name == "java.io.IOException" else own

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 
+from distributary.operate.faults import classified
 from distributary.operate.withheld import without
 
 _SCHEMA = (
@@ -96,6 +97,10 @@ class Quarantine:
         with self.lock:
             try:
                 yield
+            except Exception as error:
+                fault = classified(error)
+                message = f"the quarantine table can't be written: {fault.message}"
+                raise type(fault)(fault.code, message, fault.fix) from error
             finally:
                 self.writes += 1
 
