@@ -18,8 +18,8 @@ from distributary.consume.offsets import Slice, next_slice
 from distributary.merge.facts import Facts
 
 _OF_HEAP = 12
-"""The part of the driver's heap that the payloads of one slice may have, in bytes. Spark puts on disk what does not fit;
-but four tables take theirs side by side."""
+"""The part of the driver's heap that the payloads of one slice may have, in bytes. What does not fit goes to
+disk; but four tables take theirs side by side."""
 _OF_HEAP_BY_KEY = 32
 """The same of one key: its records are in memory together, and some times over, while they are folded."""
 _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
