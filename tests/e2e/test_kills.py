@@ -136,7 +136,7 @@ def test_6_1_kill_9_while_files_are_compacted_loses_and_doubles_nothing(kafka: s
 
 @pytest.mark.slow
 def test_a_driver_whose_lease_another_one_took_ends_what_is_in_flight_and_says_who(kafka: str, tmp_path: Path) -> None:
-    killer, tables = service(kafka, tmp_path, [case("sqlserver_direct", 1, SEED)], 60)
+    killer, tables = service(kafka, tmp_path, [case("sqlserver_direct", 3, SEED)], 30)
     with killer.playback.start() as slept:
         until_held(killer.lease, slept.process.pid)
         other = replace(this_process(str(killer.lease)), host="driver-7", machine="another boot pid:[1]")
@@ -157,7 +157,9 @@ def test_6_1_half_an_hour_of_kills_at_all_points_loses_and_doubles_nothing(kafka
     while time.monotonic() < end or set(kills) != {*POINTS, AT_ANY_TIME}:
         flavours = random.sample(["sqlserver_direct", "db2", "postgresql", "mariadb"], 2)
         cases = [case(flavour, 12, SEED + round_) for flavour in flavours]
-        killer, tables = service(kafka, tmp_path / str(round_), cases, 25)
+        folder = tmp_path / str(round_)
+        folder.mkdir()
+        killer, tables = service(kafka, folder, cases, 25)
         killer.later = 3
         wheres = [*POINTS, *[AT_ANY_TIME] * 3]
         random.shuffle(wheres)

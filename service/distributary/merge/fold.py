@@ -53,6 +53,18 @@ def keys_differ(records: DataFrame, queries: Queries) -> bool:
     return not queries.over(records, "keys differ", twice).collect()
 
 
+def largest_key(records: DataFrame, queries: Queries) -> int:
+    """How many bytes the payloads of one key have at most (one Spark job). By the keys' hashes: where two keys share
+    one, it is more."""
+
+    def largest(rows: DataFrame) -> DataFrame:
+        of_keys = rows.where(_COUNTS).groupBy("kh").agg(F.sum("size").alias("size"))
+        return of_keys.agg(F.max("size").alias("size"))
+
+    [row] = queries.over(records, "largest key", largest).collect()
+    return row["size"] or 0
+
+
 def folded(records: DataFrame, folding: Folding) -> DataFrame:
     """Decoded records folded by key.
 

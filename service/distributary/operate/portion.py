@@ -18,8 +18,10 @@ from distributary.consume.offsets import Slice, next_slice
 from distributary.merge.facts import Facts
 
 _OF_HEAP = 12
-"""The part of the driver's heap that the payloads of one slice may have, in bytes: a slice is in memory some times over
-while its records are brought together by key, and four tables take theirs side by side."""
+"""The part of the driver's heap that the payloads of one slice may have, in bytes. What does not fit goes to
+disk; but four tables take theirs side by side."""
+_OF_HEAP_BY_KEY = 32
+"""The same of one key: its records are in memory together, and some times over, while they are folded."""
 _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
 _PLACES = 17
 _AGAIN = 0.8  # how much of a slice is left when it is cut, at most: else it might be looked at for long
@@ -30,8 +32,17 @@ _SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
 
 def slice_bytes(session: SparkSession) -> int:
     """How many bytes the payloads of one slice may have."""
+    return _heap(session) // _OF_HEAP
+
+
+def key_bytes(session: SparkSession) -> int:
+    """How many bytes the payloads of one key in a slice may have."""
+    return _heap(session) // _OF_HEAP_BY_KEY
+
+
+def _heap(session: SparkSession) -> int:
     jvm: Any = session._jvm
-    return int(jvm.java.lang.Runtime.getRuntime().maxMemory()) // _OF_HEAP
+    return int(jvm.java.lang.Runtime.getRuntime().maxMemory())
 
 
 class Portion:
@@ -43,10 +54,11 @@ class Portion:
         self._records = records
         self._payload = payload
         self._known = 0.0  # bytes of a record, as the last slices were
+        self._lately = records  # fewer after a slice that had too much of one key
 
     def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> Slice:
         """What to take next on the way from `taken` to `goal`, see next_slice. Raises TransientError."""
-        at_most = self._records
+        at_most = self._lately
         if self._known:
             at_most = max(1, min(at_most, int(self._payload / self._known)))
         part = next_slice(self._topic, taken, goal, at_most)
@@ -58,10 +70,16 @@ class Portion:
             part = next_slice(self._topic, taken, goal, max(1, int(part.records * min(fits, _AGAIN))))
         return part
 
+    def smaller(self, part: Slice, share: float) -> Slice:
+        """The beginning of a slice, about that share of it."""
+        self._lately = max(1, int(part.records * min(share, _AGAIN)))
+        return next_slice(self._topic, part.start, part.end, self._lately)
+
     def took(self, found: Facts) -> None:
         """What was in a slice. What is large is not forgotten with the next slice that has none of it."""
         if found.records:
             self._known = max(found.payload / found.records, self._known / 2)
+        self._lately = min(self._records, self._lately + self._lately // 4 + 1)
 
     def _fits(self, part: Slice) -> float:
         """The part of a slice, from its start on, that fits: 1 for all of it."""

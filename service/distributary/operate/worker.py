@@ -20,6 +20,7 @@ from distributary.merge.advance import advanced
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
 from distributary.merge.files import Compacted, compact, vacuum
+from distributary.merge.fold import largest_key
 from distributary.merge.layout import wanted_layout
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
@@ -32,8 +33,8 @@ from distributary.operate.continuity import accepted, check_continuity, not_ours
 from distributary.operate.limits import too_many_bad
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
-from distributary.operate.portion import Portion, slice_bytes
-from distributary.operate.reader import TableReader
+from distributary.operate.portion import Portion, key_bytes, slice_bytes
+from distributary.operate.reader import Read, TableReader
 from distributary.operate.recorder import Watch
 from distributary.operate.replay import replayed
 from distributary.operate.source_log import check_source_log
@@ -81,6 +82,7 @@ class TableWorker:
         self._first: Offsets = {}
         self._started = False
         self._queries = Queries()
+        self._of_one_key = key_bytes(around.session)
         self._portion = Portion(around.broker, topic, around.config.trigger.max_records, slice_bytes(around.session))
         self._bound = _log.bind(table=str(table), topic=topic)
         name = catalog_name(around.config, table)
@@ -351,6 +353,11 @@ class TableWorker:
             failpoints.passing("after-schema-change", self.name)
             self._around.recorder.schema_changed(self.name)
             self._head = self._lake.head(self._head)
+        share = self._foldable(came)
+        if share < 1 and part.records > len(part.end):
+            # Nothing of it is anywhere yet.
+            self._take(topic, self._portion.smaller(part, share), watch)
+            return
         check_source_log(came.records, came.found, progress, self._settings, self.topic)
         reasons: Mapping[str, int] = {}
         if came.found.bad:
@@ -369,6 +376,12 @@ class TableWorker:
                 f"{bad} of the last records went to the quarantine table, more than quarantine.max_ratio allows",
                 "look at their reasons in the quarantine table; mend the cause or raise quarantine.max_ratio",
             )
+
+    def _foldable(self, came: Read) -> float:
+        """What share of a slice can be folded at once, by its key that has most."""
+        if self._settings.mode == "append" or came.found.payload <= self._of_one_key:
+            return 1.0
+        return self._of_one_key / max(1, largest_key(came.records, self._queries))
 
     def _replay(self, topic: Topic) -> None:
         """Applies the table's records in quarantine again, those that can be applied by now."""
