@@ -38,7 +38,8 @@ _NOT_CHECKED = {
 @click.option(
     "--source-dsn",
     metavar="DSN",
-    help="Compare with the live table of this PostgreSQL instead. ${env:NAME} and ${file:PATH} in it are followed.",
+    help="Compare with the live table of this PostgreSQL, MySQL or MariaDB instead. ${env:NAME} and ${file:PATH} in it"
+    " are followed.",
 )
 @output.output_option
 def verify(

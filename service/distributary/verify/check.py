@@ -29,7 +29,7 @@ from distributary.verify.frozen import FrozenTable
 from distributary.verify.key_range import KeyRange
 from distributary.verify.report import State, TableReport
 from distributary.verify.sides import Given, sides
-from distributary.verify.source_check import SourceCheck, check_dsn
+from distributary.verify.source_check import SourceCheck, source_of
 from distributary.verify.start import lost_start, newest_truncate, range_read
 from distributary.verify.taken import taken
 
@@ -56,7 +56,7 @@ def verify(config: Config, name: str | None, asked: Asked, tell: Tell) -> Iterat
     or a range that can't be, and what Kafka and Spark raise before the first table.
     """
     if asked.source_dsn is not None:
-        check_dsn(asked.source_dsn)
+        source_of(asked.source_dsn)
         if asked.keys is not None:
             raise UsageError("keys-of-the-topic", "--keys and --source-dsn in one command", "leave one of them out")
     broker = Broker(config.kafka_properties())

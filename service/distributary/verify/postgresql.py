@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from distributary.decode.position import lsn_of
 from distributary.decode.renames import Renames
-from distributary.errors import SetupError, TableHalt, UsageError
+from distributary.errors import SetupError, UsageError
+from distributary.verify.source import CHUNK, ReadAt, Source, SourceTable, chunks, not_at_the_source, write_chunks
 
 if TYPE_CHECKING:
     import psycopg
 
-_CHUNK = 5_000  # rows that are held in memory at once
 _COLUMNS = """
 SELECT attname, format_type(atttypid, NULL), typtype = 'e'
 FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
@@ -37,36 +34,17 @@ _COMPARABLE: Mapping[str, tuple[str, ...]] = {
     "timestamp": ("timestamp with time zone",),
     "binary": ("bytea",),
 }
+_INFINITE: Mapping[str, str] = {
+    "date": "'infinity', DATE'9999-12-31', '-infinity', DATE'0001-01-01'",
+    "timestamp_ntz": (
+        "'infinity', TIMESTAMP_NTZ'9999-12-31 23:59:59.999999', '-infinity', TIMESTAMP_NTZ'0001-01-01 00:00:00'"
+    ),
+    "timestamp": "'infinity', TIMESTAMP'9999-12-31 23:59:59.999999Z', '-infinity', TIMESTAMP'0001-01-01 00:00:00Z'",
+}
 
 
-@dataclass(frozen=True)
-class SourceColumns:
-    """The columns that can be compared, with the source's types; `left_out`: those that can't, with why."""
-
-    types: Mapping[str, str]
-    left_out: Mapping[str, str]
-
-
-def comparable_columns(
-    lake: Mapping[str, str], source: Mapping[str, str], enums: Iterable[str], masked: Collection[str] = ()
-) -> SourceColumns:
-    """Which of the lake's columns, name to Spark type, can be compared with the source's. Pure."""
-    types, left_out = {}, {}
-    for name, kind in lake.items():
-        found = source.get(name)
-        if found is None:
-            left_out[name] = "the source does not have it"
-        elif name in masked:
-            left_out[name] = "it is masked"
-        elif found in _COMPARABLE.get(kind.partition("(")[0], ()) or (name in enums and kind == "string"):
-            types[name] = found
-        else:
-            left_out[name] = f"{found} can't be compared with {kind}"
-    return SourceColumns(types, left_out)
-
-
-class PostgresTable:
-    """One table, read by a connection. Values are written as text: `c0`, `c1` …, in the order of `columns`."""
+class PostgresTable(SourceTable):
+    """One table, read by a connection."""
 
     def __init__(self, connection: psycopg.Connection, schema: str, table: str, renames: Renames) -> None:
         """`renames` gives the lake's names, by which columns are asked for and told."""
@@ -76,35 +54,45 @@ class PostgresTable:
         self._name = sql.Identifier(schema, table)
         found = connection.execute(_COLUMNS, (self._name.as_string(connection),)).fetchall()
         if not found:
-            raise TableHalt(
-                "not-at-the-source",
-                f"the database has no table {schema}.{table}, or its user may not see it",
-                "name the right database in --source-dsn",
-            )
+            raise not_at_the_source(schema, table)
         renames = self._renames = renames.among([name for name, _, _ in found])
         # A column that is left out may have the name that another one is given.
         named = [(renames.of(name), kind, is_enum) for name, kind, is_enum in found if renames.is_own(name)]
         self.types = {name: kind for name, kind, _ in named}
         self.enums = [name for name, _, is_enum in named if is_enum]
 
-    def read(self, columns: Mapping[str, str], folder: Path) -> str:
-        """Writes all rows, as of one moment; gives the log's position (LSN) then, in 20 digits."""
+    def is_comparable(self, column: str, kind: str) -> bool:
+        is_enum = column in self.enums and kind == "string"
+        return is_enum or self.types[column] in _COMPARABLE.get(kind.partition("(")[0], ())
+
+    def value(self, column: str, text: str, kind: str) -> str:  # noqa: ARG002
+        if kind == "binary":
+            return f"unhex({text})"
+        plain = f"try_cast({text} AS {kind})"
+        base = kind.partition("(")[0]
+        if base not in _INFINITE:
+            return plain
+        high, high_value, low, low_value = _INFINITE[base].split(", ")
+        return f"CASE {text} WHEN {high} THEN {high_value} WHEN {low} THEN {low_value} ELSE {plain} END"
+
+    def read(self, columns: Iterable[str], folder: Path) -> ReadAt:
+        columns = list(columns)
         query = self._select(columns)
         with self._connection.transaction():
             self._connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            lsn = self._lsn()
+            at = self._now()
             with self._connection.cursor(name="distributary_verify") as cursor:
-                cursor.itersize = _CHUNK
+                cursor.itersize = CHUNK
                 cursor.execute(query)
-                write_chunks(_chunks(cursor), len(columns), folder)
-        return lsn
+                write_chunks(chunks(cursor), len(columns), folder)
+        return at
 
     def read_keys(
-        self, columns: Mapping[str, str], key: Sequence[str], keys: Sequence[Sequence[str]], folder: Path
-    ) -> str:
-        """The same of the rows with those keys, given as texts."""
+        self, columns: Iterable[str], key: Mapping[str, str], keys: Sequence[Sequence[str]], folder: Path
+    ) -> ReadAt:
         from psycopg import sql
 
+        columns = list(columns)
         names = [sql.Identifier(f"k{i}") for i in range(len(key))]
         on = sql.SQL(" AND ").join(
             sql.SQL("t.{} = w.{}::{}").format(self._column(name), alias, sql.SQL(self.types[name]))
@@ -113,18 +101,18 @@ class PostgresTable:
         arrays = sql.SQL(", ").join([sql.SQL("%s::text[]")] * len(key))
         wanted = sql.SQL(" JOIN unnest({}) AS w({}) ON {}").format(arrays, sql.SQL(", ").join(names), on)
         parameters = [[row[i] for row in keys] for i in range(len(key))]
-        lsn = self._lsn()
+        at = self._now()
         with self._connection.cursor() as cursor:
             cursor.execute(self._select(columns) + wanted, parameters)
             write_chunks([cursor.fetchall()], len(columns), folder)
-        return lsn
+        return at
 
-    def _select(self, columns: Mapping[str, str]) -> Any:
+    def _select(self, columns: Iterable[str]) -> Any:
         from psycopg import sql
 
         texts = [
-            sql.SQL("encode(t.{}, 'hex')" if kind == "bytea" else "t.{}::text").format(self._column(name))
-            for name, kind in columns.items()
+            sql.SQL("encode(t.{}, 'hex')" if self.types[name] == "bytea" else "t.{}::text").format(self._column(name))
+            for name in columns
         ]
         return sql.SQL("SELECT {} FROM {} AS t").format(sql.SQL(", ").join(texts), self._name)
 
@@ -133,10 +121,15 @@ class PostgresTable:
 
         return sql.Identifier(self._renames.source(name))
 
-    def _lsn(self) -> str:
+    def _now(self) -> ReadAt:
         row = self._connection.execute("SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::text").fetchone()
         assert row is not None
-        return str(row[0]).zfill(20)
+        return read_at(int(row[0]))
+
+
+def read_at(lsn: int) -> ReadAt:
+    """A read of a database whose log had come to this place."""
+    return ReadAt(f"LSN {lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}", lambda position: f"{lsn_of(position)} > '{lsn:020}'")
 
 
 @contextmanager
@@ -168,15 +161,10 @@ def connected(dsn: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-def _chunks(cursor: Any) -> Iterator[list[tuple[str | None, ...]]]:
-    while rows := cursor.fetchmany(_CHUNK):
-        yield rows
+@contextmanager
+def _table(dsn: str, schema: str, table: str, renames: Renames) -> Iterator[SourceTable]:
+    with connected(dsn) as connection:
+        yield PostgresTable(connection, schema, table, renames)
 
 
-def write_chunks(chunks: Iterable[Sequence[Sequence[str | None]]], width: int, folder: Path) -> None:
-    """Rows of texts as one Parquet file; a chunk is in memory at a time."""
-    schema = pa.schema([(f"c{i}", pa.string()) for i in range(width)])
-    with pq.ParquetWriter(folder / "rows.parquet", schema) as writer:
-        for rows in chunks:
-            columns = list(zip(*rows, strict=True)) or [()] * width
-            writer.write_table(pa.table([pa.array(column, pa.string()) for column in columns], schema=schema))
+POSTGRESQL = Source("PostgreSQL", ("postgresql", "postgres"), ("postgresql",), _table)

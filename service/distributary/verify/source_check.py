@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.decode import sql
-from distributary.decode.position import lsn_of
 from distributary.decode.renames import Renames
 from distributary.errors import TableHalt, UsageError
 from distributary.merge.modes import mode_of
@@ -27,8 +26,10 @@ from distributary.merge.table import LakeTable
 from distributary.operate.tables import Listed
 from distributary.verify.compare import Compared, Comparing, side
 from distributary.verify.frozen import FrozenTable
-from distributary.verify.postgresql import PostgresTable, SourceColumns, comparable_columns, connected
+from distributary.verify.mysql import MYSQL
+from distributary.verify.postgresql import POSTGRESQL
 from distributary.verify.report import MOVING, State, TableReport
+from distributary.verify.source import ReadAt, Source, SourceColumns, SourceTable
 
 LOOKED_AT_AGAIN = 1_000
 """Where more keys differ, waiting would not help."""
@@ -36,13 +37,7 @@ _LOOKS = 3
 _PAUSE = 5.0  # seconds
 _NOTHING = "CAST(array() AS ARRAY<STRING>)"
 _EVENT = "CAST(NULL AS STRUCT<partition: INT, offset: BIGINT, position: STRING, op: STRING>)"
-_INFINITE: Mapping[str, str] = {
-    "date": "'infinity', DATE'9999-12-31', '-infinity', DATE'0001-01-01'",
-    "timestamp_ntz": (
-        "'infinity', TIMESTAMP_NTZ'9999-12-31 23:59:59.999999', '-infinity', TIMESTAMP_NTZ'0001-01-01 00:00:00'"
-    ),
-    "timestamp": "'infinity', TIMESTAMP'9999-12-31 23:59:59.999999Z', '-infinity', TIMESTAMP'0001-01-01 00:00:00Z'",
-}
+_SOURCES = (POSTGRESQL, MYSQL)
 
 
 def pause() -> None:
@@ -50,23 +45,34 @@ def pause() -> None:
     time.sleep(_PAUSE)
 
 
-def check_dsn(dsn: str) -> None:
-    """Raises UsageError for a database that can't be compared with."""
+def source_of(dsn: str) -> Source:
+    """The kind of database that a DSN names. Raises UsageError for one that can't be compared with."""
     scheme = dsn.partition("://")[0].lower() if "://" in dsn else "postgresql"
-    if scheme not in ("postgresql", "postgres"):
-        raise UsageError(
-            "source-not-built",
-            "--source-dsn compares with PostgreSQL alone in this version",
-            "leave --source-dsn out to compare with the topic",
-        )
+    for source in _SOURCES:
+        if scheme in source.schemes:
+            return source
+    raise UsageError(
+        "source-not-built",
+        "--source-dsn compares with PostgreSQL, MySQL and MariaDB alone in this version",
+        "leave --source-dsn out to compare with the topic",
+    )
 
 
 @dataclass(frozen=True)
 class _Look:
     compared: Compared
-    lsn: str
+    at: ReadAt
     version: int
     progress: Progress
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What was read of the source's table."""
+
+    table: SourceTable
+    texts: DataFrame
+    at: ReadAt
 
 
 class SourceCheck:
@@ -78,6 +84,7 @@ class SourceCheck:
         self._session = session
         self._broker = broker
         self._dsn = dsn
+        self._source = source_of(dsn)
         self._service_columns = mode_of(one.settings).service_columns
         self._renames = Renames(one.settings.rename)
 
@@ -96,8 +103,11 @@ class SourceCheck:
                 "--source-dsn keeps the source's rows in files of this machine, which a cluster's executors can't read",
                 "set spark.master to local[*] in a config for this",
             )
-        with connected(self._dsn) as connection, tempfile.TemporaryDirectory(prefix="distributary-verify-") as folder:
-            table = PostgresTable(connection, one.table.schema, one.table.table, self._renames)
+        self._head()  # before the database is asked
+        with (
+            self._source.table(self._dsn, one.table.schema, one.table.table, self._renames) as table,
+            tempfile.TemporaryDirectory(prefix="distributary-verify-") as folder,
+        ):
             look = self._look(table, Path(folder) / "all", None)
             first, moved, looks = look, 0, 1
             while 0 < look.compared.counts.different <= LOOKED_AT_AGAIN and looks < _LOOKS:
@@ -119,39 +129,49 @@ class SourceCheck:
                 notes=tuple(self._notes(first, table)),
             )
 
-    def _look(self, table: PostgresTable, folder: Path, keys: DataFrame | None) -> _Look:
+    def _head(self) -> tuple[int, Progress]:
+        """The table's version and progress. Raises TableHalt where what it has is not of this kind of source."""
         head = LakeTable(self._session, self._one.path, self._service_columns).head()
-        if head is None or head.progress is None or head.progress.is_new or head.progress.connector != "postgresql":
+        if head is None or head.progress is None or head.progress.is_new:
+            raise TableHalt("nothing-taken-in", f"{self._one.name} has taken in nothing yet", "run the service first")
+        if head.progress.connector not in self._source.connectors:
             raise TableHalt(
-                "not-from-postgresql",
-                f"{self._one.name} has taken in nothing that PostgreSQL's connector wrote",
-                "leave --source-dsn out to compare with the topic",
+                "source-of-another-kind",
+                f"{self._one.name} is not from {self._source.name}, which --source-dsn names"
+                f" (its connector: {head.progress.connector})",
+                "name the database that the connector reads; SQL Server, Db2 and Oracle can't be compared with",
             )
-        lake = FrozenTable(self._session, self._one.path, self._service_columns, head.version, self._config.spark)
+        return head.version, head.progress
+
+    def _look(self, table: SourceTable, folder: Path, keys: DataFrame | None) -> _Look:
+        version, progress = self._head()
+        lake = FrozenTable(self._session, self._one.path, self._service_columns, version, self._config.spark)
         columns = lake.columns()
-        key = head.progress.key
+        key = progress.key
         found = self._columns(table, columns, key)
         folder.mkdir()
         if keys is None:
-            lsn = table.read(found.types, folder)
+            at = table.read(found.types, folder)
         else:
             texts = keys.select(*(F.col(f"k.k{i}").cast("string") for i in range(len(key)))).collect()
-            lsn = table.read_keys(found.types, key, [list(row) for row in texts], folder)
+            kinds = {name: columns[name] for name in key}
+            at = table.read_keys(found.types, kinds, [list(row) for row in texts], folder)
         rows = lake.rows()
         if self._one.settings.mode == "history":
             rows = rows.where("__current")
         elif "__deleted" in rows.columns:
             rows = rows.where("NOT coalesce(__deleted, false)")
-        compared = self._compared(rows, lake.session.read.parquet(str(folder)), columns, found, key, lsn, keys)
-        return _Look(compared, lsn, head.version, head.progress)
+        read = _Read(table, lake.session.read.parquet(str(folder)), at)
+        compared = self._compared(rows, read, columns, found, key, keys)
+        return _Look(compared, at, version, progress)
 
-    def _columns(self, table: PostgresTable, columns: Mapping[str, str], key: tuple[str, ...]) -> SourceColumns:
-        found = comparable_columns(columns, table.types, table.enums, self._renames.all_of(self._one.settings.mask))
-        if lacking := [name for name in key if name not in found.types or columns[name] in ("binary", "float")]:
+    def _columns(self, table: SourceTable, columns: Mapping[str, str], key: tuple[str, ...]) -> SourceColumns:
+        found = table.comparable(columns, self._renames.all_of(self._one.settings.mask))
+        if lacking := [name for name in key if name not in found.types or not table.is_key(name, columns[name])]:
             raise TableHalt(
                 "key-not-comparable",
                 f"{self._one.name}: the key column {lacking[0]} can't be compared with the source's"
-                f" ({found.left_out.get(lacking[0], columns[lacking[0]])})",
+                f" ({found.left_out.get(lacking[0], found.types.get(lacking[0]))})",
                 "leave --source-dsn out to compare with the topic",
             )
         return found
@@ -159,21 +179,20 @@ class SourceCheck:
     def _compared(
         self,
         rows: DataFrame,
-        texts: DataFrame,
+        read: _Read,
         columns: Mapping[str, str],
         found: SourceColumns,
         key: tuple[str, ...],
-        lsn: str,
         keys: DataFrame | None,
     ) -> Compared:
         place = {name: i for i, name in enumerate(found.types)}
-        typed = {name: _typed(f"c{i}", columns[name]) for name, i in place.items()}
+        typed = {name: read.table.value(name, f"c{i}", columns[name]) for name, i in place.items()}
         values = [name for name in found.types if name not in key]
         lost = ", ".join(
             f"CASE WHEN c{place[name]} IS NOT NULL AND {typed[name]} IS NULL THEN {sql.text(name)} END"
             for name in values
         )
-        source = texts.select(
+        source = read.texts.select(
             F.struct(*(F.expr(typed[name]).alias(f"k{i}") for i, name in enumerate(key))).alias("k"),
             F.lit(1).alias("times"),
             side([F.expr(typed[name]) for name in values]).alias("v"),
@@ -182,45 +201,32 @@ class SourceCheck:
             F.lit(False).alias("vague"),
             F.lit(False).alias("ghost"),
         )
-        of_key = F.struct(*(F.col(sql.name(n)).cast(columns[n]).alias(f"k{i}") for i, n in enumerate(key)))
+        as_compared = {name: F.expr(read.table.lake_value(name, sql.name(name), columns[name])) for name in found.types}
+        of_key = F.struct(*(as_compared[n].cast(columns[n]).alias(f"k{i}") for i, n in enumerate(key)))
         lake = rows.select(
             of_key.alias("k"),
-            side([F.col(sql.name(name)) for name in values]).alias("v"),
+            side([as_compared[name] for name in values]).alias("v"),
             F.expr(
                 "named_struct('partition', __partition, 'offset', __offset, 'position', __position, 'op', __op)"
             ).alias("origin"),
             F.lit(False).alias("deleted"),
         )
         if keys is not None:
-            lake = lake.join(F.broadcast(keys), "k", "left_semi")
-        later = lake.where(F.expr(lsn_of("origin.position")) > lsn)
+            # The source may take for one key what the lake does not: letters of another case.
+            source, lake = (one.join(F.broadcast(keys), "k", "left_semi") for one in (source, lake))
+        later = lake.where(read.at.is_before("origin.position"))
         suspects = later.select("k", F.lit(MOVING).alias("why"))
         how = Comparing(key, {name: columns[name] for name in values}, None, passes_open=True)
         return Compared(how, source, lake, suspects)
 
-    def _notes(self, look: _Look, table: PostgresTable) -> list[str]:
-        lsn = int(look.lsn)
-        notes = [f"the source was read at LSN {lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"]
+    def _notes(self, look: _Look, table: SourceTable) -> list[str]:
+        notes = [f"the source was read at {look.at.told}"]
         topic = self._broker.topics([self._one.topic]).get(self._one.topic)
         ends = self._broker.latest(topic) if topic is not None else {}
         behind = sum(max(0, end - look.progress.next.get(p, 0)) for p, end in ends.items())
         if behind:
             notes.append(f"the topic has {behind:,} records that the table had not taken in: their keys differ")
         lake = FrozenTable(self._session, self._one.path, self._service_columns, look.version)
-        left_out = comparable_columns(
-            lake.columns(), table.types, table.enums, self._renames.all_of(self._one.settings.mask)
-        ).left_out
+        left_out = table.comparable(lake.columns(), self._renames.all_of(self._one.settings.mask)).left_out
         notes += [f"the column {name} is not compared: {why}" for name, why in left_out.items()]
         return notes
-
-
-def _typed(text: str, kind: str) -> str:
-    """A value of a Spark type from PostgreSQL's text; NULL where the type can't hold it."""
-    if kind == "binary":
-        return f"unhex({text})"
-    plain = f"try_cast({text} AS {kind})"
-    base = kind.partition("(")[0]
-    if base not in _INFINITE:
-        return plain
-    high, high_value, low, low_value = _INFINITE[base].split(", ")
-    return f"CASE {text} WHEN {high} THEN {high_value} WHEN {low} THEN {low_value} ELSE {plain} END"

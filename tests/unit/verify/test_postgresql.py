@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psycopg
@@ -10,14 +11,23 @@ import pytest
 
 from distributary.errors import UsageError
 from distributary.verify.check import Asked
-from distributary.verify.postgresql import comparable_columns, connected, write_chunks
-from distributary.verify.source_check import check_dsn
+from distributary.verify.postgresql import PostgresTable, connected
+from distributary.verify.source import write_chunks
+from distributary.verify.source_check import source_of
+
+
+class Source(PostgresTable):
+    """A table that nothing is read of."""
+
+    def __init__(self, types: Mapping[str, str], enums: Sequence[str] = ()) -> None:
+        self.types = types
+        self.enums = list(enums)
 
 
 def test_columns_are_compared_whose_text_says_the_same() -> None:
     lake = {"id": "bigint", "n": "decimal(8,2)", "e": "string", "c": "string", "gone": "string", "at": "string"}
     source = {"id": "integer", "n": "numeric", "e": "mood", "c": "character", "at": "time without time zone"}
-    found = comparable_columns(lake, source, ["e"])
+    found = Source(source, ["e"]).comparable(lake)
     assert found.types == {"id": "integer", "n": "numeric", "e": "mood"}
     assert found.left_out == {
         "c": "character can't be compared with string",
@@ -27,9 +37,7 @@ def test_columns_are_compared_whose_text_says_the_same() -> None:
 
 
 def test_masked_columns_are_not_compared() -> None:
-    found = comparable_columns(
-        {"id": "integer", "ssn": "string"}, {"id": "integer", "ssn": "text"}, [], {"ssn": "hash"}
-    )
+    found = Source({"id": "integer", "ssn": "text"}).comparable({"id": "int", "ssn": "string"}, {"ssn": "hash"})
     assert "ssn" not in found.types
     assert found.left_out["ssn"] == "it is masked"
 
@@ -46,13 +54,13 @@ def test_an_empty_table_has_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dsn", ["postgresql://h/d", "postgres://h/d", "host=h dbname=d"])
 def test_postgresql_is_known_by_its_dsn(dsn: str) -> None:
-    check_dsn(dsn)
+    assert source_of(dsn).name == "PostgreSQL"
 
 
-@pytest.mark.parametrize("dsn", ["mysql://u:hidden@h/d", "sqlserver://h/d"])
+@pytest.mark.parametrize("dsn", ["sqlserver://u:hidden@h/d", "oracle://u:hidden@h/d"])
 def test_other_databases_are_refused_without_their_dsn(dsn: str) -> None:
     with pytest.raises(UsageError, match="source-not-built") as raised:
-        check_dsn(dsn)
+        source_of(dsn)
     assert "hidden" not in str(raised.value)
 
 
