@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo test test-long check bench bench-quick format docs manifests lock clean
+.PHONY: help setup jars demo test test-long check bench bench-quick format docs manifests lock audit clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -14,7 +14,7 @@ help: ## this list
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -r requirements.lock
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $(STAMP)
 
@@ -56,7 +56,11 @@ manifests: $(STAMP) ## write deploy/kubernetes anew from the Helm chart, and wha
 lock: ## write requirements.lock anew from pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --no-header --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --no-header --no-emit-index-url --no-emit-find-links --generate-hashes --extra dev pyproject.toml -o requirements.lock
+
+audit: $(STAMP) ## look up known weaknesses of what requirements.lock names (asks pypi.org)
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/pip-audit --requirement requirements.lock --require-hashes --disable-pip --strict
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

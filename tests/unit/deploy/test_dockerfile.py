@@ -83,10 +83,18 @@ def test_what_the_image_does_not_need_is_not_in_the_build_context(path: str) -> 
 
 def test_dependencies_come_from_the_lock_file_and_without_the_development_tools(build: Stage) -> None:
     installs = [command for command in commands(build) if "pip install" in command]
-    dependencies, package = installs
-    assert "pip install --constraint requirements.lock --requirement" in dependencies
+    installer, dependencies, package = installs
+    assert installer.endswith("pip install --require-hashes --requirement uv.txt")
+    assert "uv pip install --no-cache --constraint requirements.lock --requirement" in dependencies
     assert package == "pip install --no-deps ."
     assert not any("dev" in re.findall(r"\w+", command) for command in installs)
+
+
+def test_every_version_of_the_lock_file_has_its_hashes() -> None:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    pinned = re.split(r"(?m)^(?=[a-z])", lock)
+    assert any(one.startswith("uv==") for one in pinned)
+    assert not [one for one in pinned if "==" in one and "--hash=sha256:" not in one]
 
 
 def test_the_jars_are_where_the_service_looks_for_them(build: Stage, image: Stage) -> None:
