@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
@@ -165,6 +166,31 @@ def test_a_database_of_another_kind_is_refused(bench: Bench, mariadb: MariaDb) -
     assert found.error["code"] == "source-of-another-kind"
     assert "postgresql" in found.error["message"]
     assert PASSWORD not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        *(("text_keys", "k"), ("num_keys", "k"), ("big_ids", "id"), ("special", "c_double"), ("special", "c_time6")),
+        *(("all_types", "c_dt6"), ("all_types", "c_ts6"), ("all_types", "c_year"), ("all_types", "c_enum")),
+    ],
+)
+def test_rows_are_found_by_their_keys(mariadb: MariaDb, tmp_path: Path, name: str, column: str) -> None:
+    mariadb.load(RECORDED.tables[name])
+    with MYSQL.table(dsn(mariadb), "dbo", "t", NO_RENAMES) as table:
+        assert table.is_key(column, "string")
+        table.read([column], tmp_path)
+        values = [value for value in pq.read_table(tmp_path)["c0"].to_pylist() if value is not None]
+        table.read_keys([column], [column], [[value] for value in values], tmp_path)
+    assert sorted(pq.read_table(tmp_path)["c0"].to_pylist()) == sorted(values) != []
+
+
+def test_a_user_without_rights_to_the_log_can_read(mariadb: MariaDb, tmp_path: Path) -> None:
+    mariadb.load(RECORDED.tables["big_ids"])
+    mariadb.run("CREATE USER lesser", "GRANT SELECT ON dbo.t TO lesser")
+    with MYSQL.table(f"mariadb://lesser@127.0.0.1:{mariadb.port}", "dbo", "t", NO_RENAMES) as table:
+        assert table.read(["id"], tmp_path).told.startswith("GTID 0-1-")
+    assert len(pq.read_table(tmp_path)) == len(RECORDED.tables["big_ids"].rows)
 
 
 def test_a_wrong_password_and_a_missing_table_are_told(mariadb: MariaDb) -> None:
