@@ -116,7 +116,7 @@ class MysqlTable(SourceTable):
         return at
 
     def read_keys(
-        self, columns: Iterable[str], key: Mapping[str, str], keys: Sequence[Sequence[str]], folder: Path
+        self, columns: Iterable[str], key: Sequence[str], keys: Sequence[Sequence[str]], folder: Path
     ) -> ReadAt:
         columns = list(columns)
         names = ", ".join(map(self._column, key))

@@ -88,7 +88,7 @@ class PostgresTable(SourceTable):
         return at
 
     def read_keys(
-        self, columns: Iterable[str], key: Mapping[str, str], keys: Sequence[Sequence[str]], folder: Path
+        self, columns: Iterable[str], key: Sequence[str], keys: Sequence[Sequence[str]], folder: Path
     ) -> ReadAt:
         from psycopg import sql
 

@@ -50,9 +50,9 @@ class SourceTable(ABC):
 
     @abstractmethod
     def read_keys(
-        self, columns: Iterable[str], key: Mapping[str, str], keys: Sequence[Sequence[str]], folder: Path
+        self, columns: Iterable[str], key: Sequence[str], keys: Sequence[Sequence[str]], folder: Path
     ) -> ReadAt:
-        """The same of the rows with those keys, given as texts. `key`: its columns, name to Spark type."""
+        """The same of the rows with those keys, given as Spark's texts. `key`: its columns."""
 
     @abstractmethod
     def is_comparable(self, column: str, kind: str) -> bool:

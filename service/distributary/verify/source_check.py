@@ -154,8 +154,7 @@ class SourceCheck:
             at = table.read(found.types, folder)
         else:
             texts = keys.select(*(F.col(f"k.k{i}").cast("string") for i in range(len(key)))).collect()
-            kinds = {name: columns[name] for name in key}
-            at = table.read_keys(found.types, kinds, [list(row) for row in texts], folder)
+            at = table.read_keys(found.types, key, [list(row) for row in texts], folder)
         rows = lake.rows()
         if self._one.settings.mode == "history":
             rows = rows.where("__current")
