@@ -205,6 +205,8 @@ class Broker:
                 # As little as there can be: more than the first records of each place is not looked at.
                 "queued.min.messages": 1,
                 "fetch.message.max.bytes": _FETCHED_OF_A_PLACE,
+                # By default a whole second, as soon as more is fetched than was asked for.
+                "fetch.queue.backoff.ms": 1,
             }
         )
         found: list[list[bytes | None]] = []
