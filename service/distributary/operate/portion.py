@@ -24,9 +24,7 @@ _OF_HEAP_BY_KEY = 32
 """The same of one key: its records are in memory together, and some times over, while they are folded."""
 _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
 _PLACES = 17
-_FAR_BELOW = 16
-"""A slice that would have so small a part of its bytes if its records were like the last ones is not looked at: a look
-takes as long as much of a small slice's work, and what is too large for memory goes to disk."""
+_RECORDS_OF_A_PLACE = 200  # fewer places where there are few records: each takes some hundredths of a second
 _AGAIN = 0.8  # how much of a slice is left when it is cut, at most: else it might be looked at for long
 _SLACK = 1.25  # no two samples say the same
 _GOLDEN = 0.618  # its multiples lie evenly between whole numbers, however many there are
@@ -65,8 +63,6 @@ class Portion:
         if self._known:
             at_most = max(1, min(at_most, int(self._payload / self._known)))
         part = next_slice(self._topic, taken, goal, at_most)
-        if 0 < part.records * self._known <= self._payload / _FAR_BELOW:
-            return part
         # A smaller slice is looked at again: it has places that were not looked at before.
         while part.records > max(len(part.end), self._payload // _USUAL_LARGEST):
             fits = self._fits(part)
@@ -88,7 +84,7 @@ class Portion:
 
     def _fits(self, part: Slice) -> float:
         """The part of a slice, from its start on, that fits: 1 for all of it."""
-        samples = self._broker.sample(self._topic, places(part, _PLACES))
+        samples = self._broker.sample(self._topic, places(part, min(_PLACES, 2 + part.records // _RECORDS_OF_A_PLACE)))
         sizes = [statistics.fmean(map(payload_size, some)) for some in samples if some]
         steps = [max(both) * part.records / (len(sizes) - 1) for both in pairwise(sizes)]
         if sum(steps) <= _SLACK * self._payload:

@@ -95,18 +95,6 @@ def test_few_records_are_taken_without_a_look() -> None:
     assert not topic.looks
 
 
-def test_a_small_slice_after_one_with_small_records_is_taken_without_a_look() -> None:
-    topic = Sized({0: [100] * 30_000})
-    portion = Portion(cast(Broker, topic), "t", 30_000, MOST)
-    portion.next({0: 0}, {0: 1_000})
-    portion.took(cast(Facts, Found(1_000, 100_000)))
-    assert topic.looks == 1
-    assert portion.next({0: 1_000}, {0: 3_000}).records == 2_000
-    assert topic.looks == 1
-    portion.next({0: 1_000}, topic.ends)
-    assert topic.looks == 2
-
-
 def test_places_are_spread_from_the_start_to_the_end_of_all_partitions() -> None:
     part = Slice("t", {0: 100, 1: 0, 2: 50}, {0: 140, 1: 400, 2: 50})
     found = places(part, 11)
