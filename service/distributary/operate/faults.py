@@ -1,7 +1,11 @@
-"""What an error of a layer below means for a table: try again, or halt. Decided by the type of the error alone."""
+"""What an error of a layer below means for a table: try again, or halt. Decided by the type of the error, and by the
+condition of Spark's own, which are all of one type."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -21,8 +25,31 @@ _PASSING = (
     "NoRouteToHostException", "EOFException", "DisconnectException", "RetriableException",
     "NotEnoughReplicasException", "IOException", "FileSystemException",
 )  # fmt: skip
+_SPARK = "org.apache.spark.SparkException"
+# Spark's condition for rows of a slice that went with their executor. The service keeps them without a way to make them
+# again (see reader.py, upsert.py), so that no two jobs see different ones.
+_ROWS_GONE = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+# A task that was lost with its executor, or a stage that lacked what executors had kept for it, as often as Spark tries
+# it again. Nothing but Spark's text tells it, the part before any text of the work's own.
+_WORK_GONE = re.compile(
+    r"Job aborted due to stage failure: (?:"
+    r"Task \d+ in stage [\d.]+ failed \d+ times, most recent failure: "
+    r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^)]*\): (?:ExecutorLostFailure|TaskResultLost) \("
+    r"|\w*Stage \d+ \([^\n]*\) has failed the maximum allowable number of times"
+    r"|A shuffle map stage with indeterminate output was failed and retried)"
+)
 _LOOKED_AT = "the table looks at its topic again; if records were lost it halts and names them"
 _LOST = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
+
+
+@dataclass(frozen=True)
+class _Cause:
+    """A Java error: its class, and of Spark's own its condition, if it has one, and its text. That is for looking at,
+    not for showing: users' values may be in it."""
+
+    name: str
+    condition: str | None
+    text: str
 
 
 def classified(error: BaseException) -> DistributaryError:
@@ -33,8 +60,10 @@ def classified(error: BaseException) -> DistributaryError:
         return refusal("answer", error.args[0])
     java = getattr(error, "java_exception", None) if isinstance(error, Py4JJavaError) else None
     # Delta's own exceptions come as Python's, with the same name and without Java's behind them.
-    names = [type(error).__name__, *_class_names(java or getattr(error, "_origin", None))]
-    return _passing(names) or _unexpected(names, error.getCondition() if isinstance(error, PySparkException) else None)
+    causes = _causes(java or getattr(error, "_origin", None))
+    names = [type(error).__name__, *(cause.name for cause in causes)]
+    passing = _lost_executor(causes) or _passing(names)
+    return passing or _unexpected(names, error.getCondition() if isinstance(error, PySparkException) else None)
 
 
 def stream_fault(query: StreamingQuery) -> DistributaryError | None:
@@ -43,8 +72,20 @@ def stream_fault(query: StreamingQuery) -> DistributaryError | None:
     # PySpark's error keeps of the Java ones behind it nothing but the text.
     if error is None:
         return None
-    names = [type(error).__name__, *_class_names(query._jsq.exception().get())]
-    return _passing(names) or _unexpected(names)
+    causes = _causes(query._jsq.exception().get())
+    names = [type(error).__name__, *(cause.name for cause in causes)]
+    return _lost_executor(causes) or _passing(names) or _unexpected(names)
+
+
+def _lost_executor(causes: Sequence[_Cause]) -> TransientError | None:
+    if not any(cause.condition == _ROWS_GONE or _WORK_GONE.match(cause.text) for cause in causes):
+        return None
+    return TransientError(
+        "executor-lost",
+        "an executor of Spark is gone, with what it held of the slice",
+        "the slice is taken again; if executors go again and again, look into their logs: they may need more memory"
+        " (spark.executor.memory), or smaller slices (trigger.max_records)",
+    )
 
 
 def _passing(names: list[str]) -> TransientError | None:
@@ -71,13 +112,15 @@ def _unexpected(names: list[str], condition: str | None = None) -> TableHalt:
     )
 
 
-def _class_names(java: Any) -> list[str]:
-    """The class names of a Java error and its causes, the outermost first."""
-    names: list[str] = []
+def _causes(java: Any) -> list[_Cause]:
+    """A Java error and its causes, the outermost first."""
+    found: list[_Cause] = []
     try:
-        while java is not None and len(names) < 20:
-            names.append(str(java.getClass().getName()))
+        while java is not None and len(found) < 20:
+            name = str(java.getClass().getName())
+            told = (java.getCondition(), java.getMessage()) if name == _SPARK else (None, None)
+            found.append(_Cause(name, told[0], told[1] or ""))
             java = java.getCause()
     except (Py4JError, AttributeError):
         pass  # the JVM is gone: what is known by then must do
-    return names
+    return found
