@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyspark
 import pytest
+from tests.support.cluster import running_master
 
 from distributary.demo.process import free_ports
 from distributary.launch.jars import jar_directory
@@ -52,23 +52,14 @@ finally:
 
 @pytest.mark.slow
 def test_an_executor_joins_the_driver_and_runs_its_tasks(tmp_path: Path) -> None:
-    master_port, web_port, driver_port = free_ports(3)
-    home = Path(pyspark.__file__).parent
+    (driver_port,) = free_ports(1)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     environment["DISTRIBUTARY_JARS"] = str(jar_directory())
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     (tmp_path / "driver.py").write_text(DRIVER)
-    arguments = ["--host", "127.0.0.1", "--port", str(master_port), "--webui-port", str(web_port)]
-    with (tmp_path / "master.log").open("w") as log:
-        master = subprocess.Popen(
-            [home / "bin/spark-class", "org.apache.spark.deploy.master.Master", *arguments],
-            env=environment,
-            stdout=log,
-            stderr=log,
-        )
-    try:
+    with running_master(tmp_path) as cluster:
         done = subprocess.run(
-            [sys.executable, "driver.py", f"spark://127.0.0.1:{master_port}", str(driver_port), ENTRY_POINT],
+            [sys.executable, "driver.py", cluster.master, str(driver_port), ENTRY_POINT],
             cwd=tmp_path,
             env=environment,
             capture_output=True,
@@ -76,7 +67,4 @@ def test_an_executor_joins_the_driver_and_runs_its_tasks(tmp_path: Path) -> None
             timeout=TIMEOUT_SECONDS,
             check=False,
         )
-    finally:
-        master.terminate()
-        master.wait(60)
     assert done.stdout.splitlines()[-2:] == ["[('two words', 1000)]", "ended with 0"], done.stderr[-2000:]

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyspark
 import pytest
 import yaml
 from deltalake import DeltaTable
+from tests.support.cluster import running_cluster
 from tests.support.kafka import Record, create_topic, produce
 
 from distributary.launch.jars import jars
@@ -24,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 ENTRY_POINT = ROOT / "deploy/spark-submit/main.py"
 # Not the checkout's, so that the version tells which of the two packages ran.
 WHEEL_VERSION = "9.9.9"
+LOCAL = ["--master", "local[2]", "--driver-memory", "1g"]
 TIMEOUT_SECONDS = 600  # minutes where other tests run on the same cores
 
 
@@ -43,10 +46,23 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def submit(wheel: Path, directory: Path, *arguments: str, with_jars: bool = True) -> subprocess.CompletedProcess[str]:
+@pytest.fixture(params=["standalone", pytest.param("local", marks=pytest.mark.slow)])
+def options(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[str]]:
+    """What tells spark-submit where the tasks run: on executors in processes of their own, or in the driver's."""
+    if request.param == "local":
+        yield LOCAL
+        return
+    with running_cluster(tmp_path) as cluster:
+        spark = {name: value for name, value in cluster.spark.items() if name != "spark.master"}
+        yield ["--master", cluster.master, *(part for pair in spark.items() for part in ("--conf", "=".join(pair)))]
+
+
+def submit(
+    wheel: Path, directory: Path, *arguments: str, options: Sequence[str] = LOCAL, with_jars: bool = True
+) -> subprocess.CompletedProcess[str]:
     """Run the entry point with pyspark's own spark-submit in `directory`."""
     spark_home = Path(pyspark.__file__).parent
-    command = [str(spark_home / "bin/spark-submit"), "--master", "local[2]", "--driver-memory", "1g"]
+    command = [str(spark_home / "bin/spark-submit"), *options]
     if with_jars:
         command += ["--jars", ",".join(map(str, jars()))]
     command += ["--py-files", str(wheel), str(ENTRY_POINT), *arguments]
@@ -84,7 +100,7 @@ def test_the_package_comes_from_the_wheel_and_exit_codes_come_through(wheel: Pat
     assert "nowhere.yaml:1" in refused.stdout  # where spark-submit puts all that Python says
 
 
-def test_run_once_takes_a_topic_into_a_delta_table(wheel: Path, kafka: str, tmp_path: Path) -> None:
+def test_run_once_takes_a_topic_into_a_delta_table(wheel: Path, kafka: str, tmp_path: Path, options: list[str]) -> None:
     prefix = f"submit{uuid.uuid4().hex[:8]}"
     topic = f"{prefix}.shop.dbo.customers"
     ada, bob, eve = {"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}, {"id": 2, "name": "Eve"}
@@ -108,7 +124,7 @@ def test_run_once_takes_a_topic_into_a_delta_table(wheel: Path, kafka: str, tmp_
     }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
 
-    run = submit(wheel, tmp_path, "run", "-c", "config.yaml", "--once")
+    run = submit(wheel, tmp_path, "run", "-c", "config.yaml", "--once", options=options)
 
     assert run.returncode == 0, run.stderr[-4000:]
     rows = DeltaTable(str(tmp_path / "lake/dbo/customers")).to_pyarrow_table(columns=["id", "name"]).to_pylist()

@@ -1,9 +1,11 @@
-"""What an error of a layer below means for a table: try again, or halt. Decided by the type of the error alone, but for
-a disk without room: that is told apart from other faults of storage by the system's own words."""
+"""What an error of a layer below means for a table: try again, or halt. Decided by the type of the error; of Spark's
+own, which are all of one type, by the condition; and a disk without room is known by the system's own words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -25,11 +27,34 @@ _PASSING = (
 )  # fmt: skip
 _DENIED = ("java.nio.file.AccessDeniedException", "org.apache.hadoop.security.AccessControlException")
 _FILE_SYSTEMS = "org.apache.hadoop.fs."
+_SPARK = "org.apache.spark.SparkException"
+# Spark's condition for rows of a slice that went with their executor. The service keeps them without a way to make them
+# again (see reader.py, upsert.py), so that no two jobs see different ones.
+_ROWS_GONE = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+# A task that was lost with its executor, or a stage that lacked what executors had kept for it, as often as Spark tries
+# it again. Nothing but Spark's text tells it, the part before any text of the work's own.
+_WORK_GONE = re.compile(
+    r"Job aborted due to stage failure: (?:"
+    r"Task \d+ in stage [\d.]+ failed \d+ times, most recent failure: "
+    r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^)]*\): (?:ExecutorLostFailure|TaskResultLost) \("
+    r"|\w*Stage \d+ \([^\n]*\) has failed the maximum allowable number of times"
+    r"|A shuffle map stage with indeterminate output was failed and retried)"
+)
 _LOOKED_AT = "the table looks at its topic again; if records were lost it halts and names them"
 _LOST = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 DISK_FULL = "disk-full"
 """The code of an error that only room on a disk helps against."""
+
+
+@dataclass(frozen=True)
+class _Cause:
+    """A Java error: its class, and of Spark's own its condition, if it has one, and its text. That is for looking at,
+    not for showing: users' values may be in it."""
+
+    name: str
+    condition: str | None
+    text: str
 
 
 def classified(error: BaseException) -> DistributaryError:
@@ -46,12 +71,10 @@ def classified(error: BaseException) -> DistributaryError:
         )
     java = getattr(error, "java_exception", None) if isinstance(error, Py4JJavaError) else None
     # Delta's own exceptions come as Python's, with the same name and without Java's behind them.
-    causes = list(_causes(java or getattr(error, "_origin", None)))
-    names = [type(error).__name__, *(name for name, _ in causes)]
-    texts = [str(error) if isinstance(error, OSError) else "", *(text for _, text in causes)]
-    return _passing(names, texts) or _unexpected(
-        names, error.getCondition() if isinstance(error, PySparkException) else None
-    )
+    causes = _causes(java or getattr(error, "_origin", None))
+    if isinstance(error, OSError):
+        causes.append(_Cause(type(error).__name__, None, str(error)))
+    return _meaning(error, causes)
 
 
 def stream_fault(query: StreamingQuery) -> DistributaryError | None:
@@ -60,9 +83,26 @@ def stream_fault(query: StreamingQuery) -> DistributaryError | None:
     # PySpark's error keeps of the Java ones behind it nothing but the text.
     if error is None:
         return None
-    causes = list(_causes(query._jsq.exception().get()))
-    names = [type(error).__name__, *(name for name, _ in causes)]
-    return _passing(names, [text for _, text in causes]) or _unexpected(names)
+    return _meaning(error, _causes(query._jsq.exception().get()))
+
+
+def _meaning(error: BaseException, causes: Sequence[_Cause]) -> DistributaryError:
+    """Of an error of Python's, and the Java errors behind it, the outermost first."""
+    names = [type(error).__name__, *(cause.name for cause in causes)]
+    if passing := _lost_executor(causes) or _passing(names, [cause.text for cause in causes]):
+        return passing
+    return _unexpected(names, error.getCondition() if isinstance(error, PySparkException) else None)
+
+
+def _lost_executor(causes: Sequence[_Cause]) -> TransientError | None:
+    if not any(cause.condition == _ROWS_GONE or _WORK_GONE.match(cause.text) for cause in causes):
+        return None
+    return TransientError(
+        "executor-lost",
+        "an executor of Spark is gone, with what it held of the slice",
+        "the slice is taken again; if executors go again and again, look into their logs: they may need more memory"
+        " (spark.executor.memory), or smaller slices (trigger.max_records)",
+    )
 
 
 def _passing(names: list[str], texts: list[str]) -> TransientError | None:
@@ -100,7 +140,7 @@ def _passing(names: list[str], texts: list[str]) -> TransientError | None:
     return None
 
 
-def _unexpected(names: list[str], condition: str | None = None) -> TableHalt:
+def _unexpected(names: list[str], condition: str | None) -> TableHalt:
     detail = f"{names[-1]} ({condition})" if condition else names[-1]
     return TableHalt(
         "unexpected-error",
@@ -109,15 +149,18 @@ def _unexpected(names: list[str], condition: str | None = None) -> TableHalt:
     )
 
 
-def _causes(java: Any) -> Iterator[tuple[str, str]]:
-    """The class names and the texts of a Java error and its causes, the outermost first."""
-    count = 0
+def _causes(java: Any) -> list[_Cause]:
+    """A Java error and its causes, the outermost first."""
+    found: list[_Cause] = []
     try:
-        while java is not None and count < 20:
-            yield _name_of(java.getClass()), str(java.getMessage())
-            java, count = java.getCause(), count + 1
+        while java is not None and len(found) < 20:
+            name = _name_of(java.getClass())
+            condition = java.getCondition() if name == _SPARK else None
+            found.append(_Cause(name, condition, java.getMessage() or ""))
+            java = java.getCause()
     except (Py4JError, OSError, AttributeError):
         pass  # the JVM is gone: what is known by then must do
+    return found
 
 
 def _name_of(java_class: Any) -> str:

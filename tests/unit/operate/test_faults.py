@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from delta import exceptions
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from distributary.errors import TableHalt, TransientError
 from distributary.operate.faults import classified
@@ -60,45 +62,42 @@ def test_a_storage_that_throttles_under_a_name_of_its_own_passes() -> None:
         "org.apache.hadoop.fs.s3a.AWSServiceThrottledException",
         "org.apache.hadoop.fs.s3a.AWSServiceIOException",
     ]
-    fault = classified(FromJava(JavaError([*throttled, IO_EXCEPTION])))
+    fault = classified(raised(Java(*throttled, IO_EXCEPTION)))
     assert isinstance(fault, TransientError)
     assert fault.code == "storage-or-network"
     assert "AWSServiceThrottledException" in fault.message
 
 
 def test_a_storage_that_refuses_is_called_so_whatever_lies_around_it() -> None:
-    refused = JavaError(["java.nio.file.AccessDeniedException", "java.nio.file.FileSystemException", IO_EXCEPTION])
-    fault = classified(FromJava(JavaError([IO_EXCEPTION], refused)))
+    refused = Java("java.nio.file.AccessDeniedException", "java.nio.file.FileSystemException", IO_EXCEPTION)
+    fault = classified(raised(Java(IO_EXCEPTION, cause=refused)))
     assert isinstance(fault, TransientError)
     assert fault.code == "storage-not-allowed"
 
 
 def test_a_file_of_a_table_that_is_gone_halts_it() -> None:
-    assert isinstance(classified(FromJava(JavaError(["java.io.FileNotFoundException", IO_EXCEPTION]))), TableHalt)
+    assert isinstance(classified(raised(Java("java.io.FileNotFoundException", IO_EXCEPTION))), TableHalt)
 
 
 IO_EXCEPTION = "java.io.IOException"
 
 
-class JavaError:
-    """A Java error as Python sees it: its class and those that it is one of, and what caused it."""
+class Java:
+    """A Java error as py4j hands it over: its class and those that it is one of, and what caused it."""
 
-    def __init__(self, classes: list[str], cause: JavaError | None = None) -> None:
+    def __init__(self, *classes: str, text: str = "", condition: str | None = None, cause: Java | None = None) -> None:
         self._classes = classes
-        self._cause = cause
+        self._told = {"getMessage": text, "getCondition": condition, "getCause": cause}
 
     def getClass(self) -> JavaClass:  # noqa: N802 - the name it has there
         return JavaClass(self._classes)
 
-    def getMessage(self) -> str:  # noqa: N802
-        return "a text"
-
-    def getCause(self) -> JavaError | None:  # noqa: N802
-        return self._cause
+    def __getattr__(self, method: str) -> Any:
+        return lambda: self._told[method]
 
 
 class JavaClass:
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: Sequence[str]) -> None:
         self._names = names
 
     def getName(self) -> str:  # noqa: N802
@@ -108,9 +107,43 @@ class JavaClass:
         return JavaClass(self._names[1:])
 
 
-class FromJava(Exception):
-    """An error as PySpark makes it of one of Java's."""
+def raised(java: Java) -> Exception:
+    """The same as Python's."""
+    error: Exception = Py4JJavaError.__new__(Py4JJavaError)  # made for real it asks a JVM for its text
+    vars(error)["java_exception"] = java
+    return error
 
-    def __init__(self, java: JavaError) -> None:
-        super().__init__()
-        self._origin = java
+
+ABORTED = "Job aborted due to stage failure: Task 0 in stage 9.0 failed 4 times, most recent failure: "
+LOST = "Lost task 0.3 in stage 9.0 (TID 40) (10.0.0.7 executor 5): "
+
+
+@pytest.mark.parametrize(
+    "java",
+    [
+        Java(
+            "org.apache.spark.SparkException",
+            text=f"{ABORTED}{LOST}org.apache.spark.SparkException: [CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] …",
+            cause=Java("org.apache.spark.SparkException", condition="CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"),
+        ),
+        Java(
+            "org.apache.spark.SparkException",
+            text=f"{ABORTED}{LOST}ExecutorLostFailure (executor 5 exited caused by one of the running tasks) Reason: …",
+        ),
+        Java(
+            "org.apache.spark.SparkException",
+            text="Job aborted due to stage failure: ResultStage 9 (execute at <unknown>:0) has failed the maximum"
+            " allowable number of times: 4. Most recent failure reason:\norg.apache.spark.shuffle.FetchFailedException …",
+        ),
+    ],
+    ids=["kept rows", "a task, again and again", "a shuffle, again and again"],
+)
+def test_what_went_with_an_executor_is_tried_again(java: Java) -> None:
+    fault = classified(raised(java))
+    assert isinstance(fault, TransientError)
+    assert fault.code == "executor-lost"
+
+
+def test_a_value_that_looks_like_a_lost_executor_is_none() -> None:
+    text = f"{ABORTED}{LOST}java.lang.IllegalStateException: {ABORTED}{LOST}ExecutorLostFailure (executor 5"
+    assert isinstance(classified(raised(Java("org.apache.spark.SparkException", text=text))), TableHalt)

@@ -1,0 +1,235 @@
+"""The service with executors in processes of their own, on a standalone cluster: what they do, and what it costs when
+one of them is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from tests.support.changes import Row, Topic
+from tests.support.cluster import Cluster, running_cluster, until
+from tests.support.kafka import create_topic, produce
+from tests.support.playback import Playback, Running
+
+from distributary.demo.process import free_ports
+from distributary.merge.choice import RECORDS
+from distributary.operate.failpoints import VARIABLE
+from distributary.operate.records import newest_record
+
+SLICE = RECORDS + 1_000
+"""Records, more than the service's own process commits."""
+COLUMNS = {"id": "int", "v": "string", "paid": "decimal(10,2)"}
+SECONDS = 600
+"""So long a step may take where other tests run on the same cores."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two workers that all tests share: one after the other, as each takes all of them."""
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@dataclass
+class Source:
+    """A source table: its rows, and the records that made them."""
+
+    topic: Topic
+    rows: dict[int, Row] = field(default_factory=dict)
+    sent: int = 0
+    log: int = 0
+    """How many changes the source's log has."""
+
+    def change(self, keys: range, value: str | None) -> None:
+        """Gives rows another value, or takes them away."""
+        for key in keys:
+            self.log += 1
+            before = self.rows.pop(key, None)
+            if value is None:
+                self.topic.change("d", {"id": key}, before=before, at=self.log)
+                self.topic.tombstone({"id": key})
+                continue
+            self.rows[key] = {"id": key, "v": f"{value} {key}", "paid": round(key + self.log % 100 / 100, 2)}
+            self.topic.change("u" if before else "c", {"id": key}, self.rows[key], at=self.log)
+
+    def send(self, kafka: str) -> None:
+        """Produces what was not sent yet."""
+        produce(kafka, self.topic.records[self.sent :])
+        self.sent = len(self.topic.records)
+
+
+class Service:
+    """The service on the cluster, with one table."""
+
+    def __init__(self, kafka: str, folder: Path, cluster: Cluster) -> None:
+        (self._ui,) = free_ports(1)
+        self._events = folder / "events"
+        self._events.mkdir()
+        log = {"enabled": "true", "dir": str(self._events), "compress": "false", "rolling.enabled": "false"}
+        ui = {"enabled": "true", "port": str(self._ui), "liveUpdate.period": "0"}
+        spark = {
+            **cluster.spark,
+            **{f"spark.eventLog.{name}": value for name, value in log.items()},
+            **{f"spark.ui.{name}": value for name, value in ui.items()},
+        }
+        self.playback = Playback(kafka, folder, spark=spark, trigger={"interval": "1s", "max_records": SLICE})
+        self.source = Source(Topic(f"{self.playback.prefix}.dbo.t"))
+        create_topic(kafka, self.source.topic.name)
+        self.playback.configure([{"match": "dbo.t", "columns": COLUMNS}])
+
+    @property
+    def table(self) -> Path:
+        """Where the table lies."""
+        return self.playback.lake / "dbo" / "t"
+
+    def taken(self) -> int:
+        """How many records are taken in, as the table says."""
+        newest = newest_record(str(self.table))
+        return sum(newest.progress.next.values()) if newest is not None else 0
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The table's rows, by a reader that is not ours."""
+        table = self.playback.table("dbo", "t")
+        assert table is not None
+        return sorted(zip(*(table.column(name).to_pylist() for name in COLUMNS), strict=True))
+
+    def truth(self) -> list[tuple[Any, ...]]:
+        """The source's rows."""
+        return sorted((row["id"], row["v"], Decimal(f"{row['paid']:.2f}")) for row in self.source.rows.values())
+
+    def commits(self) -> list[str]:
+        """What each commit of the table was and by whom, the first one first."""
+        history = DeltaTable(str(self.table)).history()
+        return [f"{one['operation']} {re.split('[:/]', one.get('engineInfo', ''))[0]}" for one in reversed(history)]
+
+    def tasks(self) -> dict[str, int]:
+        """How many tasks run now, by executor; asked of the driver. Empty while it does not answer."""
+        here = f"http://127.0.0.1:{self._ui}/api/v1/applications"
+        try:
+            [application] = _json(here)
+            return {one["id"]: one["activeTasks"] for one in _json(f"{here}/{application['id']}/executors")}
+        except OSError:
+            return {}
+
+    def told(self, kind: str) -> list[dict[str, Any]]:
+        """What Spark's listeners were told of that kind, in a run that has ended."""
+        [log] = self._events.iterdir()
+        events = map(json.loads, log.read_text("utf-8").splitlines())
+        return [event for event in events if event["Event"] == f"SparkListener{kind}"]
+
+
+def _json(address: str) -> Any:
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        return json.load(answer)
+
+
+def test_tables_equal_the_source_with_all_of_sparks_work_on_executors(
+    kafka: str, tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/no/python")  # what an executor would start; there is none to be needed
+    service = Service(kafka, tmp_path, cluster)
+    source = service.source
+    source.change(range(SLICE), "made")
+    # A slice of changes for Spark's MERGE, and a rest that the service's own process commits.
+    source.change(range(SLICE - 2_000), "changed")
+    source.change(range(100, 1_100), None)
+    source.change(range(1_000, 1_200), "made again")
+    source.send(kafka)
+
+    run = service.playback.run()
+
+    assert run.exit_code == 0, str(run)
+    assert service.rows() == service.truth()
+    assert service.commits() == [
+        "CREATE TABLE Apache-Spark",
+        "WRITE Apache-Spark",
+        "MERGE Apache-Spark",
+        "MERGE delta-rs",
+    ]
+    done = Counter(end["Task Info"]["Executor ID"] for end in service.told("TaskEnd"))
+    assert set(done) == {"0", "1"}, done
+    assert not any(end["Task Info"]["Failed"] for end in service.told("TaskEnd"))
+
+
+def kill_at_work(service: Service, cluster: Cluster) -> str:
+    """Kills an executor in the middle of tasks that both have some of, as those of a large slice. Gives its id."""
+    while True:
+        until(lambda: sum(map(bool, service.tasks().values())) > 1, SECONDS, "tasks on both executors", every=0.05)
+        for executor, pid in cluster.executors().items():
+            # What it has stopped doing it can't end before it is killed.
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.5)
+            if service.tasks().get(executor):
+                os.kill(pid, signal.SIGKILL)
+                return executor
+            os.kill(pid, signal.SIGCONT)
+
+
+def follows(service: Service, running: Running, count: int) -> None:
+    """Waits until so many records are taken in."""
+
+    def taken() -> bool:
+        assert running.process.poll() is None, str(running.ended(0))
+        assert '"table halted"' not in running.log.read_text("utf-8"), f"halted, see {running.log}"
+        return service.taken() >= count
+
+    until(taken, SECONDS, f"{count} records taken in, see {running.log}", every=0.5)
+
+
+def check_after(service: Service, running: Running, killed: str) -> None:
+    """All is taken in by the process that saw the executor killed, and then it ends as it should."""
+    follows(service, running, service.source.sent)
+    running.process.send_signal(signal.SIGTERM)
+    run = running.ended(120)
+    assert run.exit_code == 0, str(run)
+    assert not run.halts()
+    assert service.rows() == service.truth()
+    assert killed in {one["Executor ID"] for one in service.told("ExecutorRemoved")}
+
+
+def test_an_executor_killed_while_its_tasks_run_costs_a_retry_and_nothing_else(
+    kafka: str, tmp_path: Path, cluster: Cluster
+) -> None:
+    service = Service(kafka, tmp_path, cluster)
+    service.source.change(range(SLICE), "made")
+    service.source.send(kafka)
+    with service.playback.start(DISTRIBUTARY_LOG="debug") as running:
+        follows(service, running, SLICE)
+        service.source.change(range(SLICE // 2), "changed")
+        service.source.change(range(100, 1_100), None)
+        service.source.change(range(SLICE, SLICE + SLICE // 2), "made")
+        service.source.send(kafka)
+        killed = kill_at_work(service, cluster)
+        assert service.taken() < service.source.sent
+        check_after(service, running, killed)
+    lost = [one for one in service.told("TaskEnd") if one["Task End Reason"]["Reason"] == "ExecutorLostFailure"]
+    assert {one["Task End Reason"]["Executor ID"] for one in lost} == {killed}
+
+
+def test_a_slice_whose_folded_rows_went_with_their_executor_is_taken_again(
+    kafka: str, tmp_path: Path, cluster: Cluster
+) -> None:
+    service = Service(kafka, tmp_path, cluster)
+    service.source.change(range(SLICE), "made")
+    service.source.change(range(SLICE - 2_000), "changed")
+    service.source.change(range(100, 1_100), None)
+    service.source.send(kafka)
+    with service.playback.start(DISTRIBUTARY_LOG="debug", **{VARIABLE: "before-commit=wait(6)@2"}) as running:
+        until(lambda: '"made to fail"' in running.log.read_text("utf-8"), SECONDS, "folded rows to lose")
+        for pid in cluster.executors().values():
+            os.kill(pid, signal.SIGKILL)
+        check_after(service, running, "0")
+    assert '"a slice failed"' in running.log.read_text("utf-8")
+    assert {"0", "1"} <= {one["Executor ID"] for one in service.told("ExecutorRemoved")}

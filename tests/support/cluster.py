@@ -1,0 +1,104 @@
+"""A standalone Spark cluster on this machine: a master, workers, and executors in processes of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pyspark
+
+from distributary.demo.process import ServerProcess, free_ports, listens
+
+SPARK_HOME = Path(pyspark.__file__).parent
+START_SECONDS = 120
+"""So long a JVM may take to start, where other tests run on the same cores."""
+_EXECUTOR_MEMORY = "900m"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Its master's address, and its workers."""
+
+    master: str
+    workers: tuple[ServerProcess, ...] = ()
+
+    @property
+    def spark(self) -> dict[str, str]:
+        """Properties of a driver that works on it, with an executor on each worker."""
+        return {
+            "spark.master": self.master,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": "1g",
+            "spark.executor.memory": _EXECUTOR_MEMORY,
+        }
+
+    def executors(self) -> dict[str, int]:
+        """The process ids of the executors that run now, by Spark's ids of them."""
+        found = {}
+        for worker in self.workers:
+            for pid, arguments in _children(worker.pid):
+                if "--executor-id" in arguments:
+                    found[arguments[arguments.index("--executor-id") + 1]] = pid
+        return found
+
+
+@contextmanager
+def running_master(folder: Path) -> Iterator[Cluster]:
+    """A master without workers, until the end."""
+    port, web_port = free_ports(2)
+    arguments = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web_port)]
+    master = _started("master", folder, "org.apache.spark.deploy.master.Master", arguments)
+    try:
+        master.wait_until(lambda: listens(port), START_SECONDS)
+        yield Cluster(f"spark://127.0.0.1:{port}")
+    finally:
+        master.stop()
+
+
+@contextmanager
+def running_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
+    """A master and workers of one core each, until the end."""
+    with running_master(folder) as cluster, ExitStack() as ending:
+        started = []
+        for number in range(workers):
+            place = folder / f"worker-{number}"
+            place.mkdir()
+            arguments = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", _EXECUTOR_MEMORY]
+            arguments += ["--work-dir", str(place), cluster.master]
+            main = "org.apache.spark.deploy.worker.Worker"
+            worker = _started(place.name, folder, main, arguments, SPARK_LOCAL_DIRS=str(place))
+            ending.callback(worker.stop)
+            started.append(worker)
+        for worker in started:
+            worker.wait_until(partial(_is_registered, worker), START_SECONDS)
+        yield Cluster(cluster.master, tuple(started))
+
+
+def until(happened: Callable[[], bool], seconds: float, what: str, every: float = 0.1) -> None:
+    """Raises AssertionError where it does not happen in time."""
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
+        time.sleep(every)
+
+
+def _started(name: str, folder: Path, main: str, arguments: list[str], **environment: str) -> ServerProcess:
+    beside = {"SPARK_HOME": str(SPARK_HOME), "SPARK_DAEMON_MEMORY": "256m", **environment}
+    command = [str(SPARK_HOME / "bin/spark-class"), main, *arguments]
+    return ServerProcess(f"Spark's {name}", command, folder / f"{name}.log", environment=beside)
+
+
+def _is_registered(worker: ServerProcess) -> bool:
+    return "registered with master" in worker.log.read_text("utf-8")
+
+
+def _children(pid: int) -> Iterator[tuple[int, list[str]]]:
+    told = subprocess.run(["ps", "-ww", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True, text=True)
+    for line in told.stdout.splitlines():
+        number, _, arguments = line.strip().partition(" ")
+        yield int(number), arguments.split()
