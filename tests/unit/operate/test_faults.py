@@ -133,7 +133,7 @@ LOST = "Lost task 0.3 in stage 9.0 (TID 40) (10.0.0.7 executor 5): "
         Java(
             "org.apache.spark.SparkException",
             text="Job aborted due to stage failure: ResultStage 9 (execute at <unknown>:0) has failed the maximum"
-            " allowable number of times: 4. Most recent failure reason:\norg.apache.spark.shuffle.FetchFailedException …",
+            " allowable number of times: 4. Most recent failure reason:\no.a.s.shuffle.FetchFailedException …",
         ),
     ],
     ids=["kept rows", "a task, again and again", "a shuffle, again and again"],
