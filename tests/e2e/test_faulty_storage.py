@@ -25,6 +25,8 @@ from tests.support.s3 import S3Playback, running_s3
 
 from distributary.demo.process import free_ports
 
+pytestmark = pytest.mark.slow
+
 ROWS, LOG = "customers", "visits"
 """Two tables: one row for each key, and one for each change, where nothing hides that a change was taken in twice."""
 TABLES = {ROWS: {"match": f"shop.{ROWS}"}, LOG: {"match": f"shop.{LOG}", "mode": "append"}}
