@@ -69,6 +69,7 @@ def test_what_the_connector_wrote_equals_its_source(bench: Bench, mariadb: Maria
     check_recorded(bench, mariadb, RECORDED.tables[table])
 
 
+@pytest.mark.slow
 def test_each_type_is_compared(bench: Bench, mariadb: MariaDb, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_check, "_LOOKS", 1)
     truth = RECORDED.tables["all_types"]
