@@ -195,7 +195,8 @@ def test_a_service_without_memory_ends_and_says_so_and_goes_on_with_the_default(
     assert ended.exit_code == 2, str(ended)
     assert "[out-of-memory] Spark's JVM ended" in ended.output
     assert "raise spark.driver.memory" in ended.output
-    assert found() == rows
+    # How far it came depends on how the new ones were cut into slices.
+    assert rows.items() <= found().items() < (rows | more).items()
 
     config = yaml.safe_load(playback.config_file.read_text("utf-8"))
     del config["spark"]
