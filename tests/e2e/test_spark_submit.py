@@ -46,9 +46,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-@pytest.fixture(params=["standalone", pytest.param("local", marks=pytest.mark.slow)])
+@pytest.fixture(params=["local", pytest.param("standalone", marks=pytest.mark.slow)])
 def options(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[str]]:
-    """What tells spark-submit where the tasks run: on executors in processes of their own, or in the driver's."""
+    """What tells spark-submit where the tasks run: in the driver's process, or on executors in their own."""
     if request.param == "local":
         yield LOCAL
         return
