@@ -28,10 +28,12 @@ from distributary.merge.choice import RECORDS
 from distributary.operate.failpoints import VARIABLE
 from distributary.operate.records import newest_record
 
+# Each new executor is a cold JVM, which takes tens of seconds to decode its first records on two cores.
+pytestmark = pytest.mark.slow
+
 SLICE = RECORDS + 1_000
 """Records, more than the service's own process commits."""
 COLUMNS = {"id": "int", "v": "string", "paid": "decimal(10,2)"}
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 SECONDS = 600
 """So long a step may take where other tests run on the same cores."""
 
@@ -72,10 +74,9 @@ class Source:
 
 
 class Service:
-    """The service on the cluster, with one table. `compiled`: with the code that Spark generates for large slices. Each
-    new executor compiles it first, for longer than it takes these tests' slices without."""
+    """The service on the cluster, with one table."""
 
-    def __init__(self, kafka: str, folder: Path, cluster: Cluster, *, compiled: bool) -> None:
+    def __init__(self, kafka: str, folder: Path, cluster: Cluster) -> None:
         (self._ui,) = free_ports(1)
         self._events = folder / "events"
         self._events.mkdir()
@@ -85,7 +86,6 @@ class Service:
             **cluster.spark,
             **{f"spark.eventLog.{name}": value for name, value in log.items()},
             **{f"spark.ui.{name}": value for name, value in ui.items()},
-            **({} if compiled else INTERPRETED),
         }
         self.playback = Playback(kafka, folder, spark=spark, trigger={"interval": "1s", "max_records": SLICE})
         self.source = Source(Topic(f"{self.playback.prefix}.dbo.t"))
@@ -138,12 +138,11 @@ def _json(address: str) -> Any:
         return json.load(answer)
 
 
-@pytest.mark.slow
 def test_tables_equal_the_source_with_all_of_sparks_work_on_executors(
     kafka: str, tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", "/no/python")  # what an executor would start; there is none to be needed
-    service = Service(kafka, tmp_path, cluster, compiled=True)
+    service = Service(kafka, tmp_path, cluster)
     source = service.source
     source.change(range(SLICE), "made")
     # A slice of changes for Spark's MERGE, and a rest that the service's own process commits.
@@ -203,11 +202,10 @@ def check_after(service: Service, running: Running, killed: str) -> None:
     assert killed in {one["Executor ID"] for one in service.told("ExecutorRemoved")}
 
 
-@pytest.mark.slow
 def test_an_executor_killed_while_its_tasks_run_costs_a_retry_and_nothing_else(
     kafka: str, tmp_path: Path, cluster: Cluster
 ) -> None:
-    service = Service(kafka, tmp_path, cluster, compiled=False)
+    service = Service(kafka, tmp_path, cluster)
     service.source.change(range(SLICE), "made")
     service.source.send(kafka)
     with service.playback.start(DISTRIBUTARY_LOG="debug") as running:
@@ -226,7 +224,7 @@ def test_an_executor_killed_while_its_tasks_run_costs_a_retry_and_nothing_else(
 def test_a_slice_whose_folded_rows_went_with_their_executor_is_taken_again(
     kafka: str, tmp_path: Path, cluster: Cluster
 ) -> None:
-    service = Service(kafka, tmp_path, cluster, compiled=False)
+    service = Service(kafka, tmp_path, cluster)
     service.source.change(range(SLICE), "made")
     service.source.change(range(SLICE - 2_000), "changed")
     service.source.change(range(100, 1_100), None)
