@@ -18,7 +18,7 @@ import yaml
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
-from tests.support.kafka import Record, committed_offsets, create_topic, end_offsets, produce
+from tests.support.kafka import Record, committed_offsets, create_topic, produce
 from tests.support.spark import rows_of
 
 from distributary.config import load
@@ -148,7 +148,7 @@ def test_a_batch_of_aborted_transactions_alone_leaves_a_table_as_it_is_and_the_s
         end(30)
 
     def taken_in_becomes(rows: dict[int, str], end: int) -> None:
-        """All of the topic, up to the last marker of a transaction, which may be written after its end was confirmed."""
+        """All of the topic up to a marker, which may be written only after the end of its transaction was confirmed."""
         ends, until = {topic.name: {0: end}}, time.monotonic() + 240
         while (table := status.table("dbo.t")) is None or table.next_offsets != ends:
             assert time.monotonic() < until, f"{table} is to reach {ends}"
