@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from distributary.decode import sql
-from distributary.verify.mysql import MysqlTable, read_at
+from distributary.verify.mysql import MysqlTable
+from distributary.verify.mysql_log import read_at
 
 FILE, POS, ROW = "0" * 17 + "012", "0" * 17 + "500", "0" * 10
 

@@ -192,16 +192,23 @@ class Broker:
         records = self.records(topic, start, _LOOKED_AT)
         return records if any(r.value for r in records) else self.records(topic, start, _LOOKED_FURTHER)
 
+    @property
+    def _to_look(self) -> dict[str, Any]:
+        """Options of a consumer that reads some records by their offsets and keeps nothing of where it was."""
+        return {
+            **self._options,
+            "group.id": "distributary-first-look",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        }
+
     def sample(self, topic: str, places: Iterable[tuple[int, int]], seconds: float = 10.0) -> list[list[bytes | None]]:
         """The values of some records at each of these partitions and offsets, where there are any and come in time.
         Raises TransientError."""
         consumer = Consumer(
             {
-                **self._options,
-                "group.id": "distributary-first-look",
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "enable.partition.eof": True,
+                **self._to_look,
                 # As little as there can be: more than the first records of each place is not looked at.
                 "queued.min.messages": 1,
                 "fetch.message.max.bytes": _FETCHED_OF_A_PLACE,
@@ -267,15 +274,7 @@ class Broker:
         expected = sum(min(at_most, n) for n in behind.values())
         if not expected:
             return []
-        consumer = Consumer(
-            {
-                **self._options,
-                "group.id": "distributary-first-look",
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "enable.partition.eof": True,
-            }
-        )
+        consumer = Consumer(self._to_look)
         records: list[Record] = []
         taken: dict[int, int] = {}
         ended: set[int | None] = set()

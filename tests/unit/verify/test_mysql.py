@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from distributary.errors import UsageError
-from distributary.verify.mysql import connected, newest, read_at
+from distributary.verify.mysql import connected
+from distributary.verify.mysql_log import newest, read_at
 from distributary.verify.source_check import source_of
 
 
