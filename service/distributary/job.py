@@ -391,7 +391,6 @@ class Service:
         except DistributaryError as fault:
             worker.faults += 1
             self._retry_at[worker.topic] = time.monotonic() + self._pause_after(worker.faults)
-            self._tell(worker, TableState.RETRYING, fault)
             _log.warning("table is tried again later", table=worker.name, code=fault.code, reason=fault.message)
             if self._once and worker.faults >= _ROUNDS_OF_ONCE:
                 self._halt(worker, TableHalt(fault.code, fault.message, fault.fix))
@@ -409,7 +408,9 @@ class Service:
             _log.debug("a slice failed", table=worker.name, exc_info=error)
             fault = classified(error)
             if isinstance(fault, TransientError):
+                worker.failing = True
                 self._around.recorder.retried(worker.name)
+                self._tell(worker, TableState.RETRYING, fault)
             raise fault from error
 
     def _halt(self, worker: TableWorker, halt: TableHalt) -> None:

@@ -77,12 +77,18 @@ def cost_of(process: int, work: Callable[[], None]) -> Cost:
 
 
 def processes(root: int) -> Iterator[int]:
-    """A process and those that it started, as far as they run."""
+    """A process and those that it started, as far as they run.
+
+    A child that Java has just started, for a `chmod` say, is left out until it runs a program of its own: until then it
+    shows all of Java's memory as its own.
+    """
     yield root
     with suppress(OSError):
+        mine = Path(f"/proc/{root}/cmdline").read_bytes()
         for task in Path(f"/proc/{root}/task").iterdir():
             for child in (task / "children").read_text(encoding="ascii").split():
-                yield from processes(int(child))
+                if Path(f"/proc/{child}/cmdline").read_bytes() != mine:
+                    yield from processes(int(child))
 
 
 def cpu_seconds(root: int) -> float:

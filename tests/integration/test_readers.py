@@ -1,4 +1,4 @@
-"""What reads a slice from Kafka is gone after it, with all that it had fetched."""
+"""What a slice needed is gone after it: what read it from Kafka, and the rows that Spark kept for it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,20 @@ def readers(session: SparkSession) -> int:
     )
 
 
-def test_readers_of_slices_do_not_pile_up(session: SparkSession, kafka: str, tmp_path: Path) -> None:
+def kept(session: SparkSession) -> set[int]:
+    """What Spark keeps the rows of, by numbers that it gives once."""
+    context: Any = session.sparkContext._jsc
+    return set(context.getPersistentRDDs())
+
+
+def test_slices_leave_no_readers_and_no_rows_behind(session: SparkSession, kafka: str, tmp_path: Path) -> None:
     topic = Topic(f"readers{random.randrange(10**9)}.dbo.t")
     bench = Bench(session, kafka, tmp_path, topic.name, options={"trigger": {"max_records": 1}}).create()
     for number in range(SLICES):
         record = topic.change("c", {"id": number}, {"id": number, "text": "text"}, at=number + 1)
         topic.with_schema(record, {"id": LONG, "text": TEXT})
-    before = readers(session)
+    before, kept_before = readers(session), kept(session)
     bench.take(topic.records)
     assert bench.rows("id") == [(number,) for number in range(SLICES)]
     assert readers(session) <= before + 2
+    assert not kept(session) - kept_before

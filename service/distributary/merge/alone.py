@@ -18,6 +18,7 @@ from distributary.merge.facts import Facts
 from distributary.merge.fill import Fill
 from distributary.merge.fold import Folding, folded
 from distributary.merge.held import without_held
+from distributary.merge.kept import kept
 from distributary.merge.mode import Destination
 from distributary.merge.upsert import READS_KNOWN, may_lack_values
 from distributary.merge.values import WAITS, Fillable
@@ -39,7 +40,7 @@ def rows_alone(records: DataFrame, found: Facts, to: Destination, truncated: str
     keys = without_held(folded(thinned(records, to.connector, values_needed=values is not None), folding))
     keys = keys.withColumn("reads_known", F.expr(READS_KNOWN)).drop("reads")
     if values is not None:
-        keys = _filled(keys.localCheckpoint(eager=True), to.connector, to.key, values, keeps_deleted)
+        keys = _filled(kept(keys, eager=True), to.connector, to.key, values, keeps_deleted)
     clauses = Clauses(
         to,
         reads=to.connector == "postgresql" and found.reads > 0,
@@ -98,6 +99,6 @@ def _filled(
 ) -> DataFrame:
     """The folded keys with the values that were not sent, as far as the records tell them."""
     fill = Fill(connector, key, values, keeps_deleted=keeps_deleted)
-    departures = fill.departures(keys).localCheckpoint(eager=True)
+    departures = kept(fill.departures(keys), eager=True)
     known = fill.settled(departures, None)
-    return fill.filled(keys, known, None).localCheckpoint(eager=True)
+    return kept(fill.filled(keys, known, None), eager=True)

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from distributary.decode import sql
 from distributary.decode.position import is_later
 from distributary.merge.held import held_struct
+from distributary.merge.kept import kept
 from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable
 
 _NO_WAITS = f"CAST(map() AS {WAITS})"
@@ -62,7 +63,7 @@ class Fill:
             return None
         recalled = None
         for _ in range(_DEEPEST):
-            found = remembered.join(asked.distinct(), "id", "left_semi").localCheckpoint(eager=True)
+            found = kept(remembered.join(asked.distinct(), "id", "left_semi"), eager=True)
             recalled = found if recalled is None else recalled.unionByName(found)
             asked = self.waited_for(found).join(recalled.select("id"), "id", "left_anti")
             if asked.isEmpty():
@@ -79,7 +80,7 @@ class Fill:
             F.expr(f"reduce(collect_list(vals), {NO_VALS}, (a_, v_) -> {_prefer('a_', 'v_')})").alias("vals"),
             F.expr(f"reduce(collect_list(waits), {_NO_WAITS}, (a_, v_) -> {_prefer('a_', 'v_')})").alias("waits"),
         )
-        known = _without_needless_waits(known).localCheckpoint(eager=True)
+        known = kept(_without_needless_waits(known), eager=True)
         for _ in range(_DEEPEST):
             waiting = known.where("size(waits) > 0")
             ids = known.select(F.col("id").alias("known_id"))
@@ -88,7 +89,7 @@ class Fill:
             )
             if answered.isEmpty():
                 break
-            known = self.answered(known, "id", known).localCheckpoint(eager=True)
+            known = kept(self.answered(known, "id", known), eager=True)
         return known
 
     def answered(self, waiting: DataFrame, by: str, known: DataFrame) -> DataFrame:

@@ -23,6 +23,7 @@ from distributary.decode import sql
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER
 from distributary.merge.events import SAME_TYPE, TRACE_TYPE, Events
 from distributary.merge.facts import Facts
+from distributary.merge.kept import kept
 from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Details, Prepared
 from distributary.merge.past import Past
 from distributary.merge.unsent import filled
@@ -71,8 +72,7 @@ class HistoryMode:
         if part.first:
             to.deletes.forget_all()
         else:
-            # Two jobs read the versions; MERGE refuses a source that is merely cached.
-            made = made.localCheckpoint(eager=True)
+            made = kept(made, eager=True)  # two jobs read the versions
         if found.deletes or truncated:
             to.deletes.remember_changes(past.to_remember(), datetime.now(timezone.utc).date())
         if part.first:
@@ -82,7 +82,7 @@ class HistoryMode:
 
 def made_anew(to: Destination, part: DecodedSlice, past: Past) -> DataFrame:
     """The versions that differ from what the table has, with what is to be done (see versions.versions)."""
-    events = placed(past.events(), to.connector, past.truncates()).localCheckpoint(eager=False)
+    events = kept(placed(past.events(), to.connector, past.truncates()), eager=False)
     moved = part.found.moved > 0 or past.late
     events = with_key_changes(events, moved=moved)
     if to.connector in CONNECTORS_WITH_PLACEHOLDER and (part.found.placeholders or past.late):

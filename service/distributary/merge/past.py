@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER
 from distributary.merge.events import Events
+from distributary.merge.kept import kept
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.table import SMALL_SLICE
 
@@ -101,11 +102,11 @@ class Past:
         # A row that took values over a key change follows the row that it took them from.
         fed = versions.where("__moved_from IS NOT NULL AND size(__trace.unsent) > 0").select("k", "__moved_from")
         for _ in range(_LONGEST_CHAIN):
-            keys = keys.localCheckpoint(eager=True)
+            keys = kept(keys, eager=True)
             texts = keys.select(F.expr(self._make.key_text("k")).alias("text"))
             more = fed.join(texts, F.col("__moved_from") == F.col("text"), "left_semi").select("k").distinct()
             more = more.join(keys.select(F.col("k").alias("had")), F.col("k").eqNullSafe(F.col("had")), "left_anti")
-            more = more.localCheckpoint(eager=True)
+            more = kept(more, eager=True)
             if more.isEmpty():
                 break
             keys = keys.unionByName(more)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from distributary.merge.kept import kept
+
 _IS_ROW = "kind IN ('c', 'u', 'r')"
 _ORDER = ("pos", "rank", "n")
 _WAITING = f"{_IS_ROW} AND moved_in AND old_key IS NOT NULL AND size(missing) > 0"
@@ -24,11 +26,11 @@ def filled(events: DataFrame, columns: Mapping[str, str], key_text: str, *, link
     `key_text`: an expression of an event's key as old_key writes it; `linked`: there may be key changes.
     """
     told = events.withColumn("stored", F.col("row"))
-    told = _within_keys(told, columns).localCheckpoint(eager=False)
+    told = kept(_within_keys(told, columns), eager=False)
     linked = linked and not told.where(_WAITING).isEmpty()
     held = False
     for _ in range(_LONGEST_CHAIN if linked else 0):
-        told = _over_key_changes(told, columns, key_text, held=held).localCheckpoint(eager=True)
+        told = kept(_over_key_changes(told, columns, key_text, held=held), eager=True)
         found = not told.where("found").isEmpty()
         told = told.drop("found")
         if found:

@@ -27,6 +27,7 @@ from distributary.merge.facts import Facts
 from distributary.merge.fill import Fill
 from distributary.merge.fold import Folding, folded, keys_differ
 from distributary.merge.held import with_held, without_held
+from distributary.merge.kept import kept
 from distributary.merge.mode import DecodedSlice, Destination, Details, Prepared
 from distributary.merge.small import merged_here
 from distributary.merge.table import SMALL_SLICE, Write
@@ -99,8 +100,7 @@ class UpsertMode:
         self, to: Destination, part: DecodedSlice, keys: DataFrame, clauses: Clauses, values: Fillable | None
     ) -> Write:
         today = _today()
-        # Several jobs read the folded keys; MERGE refuses a source that is merely cached.
-        keys = keys.localCheckpoint(eager=True)
+        keys = kept(keys, eager=True)  # several jobs read them
         if values is not None:
             fill = Fill(to.connector, to.key, values, keeps_deleted=self._keeps_deleted)
             keys = _filled(keys, to, fill, part.found, today)
@@ -170,12 +170,12 @@ def _filled(keys: DataFrame, to: Destination, fill: Fill, found: Facts, today: d
     """The keys with the values that were not sent. What rows held when they left their key is remembered."""
     known = pushed = None
     if found.moved:
-        departures = fill.departures(keys).localCheckpoint(eager=True)
+        departures = kept(fill.departures(keys), eager=True)
         asked = keys.select(F.expr("life.link").alias("id")).unionByName(fill.waited_for(departures))
         known = fill.settled(departures, fill.recalled(asked, to.deletes.departures(to.key)))
         to.deletes.remember_departures(departures, today)
         pushed = fill.pushed(to.lake.rows(), known)
-    keys = fill.filled(keys, known, pushed).localCheckpoint(eager=True)
+    keys = kept(fill.filled(keys, known, pushed), eager=True)
     unknown = keys.agg(F.sum("unknown")).head()
     if unknown is not None and unknown[0]:
         to.tell("values that the source did not send and nothing tells are NULL", int(unknown[0]))

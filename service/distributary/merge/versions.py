@@ -15,6 +15,7 @@ from distributary.decode import sql
 from distributary.decode.position import is_later, lsn_of
 from distributary.decode.sql import let
 from distributary.merge.events import SAME_TYPE
+from distributary.merge.kept import kept
 
 KEPT_SAME = 100
 """So many of the newest changes that left a version as it was are kept with it."""
@@ -149,7 +150,7 @@ def versions(events: DataFrame, columns: Mapping[str, str], *, whole: bool) -> D
     version = version.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     beside = F.collect_list(F.expr(f"CASE WHEN role = 'same' THEN CAST({entry} AS {SAME_TYPE}) END")).over(version)
     # Both what stays and what goes is read from it.
-    listed = told.withColumn("same", beside).localCheckpoint(eager=False)
+    listed = kept(told.withColumn("same", beside), eager=False)
     turns = F.lead(F.struct("kind", "start")).over(Window.partitionBy("k").orderBy(*_ORDER))
     edges = listed.where("role <> 'same'").withColumn("next", turns).where("role = 'open'")
     kept_before = "array()" if whole else "coalesce(held.same, array())"

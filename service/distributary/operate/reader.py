@@ -27,6 +27,7 @@ from distributary.decode.unwrapped import Unwrapped, added_by
 from distributary.evolve.diff import check_key, check_key_columns, taken_as
 from distributary.evolve.policy import allowed_changes
 from distributary.merge.facts import Facts, facts
+from distributary.merge.kept import kept, let_go
 from distributary.merge.mode import Wants
 from distributary.merge.progress import Progress
 from distributary.merge.table import LakeTable
@@ -143,13 +144,16 @@ class TableReader:
         read = self._decoded(raw, cut, progress)
         altered = read.altered
         if read.found.unknown or (read.found.bad and self._told_anew()):
+            let_go(read.records, cut)
             cut = self._learnt(raw)
             read = self._decoded(raw, cut, progress)
             altered = altered or read.altered
         if (wanted := self._mode.wants(read.found)) != self._details:
             # What the mode asks for now it will most likely need for the next slices too.
             self._details = wanted
+            let_go(read.records)
             read = self._decoded(raw, cut, progress)
+        let_go(cut)  # whatever is read from now on is read from the records
         self._shapes = self._shapes[-1:]  # the newest; what comes next most likely looks like it
         return Read(read.records, read.found, altered)
 
@@ -169,7 +173,7 @@ class TableReader:
     def _learnt(self, raw: DataFrame) -> DataFrame:
         """Sliced records of which all schemas and shapes are known."""
         self._wire.learn(raw)
-        cut = _kept(self._sliced(raw))
+        cut = kept(self._sliced(raw), eager=False)
         self._learn(cut)
         return cut
 
@@ -232,7 +236,7 @@ class TableReader:
         else:
             records = self._of_shapes(cut, reading)
         deleted = {p: last.deleted_key for p, last in progress.last.items() if last.deleted_key is not None}
-        records = _kept(self._only(with_carried(records, deleted)))
+        records = kept(self._only(with_carried(records, deleted)), eager=False)
         return Read(records, facts(records, progress, self._queries), altered)
 
     def _of_shapes(self, cut: DataFrame, reading: Reading) -> DataFrame:
@@ -299,8 +303,3 @@ class TableReader:
     def _retyped(self, shape: Shape) -> Shape:
         """Without schema a column's type is the table's from now on."""
         return shape if not shape.untyped else self._shape(shape.signature, {})
-
-
-def _kept(frame: DataFrame) -> DataFrame:
-    # Unlike persist() this cuts the plan: what follows is planned on rows, not on the whole decoding.
-    return frame.localCheckpoint(eager=False)

@@ -21,6 +21,7 @@ from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
 from distributary.merge.files import Compacted, compact, vacuum
 from distributary.merge.fold import largest_key
+from distributary.merge.kept import keeping
 from distributary.merge.layout import wanted_layout
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
@@ -62,6 +63,8 @@ class TableWorker:
         self.topic = topic
         self.goal: Offsets = {}
         self.faults = 0
+        self.failing = False
+        """Whether the last try of a step failed in a way that may pass: what was told of it stays until one ends."""
         self.halted: TableHalt | None = None
         self.running = threading.Lock()
         self._around = around
@@ -127,7 +130,7 @@ class TableWorker:
 
     def resume(self, accept: Accept) -> None:
         """The table goes on, as an operator wants it to."""
-        self.halted, self.faults, self.asked = None, 0, accept
+        self.halted, self.faults, self.failing, self.asked = None, 0, False, accept
 
     def has_to_step(self) -> bool:
         """Whether there is anything to be done."""
@@ -158,6 +161,10 @@ class TableWorker:
 
     def step(self) -> None:
         """Takes one slice on the way to the goal. Raises TableHalt, TransientError and what Spark raises."""
+        with keeping():
+            self._step()
+
+    def _step(self) -> None:
         watch = Watch()
         with watch.phase("look"):
             if not self._started:
@@ -170,13 +177,15 @@ class TableWorker:
             self.asked = None
         part = self._portion.next({**self._first, **self.taken}, self.goal)
         if part:
-            far = self.behind() > 2 * part.records
-            self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
+            if not self.failing:
+                far = self.behind() > 2 * part.records
+                self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
             self._take(topic, part, watch)
         self._enter_in_catalog()
         self._head = ghosts.counted(
             self._lake, self._head, marks_deleted="__deleted" in self._mode.service_columns, log=self._bound
         )
+        self.failing = False
         self._report(TableState.RUNNING)
 
     def due(self) -> Due | None:

@@ -1,0 +1,55 @@
+"""Rows that Spark keeps while a slice is at work, because several jobs read them, and lets go when the slice ends.
+
+Spark would find out by itself, once Java's garbage collector has seen that nothing asks for them any more. By then the
+rows of several slices may fill all the memory that Spark has for such rows, which with large records is a whole slice's
+payload several times over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame
+
+_mine: ContextVar[list[Any] | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def keeping() -> Iterator[None]:
+    """At its end Spark lets go of what this thread had it keep inside."""
+    token = _mine.set([])
+    try:
+        yield
+    finally:
+        with suppress(Py4JError, OSError):  # a JVM that is gone keeps nothing
+            for rdd in _mine.get() or ():
+                rdd.unpersist(False)
+        _mine.reset(token)
+
+
+def kept(frame: DataFrame, *, eager: bool) -> DataFrame:
+    """The same rows, kept until keeping() ends; `eager`: made at once, else with the first job that reads them.
+
+    Unlike persist() this cuts the plan: what follows is planned on rows, not on all that made them. It is also what a
+    MERGE may have as its source, which refuses one that is merely cached.
+    """
+    found = frame.localCheckpoint(eager=eager)
+    mine = _mine.get()
+    if mine is not None:
+        mine.append(_rdd(found))
+    return found
+
+
+def let_go(*frames: DataFrame | None) -> None:
+    """Spark lets go of what kept() gave, now. Nothing that reads it may come after."""
+    for frame in frames:
+        if frame is not None:
+            _rdd(frame).unpersist(False)
+
+
+def _rdd(frame: DataFrame) -> Any:
+    return frame._jdf.queryExecution().logical().rdd()
