@@ -57,6 +57,11 @@ class Portion:
         self._known = 0.0  # bytes of a record, as the last slices were
         self._lately = records  # fewer after a slice that had too much of one key
 
+    @property
+    def record_bytes(self) -> float:
+        """About how large a record's payload is, as the last slices were; 0 before the first."""
+        return self._known
+
     def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> Slice:
         """What to take next on the way from `taken` to `goal`, see next_slice. Raises TransientError."""
         at_most = self._lately

@@ -26,7 +26,7 @@ from distributary.merge.layout import wanted_layout
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Head, Progress, first_progress
-from distributary.merge.table import SMALL_SLICE, LakeTable, Write
+from distributary.merge.table import SMALL_SLICE, UNKNOWN_ROW, LakeTable, Write
 from distributary.operate import failpoints, ghosts
 from distributary.operate.accept import Accept
 from distributary.operate.catalog import CatalogEntry
@@ -202,7 +202,8 @@ class TableWorker:
         head, progress = self._head, self.progress
         if head is None or progress is None:
             return None
-        self._lake.suit(SMALL_SLICE + 1)  # all of its small files are read
+        # All of its small files are read, which may have larger rows than what came lately.
+        self._lake.suit(SMALL_SLICE + 1, row_bytes=max(UNKNOWN_ROW, self._portion.record_bytes))
         done = None
         if task is Task.COMPACT:
             done = self._compact(head, progress)
@@ -335,7 +336,8 @@ class TableWorker:
 
     def _take(self, topic: Topic, part: Slice, watch: Watch) -> None:
         # No table has more rows than the records that made it.
-        self._lake.suit(part.records, self.progress.records if self.progress else 0)
+        rows = self.progress.records if self.progress else 0
+        self._lake.suit(part.records, rows, self._portion.record_bytes or UNKNOWN_ROW)
         session = self._lake.session
         # A topic's partition is one task for Kafka's source; where it is long, all cores decode parts of it.
         tasks = session.sparkContext.defaultParallelism if part.records > SMALL_SLICE else 1
