@@ -408,8 +408,9 @@ class Service:
             _log.debug("a slice failed", table=worker.name, exc_info=error)
             fault = classified(error)
             if isinstance(fault, TransientError):
-                worker.failing = True
                 self._around.recorder.retried(worker.name)
+            if not isinstance(fault, TableHalt):
+                worker.failing = True
                 self._tell(worker, TableState.RETRYING, fault)
             raise fault from error
 
