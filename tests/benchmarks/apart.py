@@ -83,12 +83,19 @@ def processes(root: int) -> Iterator[int]:
     shows all of Java's memory as its own.
     """
     yield root
+    mine = _command(root)
     with suppress(OSError):
-        mine = Path(f"/proc/{root}/cmdline").read_bytes()
         for task in Path(f"/proc/{root}/task").iterdir():
             for child in (task / "children").read_text(encoding="ascii").split():
-                if Path(f"/proc/{child}/cmdline").read_bytes() != mine:
+                if _command(int(child)) not in (b"", mine):
                     yield from processes(int(child))
+
+
+def _command(process: int) -> bytes:
+    """The process's command line; empty where it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    return b""
 
 
 def cpu_seconds(root: int) -> float:

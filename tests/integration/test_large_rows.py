@@ -10,20 +10,23 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+from tests.support.changes import Topic
+from tests.support.spark import Bench
 
-from distributary.merge.table import UNKNOWN_ROW, rows_at_once
+from distributary.merge.row_size import UNKNOWN_ROW, most_rows, rows_at_once
+from distributary.operate.upkeep import Task
 
 FILES, ROWS, TEXT = 9, 175, 1_000_000
 
-_COMPACT = f"""
+_COMPACT = """
 import sys
 from distributary.launch.session import close_session, open_session
-from distributary.merge.files import compact
-from distributary.merge.table import UNKNOWN_ROW, LakeTable
-session = open_session({{"spark.master": "local[2]", "spark.driver.memory": "1700m"}})
-table = LakeTable(session, sys.argv[1], {{}})
-table.suit({FILES * ROWS}, row_bytes=float(sys.argv[2]))
-compact(table.session, table.path, 1 << 30)
+from distributary.merge import files
+session = open_session({"spark.master": "local[2]", "spark.driver.memory": "1700m"})
+if sys.argv[2] == "as it comes":
+    files.expect_rows_of = lambda *_: None
+files.compact(session, sys.argv[1], 1 << 30)
 close_session(session)
 """
 
@@ -35,8 +38,26 @@ def test_large_rows_are_read_in_smaller_parts(row_bytes: float, rows: int) -> No
     assert rows_at_once(4096, row_bytes) == rows
 
 
-def compacted(table: Path, row_bytes: float) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", _COMPACT, str(table), str(row_bytes)]
+def test_how_many_are_read_follows_from_the_largest_that_came(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    bench = Bench(session, kafka, tmp_path, f"large{random.randrange(10**9)}.dbo.t").create()
+    worker, read, at = bench.worker(), [], 0
+    for text in ("x" * 100_000, "x", "x"):
+        topic, at = Topic(bench.topic), at + 1
+        topic.change("u", {"id": 1}, {"id": 1, "text": text}, at=at)
+        bench.take(topic.records, worker)
+        read.append(most_rows(worker._lake.session))
+    assert read[0] == 64  # nothing has come yet
+    assert 100 < read[1] < 168
+    assert read[2] == read[1]
+    worker.tend(Task.COMPACT)
+    assert most_rows(worker._lake.session) == 64
+    assert bench.rows("id", "text") == [(1, "x")]
+
+
+def compacted(table: Path, how: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", _COMPACT, str(table), how]
     return subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
 
 
@@ -47,9 +68,9 @@ def test_files_of_large_rows_are_compacted_with_little_memory(tmp_path: Path) ->
         ids = range(file * ROWS, (file + 1) * ROWS)
         texts = ["".join(random.choices(words, k=TEXT // 18)) for _ in ids]
         write_deltalake(tmp_path, pa.table({"id": ids, "text": texts}), mode="append")
-    # That it is the size of the rows: it does not go as for rows of any size.
-    assert "OutOfMemoryError" in compacted(tmp_path, 0).stdout
-    done = compacted(tmp_path, UNKNOWN_ROW)
+    # As Spark does it by itself it does not go.
+    assert "OutOfMemoryError" in compacted(tmp_path, "as it comes").stdout
+    done = compacted(tmp_path, "in parts")
     assert done.returncode == 0, done.stdout + done.stderr
     table = DeltaTable(str(tmp_path))
     assert next(commit["operation"] for commit in table.history()) == "OPTIMIZE"

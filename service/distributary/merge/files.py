@@ -13,6 +13,8 @@ from typing import Any
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
+from distributary.merge.row_size import UNKNOWN_ROW, expect_rows_of
+
 _SETTINGS = "spark.databricks.delta"
 _SMALL = 2
 """A file is small below this part of the wanted size. Files that were compacted are above it, so that they are written
@@ -35,8 +37,9 @@ def compact(session: SparkSession, path: str, size: int) -> Compacted:
     """Makes files of about `size` bytes of those that are smaller than half of it. One commit that changes no row;
     none where there is nothing to gain. Raises what Spark raises, also where another writer got in between.
 
-    Sets the session's settings of OPTIMIZE.
+    Sets the session's settings of OPTIMIZE, and how many rows it reads at once.
     """
+    expect_rows_of(session, UNKNOWN_ROW)  # whatever came lately, the files may have larger ones
     session.conf.set(f"{_SETTINGS}.optimize.maxFileSize", str(size))
     session.conf.set(f"{_SETTINGS}.optimize.minFileSize", str(size // _SMALL))
     told = DeltaTable.forPath(session, path).optimize().executeCompaction().select("metrics").head()

@@ -119,9 +119,9 @@ class Fill:
             "map_filter(map_zip_with(waits, coalesce(now, map()), (n_, w_, a_) -> coalesce(a_, w_)),"
             " (n_, w_) -> NOT map_contains_key(coalesce(got, map()), n_) AND w_ <> '')"
         )
-        kept = [c for c in waiting.columns if c not in ("vals", "waits")]
+        others = [c for c in waiting.columns if c not in ("vals", "waits")]
         return joined.select(
-            *kept, F.expr(f"CAST({vals} AS {VALS})").alias("vals"), F.expr(f"CAST({waits} AS {WAITS})").alias("waits")
+            *others, F.expr(f"CAST({vals} AS {VALS})").alias("vals"), F.expr(f"CAST({waits} AS {WAITS})").alias("waits")
         )
 
     def pushed(self, table: DataFrame, known: DataFrame) -> DataFrame:

@@ -21,14 +21,15 @@ _mine: ContextVar[list[Any] | None] = ContextVar("kept", default=None)
 @contextmanager
 def keeping() -> Iterator[None]:
     """At its end Spark lets go of what this thread had it keep inside."""
-    token = _mine.set([])
+    mine: list[Any] = []
+    token = _mine.set(mine)
     try:
         yield
     finally:
-        with suppress(Py4JError, OSError):  # a JVM that is gone keeps nothing
-            for rdd in _mine.get() or ():
-                rdd.unpersist(False)
         _mine.reset(token)
+        for rdd in mine:
+            with suppress(Py4JError, OSError):  # a JVM that is gone keeps nothing
+                rdd.unpersist(False)
 
 
 def kept(frame: DataFrame, *, eager: bool) -> DataFrame:

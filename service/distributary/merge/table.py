@@ -19,6 +19,7 @@ from distributary.merge.direct import DirectTable, NotByLibrary, commit_lost
 from distributary.merge.layout import Layout, LayoutChanges, changes, check_layout, refused
 from distributary.merge.log import DeltaLog
 from distributary.merge.progress import APP_ID, Head, Progress
+from distributary.merge.row_size import expect_rows_of, most_rows
 
 Write = Callable[[Head, Progress], object]
 """Commits to a table on the version of the head, with the progress; to be run once by LakeTable.commit."""
@@ -35,10 +36,6 @@ _SMALL_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-_ROWS_AT_ONCE = "spark.sql.parquet.columnarReaderBatchSize"
-_BYTES_AT_ONCE = 16 * 1024 * 1024  # of rows that are read from a table's files, for each task
-UNKNOWN_ROW = 256 * 1024
-"""Bytes to reckon with for a row where nobody knows how large a table's are."""
 # Characters that a Parquet column name can't have: such a table needs Delta's column mapping.
 _NEEDS_MAPPING = set(" ,;{}()\n\t=")
 _MAPPING = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
@@ -47,11 +44,6 @@ _CONDITION = re.compile(r"\[((?:DELTA_(?!CONCURRENT|METADATA_CHANGED|PROTOCOL_CH
 
 
 _ANY = Layout()
-
-
-def rows_at_once(most: int, row_bytes: float) -> int:
-    """How many rows of about so many bytes a task reads from a file at once; `most` where their size is no matter."""
-    return max(1, min(most, int(_BYTES_AT_ONCE / row_bytes))) if row_bytes else most
 
 
 class LakeTable:
@@ -77,7 +69,7 @@ class LakeTable:
         self.session = session.newSession()
         self.path = path
         self._usual = {key: str(self.session.conf.get(key)) for key in _SMALL_SETTINGS if key not in fixed}
-        self._most_at_once = 0 if _ROWS_AT_ONCE in fixed else int(self.session.conf.get(_ROWS_AT_ONCE) or 0)
+        self._most_rows = most_rows(self.session)
         self._is_large = False
         self._log = DeltaLog(self.session, path)
         here = self._log.local_path()
@@ -86,11 +78,10 @@ class LakeTable:
     def suit(self, records: int, rows: int = 0, row_bytes: float = 0) -> None:
         """Suits the session to a slice of so many records: a small one is over before compiled code would pay. `rows`:
         how many the table has at most; what reads a large one suits the session to that. `row_bytes`: about how large
-        they are, where they may be large: of rows of 1 MB, Spark's 4,096 at once would be all of Java's memory."""
+        they are, where they may be large."""
         self._is_large = rows > SMALL_SLICE
         self._set(_SMALL_SETTINGS if records <= SMALL_SLICE else self._usual)
-        if self._most_at_once:
-            self.session.conf.set(_ROWS_AT_ONCE, str(rows_at_once(self._most_at_once, row_bytes)))
+        expect_rows_of(self.session, row_bytes, self._most_rows)
 
     def _suit_table(self) -> None:
         if self._is_large:

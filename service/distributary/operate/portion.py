@@ -55,12 +55,13 @@ class Portion:
         self._records = records
         self._payload = payload
         self._known = 0.0  # bytes of a record, as the last slices were
+        self._largest = 0.0
         self._lately = records  # fewer after a slice that had too much of one key
 
     @property
     def record_bytes(self) -> float:
-        """About how large a record's payload is, as the last slices were; 0 before the first."""
-        return self._known
+        """About how large a record's payload is: the largest mean of a slice; 0 before the first."""
+        return self._largest
 
     def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> Slice:
         """What to take next on the way from `taken` to `goal`, see next_slice. Raises TransientError."""
@@ -84,7 +85,8 @@ class Portion:
     def took(self, found: Facts) -> None:
         """What was in a slice. What is large is not forgotten with the next slice that has none of it."""
         if found.records:
-            self._known = max(found.payload / found.records, self._known / 2)
+            mean = found.payload / found.records
+            self._known, self._largest = max(mean, self._known / 2), max(mean, self._largest)
         self._lately = min(self._records, self._lately + self._lately // 4 + 1)
 
     def _fits(self, part: Slice) -> float:

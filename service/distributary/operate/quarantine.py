@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 
+from distributary.merge.row_size import UNKNOWN_ROW, expect_rows_of
 from distributary.operate.faults import classified
 from distributary.operate.withheld import without
 
@@ -28,6 +29,7 @@ class Quarantine:
 
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session.newSession()
+        expect_rows_of(self._session, UNKNOWN_ROW)
         self.path = path
         self.lock = threading.Lock()
         """Who has it writes to the table."""

@@ -23,7 +23,7 @@ and what it touches must stay below choice.TOUCHED_BYTES for a small slice to be
 APPENDED_FILE = 128 * MIB
 """The same where rows are only added: what suits readers."""
 
-OVERDUE = 4
+_OVERDUE = 4
 """Times of what the config says, after which a task no longer waits for a quiet moment."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 6 * 3600.0  # seconds, after failures
 _log = get_logger(__name__)
@@ -73,7 +73,7 @@ def due(says: Maintenance, done: Done, version: int, changed_at: float | None, n
     changed). Times in seconds since 1970."""
     commits = version - done.version if version >= done.version else version  # less: it was made anew
     if says.compact_after and commits >= says.compact_after:
-        return Due(Task.COMPACT, commits >= OVERDUE * says.compact_after)
+        return Due(Task.COMPACT, commits >= _OVERDUE * says.compact_after)
     if not says.vacuum_every or changed_at is None:
         return None
     # A compaction leaves files behind, too. When all of them are as old as `keep`, the next VACUUM is the last one.
@@ -82,7 +82,7 @@ def due(says: Maintenance, done: Done, version: int, changed_at: float | None, n
     nothing_left = done.vacuumed_at is not None and done.vacuumed_at > changed_at + says.keep
     if nothing_left or waited < says.vacuum_every:
         return None
-    return Due(Task.VACUUM, waited >= OVERDUE * says.vacuum_every)
+    return Due(Task.VACUUM, waited >= _OVERDUE * says.vacuum_every)
 
 
 class Record(Protocol):

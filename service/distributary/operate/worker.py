@@ -21,12 +21,13 @@ from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
 from distributary.merge.files import Compacted, compact, vacuum
 from distributary.merge.fold import largest_key
-from distributary.merge.kept import keeping
+from distributary.merge.kept import keeping, let_go
 from distributary.merge.layout import wanted_layout
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Head, Progress, first_progress
-from distributary.merge.table import SMALL_SLICE, UNKNOWN_ROW, LakeTable, Write
+from distributary.merge.row_size import UNKNOWN_ROW
+from distributary.merge.table import SMALL_SLICE, LakeTable, Write
 from distributary.operate import failpoints, ghosts
 from distributary.operate.accept import Accept
 from distributary.operate.catalog import CatalogEntry
@@ -130,11 +131,13 @@ class TableWorker:
 
     def resume(self, accept: Accept) -> None:
         """The table goes on, as an operator wants it to."""
-        self.halted, self.faults, self.failing, self.asked = None, 0, False, accept
+        self.failing = self.failing and self.halted is None
+        self.halted, self.faults, self.asked = None, 0, accept
 
     def has_to_step(self) -> bool:
         """Whether there is anything to be done."""
-        return self.halted is None and (self.behind() > 0 or self.asked is not None or self._doubtful)
+        wanted = self.behind() > 0 or self.asked is not None or self._doubtful or self.failing
+        return wanted and self.halted is None
 
     def start(self) -> None:
         """Reads where the table is."""
@@ -143,7 +146,8 @@ class TableWorker:
         self.upkeep.start()
         self._started = True
         self._around.recorder.found(self.name)
-        self._report(TableState.STARTING)
+        if not self.failing:
+            self._report(TableState.STARTING)
         ghosts.warn(self._head, self._bound)
 
     def aim(self, end: Offsets) -> None:
@@ -202,8 +206,7 @@ class TableWorker:
         head, progress = self._head, self.progress
         if head is None or progress is None:
             return None
-        # All of its small files are read, which may have larger rows than what came lately.
-        self._lake.suit(SMALL_SLICE + 1, row_bytes=max(UNKNOWN_ROW, self._portion.record_bytes))
+        self._lake.suit(SMALL_SLICE + 1)  # all of its small files are read
         done = None
         if task is Task.COMPACT:
             done = self._compact(head, progress)
@@ -366,7 +369,7 @@ class TableWorker:
             self._head = self._lake.head(self._head)
         share = self._foldable(came)
         if share < 1 and part.records > len(part.end):
-            # Nothing of it is anywhere yet.
+            let_go(came.records)  # nothing of it is anywhere yet
             self._take(topic, self._portion.smaller(part, share), watch)
             return
         check_source_log(came.records, came.found, progress, self._settings, self.topic)
@@ -400,7 +403,7 @@ class TableWorker:
         raw = self._around.quarantine.waiting(self._lake.session, self.topic)
         if raw is None or progress is None or head is None:
             return
-        self._lake.suit(SMALL_SLICE + 1)  # how many there are is not known
+        self._lake.suit(SMALL_SLICE + 1, row_bytes=UNKNOWN_ROW)  # how many there are is not known
         end = self._around.broker.latest(topic)
         if end == self._first:
             self._bound.warning("records in quarantine wait until the topic has one that tells its format")
@@ -426,6 +429,7 @@ class TableWorker:
         )
         self._head = self._lake.commit(head, again.after, self._mode.write(self._destination(progress), part).write)
         self._around.quarantine.applied(self.topic, again.records)
+        let_go(came.records)
 
     def _merge(self, records: DataFrame, found: Facts, progress: Progress, part: Slice, topic: Topic) -> int | None:
         """Commits the slice; see _commit."""
