@@ -64,7 +64,8 @@ def faults(found: TableReport) -> dict[str, int]:
     return {name: n for name, n in {**found.counts.faults, **found.counts.not_checked}.items() if n}
 
 
-@pytest.mark.parametrize("table", ["big_ids", pytest.param("special", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["big_ids", "special"])
 def test_what_the_connector_wrote_equals_its_source(bench: Bench, mariadb: MariaDb, table: str) -> None:
     check_recorded(bench, mariadb, RECORDED.tables[table])
 
