@@ -163,12 +163,9 @@ class TableWorker:
         """Has the next step look at the topic, whether or not there is anything to take."""
         self._doubtful = True
 
+    @keeping()
     def step(self) -> None:
         """Takes one slice on the way to the goal. Raises TableHalt, TransientError and what Spark raises."""
-        with keeping():
-            self._step()
-
-    def _step(self) -> None:
         watch = Watch()
         with watch.phase("look"):
             if not self._started:
