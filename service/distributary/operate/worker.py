@@ -196,6 +196,7 @@ class TableWorker:
             return None
         return self.upkeep.due(head.version, head.written.at if head.written else None)
 
+    @keeping()
     def tend(self, task: Task) -> Compacted | None:
         """Looks after the table's files, in the place of a slice. Raises TableHalt, TransientError and what Spark
         raises; whatever it is, the table is as it was."""
