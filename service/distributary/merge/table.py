@@ -233,6 +233,17 @@ class LakeTable:
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.session._jsparkSession, self.path)
         with suppress(Py4JJavaError, PySparkException):  # the commit stands, and the next one tries again
             log.checkpoint(log.update(False, none, none), none)
+        self.leave()
+
+    def leave(self) -> None:
+        """Has Spark forget the table's state where it is asked for it seldom, as this process commits the slices.
+
+        Delta keeps it for an hour, some 3 MB and a shuffle's files for each table that it has compacted.
+        """
+        if self.direct is not None:
+            jvm: Any = self.session._jvm
+            place = jvm.org.apache.hadoop.fs.Path(self.path)
+            jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(self.session._jsparkSession, place)
 
     @contextmanager
     def _carrying(self, progress: Progress) -> Iterator[None]:

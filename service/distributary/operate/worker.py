@@ -206,11 +206,14 @@ class TableWorker:
             return None
         self._lake.suit(SMALL_SLICE + 1)  # all of its small files are read
         done = None
-        if task is Task.COMPACT:
-            done = self._compact(head, progress)
-        else:
-            vacuum(self._lake.session, self._lake.path, self.upkeep.keep)
-            self._deletes.forget_old(datetime.now(timezone.utc).date())
+        try:
+            if task is Task.COMPACT:
+                done = self._compact(head, progress)
+            else:
+                vacuum(self._lake.session, self._lake.path, self.upkeep.keep)
+                self._deletes.forget_old(datetime.now(timezone.utc).date())
+        finally:
+            self._lake.leave()
         self.upkeep.done(task, self._head.version if self._head else 0)
         self._around.status.update(self.name, **self.upkeep.told())
         return done
