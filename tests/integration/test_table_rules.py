@@ -376,21 +376,22 @@ def test_a_large_slice_of_one_partition_is_decoded_by_all_cores(bench: Bench, mo
     assert bench.rows() == [(number, -number) for number in range(1, 9)]
 
 
-def test_a_usual_slice_analyses_no_query_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    analysed = []
+def test_a_usual_slice_plans_no_query_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = []
 
     def counted(*args: Any) -> Any:
-        analysed.append(args)
+        planned.append(args)
         return made(*args)
 
-    made = queries._made
-    monkeypatch.setattr(queries, "_made", counted)
+    made = queries._planned
+    monkeypatch.setattr(queries, "_planned", counted)
     topic = Topic(bench.create().topic)
     for number in (1, 2):
         topic.change("c", key(number), row(number, "first"), at=number)
     worker = bench.take(topic.records)
+    assert planned
     for at in (10, 20, 30):
-        analysed.clear()
+        planned.clear()
         more = Topic(bench.topic)
         more.change("u", key(1), row(1, f"at {at}"), at=at)
         more.change("d", key(2), at=at + 1)
@@ -398,7 +399,7 @@ def test_a_usual_slice_analyses_no_query_anew(bench: Bench, monkeypatch: pytest.
         more.change("c", key(2), row(2, f"at {at}"), at=at + 2)
         bench.take(more.records, worker)
         assert bench.rows() == [(1, f"at {at}"), (2, f"at {at}")]
-    assert analysed == []
+    assert planned == []
 
 
 def test_6_1_a_driver_that_starts_anew_skips_no_merge_and_applies_nothing_twice(bench: Bench) -> None:

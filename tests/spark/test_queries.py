@@ -1,4 +1,4 @@
-"""A query that was analysed over no rows and put over others says what it would have said of them."""
+"""A query that was made over no rows and put over others says what it would have said of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from distributary.decode.queries import Queries
+from distributary.merge.table import SMALL_SETTINGS
+
+
+@pytest.fixture(name="session", params=[{}, SMALL_SETTINGS], ids=["analysed", "planned"])
+def suited(session: SparkSession, request: pytest.FixtureRequest) -> SparkSession:
+    """A session as it is for large slices, and for small ones."""
+    own = session.newSession()
+    for key, value in request.param.items():
+        own.conf.set(key, value)
+    return own
 
 
 def asked(rows: DataFrame) -> DataFrame:
@@ -64,10 +74,18 @@ def test_what_is_kept_holds_no_slice(session: SparkSession) -> None:
     queries = Queries()
     rows = frame(session, "only in this slice")
     queries.over(rows, "asked", asked).collect()
-    leaves = queries._made[0].plan.collectLeaves()
-    assert leaves.size() == 1
-    assert leaves.apply(0).getClass().getSimpleName() == "LocalRelation"
-    assert leaves.apply(0).data().isEmpty()
+    [made] = queries._made
+    assert made.plan.collectLeaves().size() == 1
+    leaf = made.plan.collectLeaves().apply(0)
+    assert leaf.rdd().isEmpty() if made.final else leaf.data().isEmpty()
     for about in range(50):
         queries.over(rows, about, lambda given: given)
     assert len(queries._made) < 20
+
+
+def test_a_session_that_is_suited_to_other_slices_asks_anew(session: SparkSession) -> None:
+    queries = Queries()
+    for adapts in ("true", "false", "true", "false"):
+        session.conf.set("spark.sql.adaptive.enabled", adapts)
+        assert [row["most"] for row in queries.over(frame(session, "a"), "asked", asked).collect()] == [1]
+    assert [made.final for made in queries._made] == [True, False]

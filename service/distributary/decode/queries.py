@@ -1,8 +1,12 @@
-"""Queries that are analysed once and put over the rows of one slice after another.
+"""Queries that are made once and put over the rows of one slice after another.
 
-To analyse what decodes and folds a slice takes Spark longer than to run it over a few hundred records: each step of a
-DataFrame is resolved and checked by itself. What a slice is asked depends on the table, not on the slice, so that the
-plan that came out of it once is kept, over no rows; for the next slice its one leaf is replaced.
+To analyse and plan what decodes and folds a slice takes Spark longer than to run it over a few hundred records: each
+step of a DataFrame is resolved and checked by itself, and the whole is rewritten by a hundred rules. What a slice is
+asked depends on the table, not on the slice, so that the plan that came out of it once is kept, over no rows; for the
+next slice its one leaf is replaced.
+
+For small slices that is the plan that runs. Where Spark adapts plans while they run, as it does for large ones, what
+is kept is the analysed plan, and Spark plans it anew.
 """
 
 from __future__ import annotations
@@ -11,25 +15,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-_KEPT = 8  # plans; a table asks four, and others while its columns or its source's records change
+_KEPT = 8  # plans; a table asks five, and others while its columns or its source's records change
 
 _CATALYST = "org.apache.spark.sql.catalyst"
+_EXECUTION = "org.apache.spark.sql.execution"
+_ADAPTS = "spark.sql.adaptive.enabled"
 
 
 @dataclass(frozen=True)
 class _Made:
     """A plan over a leaf without rows, for rows of one schema; `about` is all else that it was made from.
 
+    `final`: it is the plan that runs, and `says` the schema of what comes out. Else it is the analysed one, and
     `columns` are the leaf's: name, id, qualifier and metadata, by which the plan knows them.
     """
 
     about: object
     schema: str
     leaf: Any
-    columns: tuple[tuple[str, Any, Any, Any], ...]
     plan: Any
+    final: bool
+    says: Any = None
+    columns: tuple[tuple[str, Any, Any, Any], ...] = ()
 
 
 class Queries:
@@ -39,36 +48,38 @@ class Queries:
         self._made: list[_Made] = []
 
     def over(self, rows: DataFrame, about: object, make: Callable[[DataFrame], DataFrame]) -> DataFrame:
-        """`make(rows)`, analysed anew only for another `about` than lately, or rows of another schema.
+        """`make(rows)`, planned or analysed anew only for another `about` than lately, or rows of another schema.
 
         `make` may depend on nothing but `about`, which is compared by `==`, and on the columns of what it is given; it
-        must run no query, as what it is given has no rows.
+        must run no query, as what it is given has no rows, and join nothing. What a final plan depends on beside is
+        whether Spark adapts plans: other settings of the session may change only together with that.
         """
         given = _analysed(rows)
         schema = given.schema().json()
-        made = next((one for one in self._made if one.schema == schema and one.about == about), None)
+        final = rows.sparkSession.conf.get(_ADAPTS) == "false"
+        made = next(
+            (one for one in self._made if one.schema == schema and one.final == final and one.about == about), None
+        )
         if made is None:
-            made = _made(rows, given, about, schema, make)
+            made = (_planned if final else _resolved)(rows, given, about, schema, make)
         self._made = [made, *(one for one in self._made if one is not made)][:_KEPT]
-        return _put_over(rows, given, made)
+        return _run_over(rows, made) if final else _put_over(rows, given, made)
 
 
-def _made(rows: DataFrame, given: Any, about: object, schema: str, make: Callable[[DataFrame], DataFrame]) -> _Made:
+def _resolved(rows: DataFrame, given: Any, about: object, schema: str, make: Callable[[DataFrame], DataFrame]) -> _Made:
     session = rows.sparkSession
     jvm: Any = session._jvm
-    # No rows with the same columns, and no part of `rows`: a plan that is kept would keep a slice's records with it.
-    nothing = session._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), given.schema())
-    empty = DataFrame(nothing, session)
+    empty = _no_rows(session, given)
     leaf = _analysed(empty)
     columns = tuple(
         (column.name(), column.exprId(), column.qualifier(), _named(jvm, "scala.Option").apply(column.metadata()))
         for column in _items(leaf.output())
     )
-    return _Made(about, schema, leaf, columns, _analysed(make(empty)))
+    return _Made(about, schema, leaf, _analysed(make(empty)), final=False, columns=columns)
 
 
 def _put_over(rows: DataFrame, given: Any, made: _Made) -> DataFrame:
-    """The plan with the rows in the place of its leaf, under the ids by which it knows their columns."""
+    """The analysed plan with the rows in the place of its leaf, under the ids by which it knows their columns."""
     session = rows.sparkSession
     jvm: Any = session._jvm
     alias = _named(jvm, f"{_CATALYST}.expressions.Alias")
@@ -79,11 +90,50 @@ def _put_over(rows: DataFrame, given: Any, made: _Made) -> DataFrame:
     ):
         columns = columns.prepended(alias(has, name, known_as, qualifier, metadata, nil))
     leaf = _named(jvm, f"{_CATALYST}.plans.logical.Project")(columns, given)
-    # A Map is a partial function too: the plan's nodes that are in it are replaced.
-    replaced = _object(jvm, "scala.collection.immutable.Map").empty().updated(made.leaf, leaf)
-    plan = made.plan.transform(replaced)
+    plan = _replaced(jvm, made, leaf)
     dataset = _object(jvm, "org.apache.spark.sql.classic.Dataset").ofRows(session._jsparkSession, plan)
     return DataFrame(dataset, session)
+
+
+def _planned(rows: DataFrame, given: Any, about: object, schema: str, make: Callable[[DataFrame], DataFrame]) -> _Made:
+    session = rows.sparkSession
+    # Of rows that are known to be none Spark would plan nothing.
+    nothing = _no_rows(session, given)._jdf.queryExecution().toRdd()
+    made = make(_of_rdd(session, nothing, given.schema()))
+    execution = made._jdf.queryExecution()
+    plan = execution.executedPlan()
+    [leaf] = _items(plan.collectLeaves())
+    return _Made(about, schema, leaf, plan, final=True, says=execution.analyzed().schema())
+
+
+def _run_over(rows: DataFrame, made: _Made) -> DataFrame:
+    """What the final plan makes of the rows."""
+    session = rows.sparkSession
+    jvm: Any = session._jvm
+    old = made.leaf
+    rdd = rows._jdf.queryExecution().toRdd()
+    # The nodes of a plan keep the session that is active while they are made.
+    _named(jvm, "org.apache.spark.sql.classic.SparkSession").setActiveSession(session._jsparkSession)
+    leaf = old.copy(old.output(), rdd, old.name(), old.outputPartitioning(), old.outputOrdering(), old.stream())
+    plan = _replaced(jvm, made, leaf)
+    settings = session._jsparkSession.sessionState().conf()
+    found = _named(jvm, f"{_EXECUTION}.SQLExecutionRDD")(plan.execute(), settings)
+    return _of_rdd(session, found, made.says)
+
+
+def _replaced(jvm: Any, made: _Made, leaf: Any) -> Any:
+    # A Map is a partial function too: the plan's nodes that are in it are replaced.
+    return made.plan.transform(_object(jvm, "scala.collection.immutable.Map").empty().updated(made.leaf, leaf))
+
+
+def _no_rows(session: SparkSession, given: Any) -> DataFrame:
+    """No rows with the same columns, and no part of the rows: a plan that is kept would keep a slice's records."""
+    jvm: Any = session._jvm
+    return DataFrame(session._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), given.schema()), session)
+
+
+def _of_rdd(session: SparkSession, rdd: Any, schema: Any) -> DataFrame:
+    return DataFrame(session._jsparkSession.internalCreateDataFrame(rdd, schema, False), session)
 
 
 def _analysed(frame: DataFrame) -> Any:

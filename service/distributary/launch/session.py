@@ -50,6 +50,9 @@ _DEFAULTS = {
     # For each checkpoint of a slice Spark rewrites all that it infers of the columns, which for a table of some columns
     # takes longer than the work itself.
     "spark.sql.constraintPropagation.enabled": "false",
+    # By its first interface, the default of a bounded read, Spark's Kafka source makes objects of Java of each record
+    # and turns them back.
+    "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
     # Every execution describes its plan for the UI; a quarter of a small batch went into that.
     "spark.sql.ui.explainMode": "simple",
     # By default a thousand past executions with their plans are kept, for a UI that is off.

@@ -17,18 +17,25 @@ from distributary.merge.mode import DecodedSlice, Destination
 
 
 class Doubts:
-    """The doubts of one slice's folded keys. Whether there are any is seen along with another job on the keys."""
+    """The doubts of one slice's folded keys. Whether there are any is seen along with another job on the keys: where
+    they are kept for Spark, or where they are collected (see flat.py)."""
 
     def __init__(self) -> None:
         self._seen = Observation()
+        self._told: int | None = None
 
     def watched(self, keys: DataFrame) -> DataFrame:
-        """The keys, unchanged: the next action on them looks for doubts."""
+        """The keys, unchanged: the next action on them looks for doubts. To be asked for once."""
         return keys.observe(self._seen, F.sum(F.size("doubts")).alias("doubts"))
 
+    def told(self, some: int) -> None:
+        """How many the collected keys have."""
+        self._told = some
+
     def count(self, keys: DataFrame, to: Destination, part: DecodedSlice) -> int:
-        """How many there are, after that action. A job of its own only if there are some."""
-        if not self._seen.get["doubts"]:
+        """How many there are, after that. A job of its own only if there are some."""
+        some = self._told if self._told is not None else self._seen.get["doubts"]
+        if not some:
             return 0
         found = keys.select("k", F.inline("doubts")).where(_is_new(to.connector, part))
         if part.first:

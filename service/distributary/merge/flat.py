@@ -25,7 +25,8 @@ _ASKED = ("kind", "pos", "wiped", "out_tx", "if_there")
 @dataclass(frozen=True)
 class FlatKeys:
     """`rows`, one per key: k0, k1 … the key; what conditions name; x0, x1 … the values that clauses write; `gone` and
-    `reads_known` for the memory of deletes. `clauses` write those values, `size` counts the key's columns."""
+    `reads_known` for the memory of deletes; `doubts`, how many it has (see doubts.py). `clauses` write those values,
+    `size` counts the key's columns."""
 
     rows: pa.Table
     clauses: Sequence[Clause]
@@ -42,6 +43,10 @@ class FlatKeys:
         values = insert.values or {}
         rows = self.rows.filter(pc.field("inserts"))
         return pa.table({name: rows.column(value.removeprefix("s.")) for name, value in values.items()})
+
+    def doubts(self) -> int:
+        """How many doubts the keys have."""
+        return int(pc.sum(self.rows.column("doubts")).as_py() or 0)
 
     def gone(self) -> pa.Table:
         """The keys that end deleted, as RememberedDeletes.remember_rows has them."""
@@ -77,6 +82,7 @@ def _laid_flat(keys: DataFrame, size: int, names: Mapping[str, str], inserts: st
             *(F.expr(f"s.k.k{i}").alias(f"k{i}") for i in range(size)),
             *(F.expr(f"s.{name}").alias(name) for name in (*_ASKED, "gone")),
             F.expr(reads_known).alias("reads_known"),
+            F.size("s.doubts").alias("doubts"),
             F.expr(f"coalesce({inserts}, false)").alias("inserts"),
             *(F.expr(value).alias(name) for value, name in names.items()),
         )

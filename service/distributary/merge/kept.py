@@ -5,8 +5,8 @@ rows of several slices may fill all the memory that Spark has for such rows, whi
 payload several times over.
 
 And Java's collector sees it only after Python's has: py4j keeps whatever Python holds of Java, and each such object
-refers to itself by the methods that were called on it. What is left of a slice's queries, with their plans and the files
-of their shuffles, would wait for one of Python's rare looks at all that there is.
+refers to itself by the methods that were called on it. What is left of a slice's queries, with their plans and the
+files of their shuffles, would wait for one of Python's rare looks at all that there is.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from distributary.merge.choice import TOUCHED_AT_ONCE, why_not_size, why_not_tou
 from distributary.merge.clause import Rows
 from distributary.merge.clauses import Clauses
 from distributary.merge.direct import NotByLibrary
+from distributary.merge.doubts import Doubts
 from distributary.merge.flat import FlatKeys, flat
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.progress import Head, Progress
@@ -25,10 +26,16 @@ _ASKS_MORE = "it has values that were not sent, snapshot rows among changes, a t
 
 
 def merged_here(
-    to: Destination, part: DecodedSlice, keys: DataFrame, clauses: Clauses, today: date, by_spark: Callable[[], Write]
+    to: Destination,
+    part: DecodedSlice,
+    keys: DataFrame,
+    clauses: Clauses,
+    doubts: Doubts,
+    today: date,
+    by_spark: Callable[[], Write],
 ) -> Write | None:
     """The write of folded keys, with the deletes among them remembered; None where Spark has to do it all. `by_spark`
-    makes Spark's write, for the case that the library fails."""
+    makes Spark's write, for the case that the library fails. `doubts` is told of those that the keys have."""
     table = to.lake.direct
     if table is None:
         return None
@@ -39,6 +46,7 @@ def merged_here(
     if reason is None:
         made = (clause for clause in clauses.clauses(keys) if clause.of is Rows.KEYS_ONLY or not part.first)
         rows = flat(keys, len(to.key), made, to.queries)
+        doubts.told(rows.doubts())
         if not part.first:
             touched = table.touched(part.head, next(iter(to.key)), rows.rows.column(rows.key[0]))
             reason = _why_not_rows(to, rows, touched)

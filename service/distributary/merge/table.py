@@ -30,7 +30,7 @@ _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 # For a slice of a few records planning and compiling is all the cost: no code is generated, one task a stage. The same
 # made Spark's MERGE into a table of 400,000 rows take most of a minute.
 SMALL_SLICE = 5_000
-_SMALL_SETTINGS = {
+SMALL_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
@@ -68,7 +68,7 @@ class LakeTable:
         self._service_columns = service_columns
         self.session = session.newSession()
         self.path = path
-        self._usual = {key: str(self.session.conf.get(key)) for key in _SMALL_SETTINGS if key not in fixed}
+        self._usual = {key: str(self.session.conf.get(key)) for key in SMALL_SETTINGS if key not in fixed}
         self._most_rows = most_rows(self.session)
         self._is_large = False
         self._log = DeltaLog(self.session, path)
@@ -80,7 +80,7 @@ class LakeTable:
         how many the table has at most; what reads a large one suits the session to that. `row_bytes`: about how large
         they are, where they may be large."""
         self._is_large = rows > SMALL_SLICE
-        self._set(_SMALL_SETTINGS if records <= SMALL_SLICE else self._usual)
+        self._set(SMALL_SETTINGS if records <= SMALL_SLICE else self._usual)
         expect_rows_of(self.session, row_bytes, self._most_rows)
 
     def _suit_table(self) -> None:

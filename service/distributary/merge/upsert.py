@@ -76,7 +76,6 @@ class UpsertMode:
             to.deletes.forget_all()
         keys = self._with_known(keys, to, part, values)
         doubts = Doubts()
-        keys = doubts.watched(keys)
         clauses = Clauses(
             to,
             reads=to.connector == "postgresql" and found.reads > 0,
@@ -88,9 +87,9 @@ class UpsertMode:
         )
 
         def by_spark() -> Write:
-            return self._by_spark(to, part, keys, clauses, values)
+            return self._by_spark(to, part, doubts.watched(keys), clauses, values)
 
-        write = merged_here(to, part, keys, clauses, _today(), by_spark) or by_spark()
+        write = merged_here(to, part, keys, clauses, doubts, _today(), by_spark) or by_spark()
         undecided = doubts.count(keys, to, part)
         if undecided:
             to.tell("deletes of keys that were created before in their transaction may be of older rows", undecided)
@@ -100,7 +99,7 @@ class UpsertMode:
         self, to: Destination, part: DecodedSlice, keys: DataFrame, clauses: Clauses, values: Fillable | None
     ) -> Write:
         today = _today()
-        keys = kept(keys, eager=True)  # several jobs read them
+        keys = kept(keys, eager=True)  # several jobs read them; along with it doubts are looked for
         if values is not None:
             fill = Fill(to.connector, to.key, values, keeps_deleted=self._keeps_deleted)
             keys = _filled(keys, to, fill, part.found, today)
