@@ -95,6 +95,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         lease = Lease(session, config, service.leave)
         ending.callback(lease.end)
         lease.take()
+        gc.collect()
         gc.freeze()  # what is there by now stays: it is not looked through after each slice, see merge/kept.py
         return service.run(once=once)
 

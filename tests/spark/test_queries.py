@@ -77,7 +77,7 @@ def test_what_is_kept_holds_no_slice(session: SparkSession) -> None:
     [made] = queries._made
     assert made.plan.collectLeaves().size() == 1
     leaf = made.plan.collectLeaves().apply(0)
-    assert leaf.rdd().isEmpty() if made.final else leaf.data().isEmpty()
+    assert leaf.rdd().isEmpty() if made.by else leaf.data().isEmpty()
     for about in range(50):
         queries.over(rows, about, lambda given: given)
     assert len(queries._made) < 20
@@ -88,4 +88,16 @@ def test_a_session_that_is_suited_to_other_slices_asks_anew(session: SparkSessio
     for adapts in ("true", "false", "true", "false"):
         session.conf.set("spark.sql.adaptive.enabled", adapts)
         assert [row["most"] for row in queries.over(frame(session, "a"), "asked", asked).collect()] == [1]
-    assert [made.final for made in queries._made] == [True, False]
+    assert [made.by is not None for made in queries._made] == [True, False]
+
+
+def test_where_the_config_has_spark_not_adapt_plans_those_of_small_slices_run_over_no_large_ones(
+    session: SparkSession,
+) -> None:
+    queries = Queries()
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    for partitions in ("1", "3"):
+        session.conf.set("spark.sql.shuffle.partitions", partitions)
+        for text in ("a", "b"):
+            assert queries.over(frame(session, text), "asked", asked).rdd.getNumPartitions() == int(partitions)
+    assert len(queries._made) == 2

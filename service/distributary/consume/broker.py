@@ -35,7 +35,6 @@ from distributary.errors import TransientError
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 _TIMEOUT = 30.0  # seconds an admin call may take before the work is tried again
 _LOOKED_AT = 20  # records per partition from which a table's format is learnt
-_FETCH_WAIT = 5  # milliseconds
 _FETCHED_OF_A_PLACE = 64 * 1024  # bytes; of a larger record it is all the same
 _LOOKED_FURTHER = 2_000  # where none of those has a value
 _LOADING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
@@ -202,8 +201,6 @@ class Broker:
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
-            # What it looks for is there: by default the broker waits half a second for more before it tells the end.
-            "fetch.wait.max.ms": _FETCH_WAIT,
         }
 
     def sample(self, topic: str, places: Iterable[tuple[int, int]], seconds: float = 10.0) -> list[list[bytes | None]]:

@@ -9,12 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 from distributary.consume.offsets import Slice
 
 # Larger fetches read a backlog markedly faster than Kafka's defaults (1 MB per partition); still small beside the heap.
-# What a slice is made of is there: a broker that is asked for more is not to wait for it, as it does for half a second.
-_FETCH = {
-    "kafka.fetch.max.bytes": "67108864",
-    "kafka.max.partition.fetch.bytes": "33554432",
-    "kafka.fetch.max.wait.ms": "5",
-}
+_FETCH = {"kafka.fetch.max.bytes": "67108864", "kafka.max.partition.fetch.bytes": "33554432"}
+# While it reads the end of a topic, the consumer asks for more than a slice has, and does not end before it is told of
+# it: by default the broker waits half a second for records that nobody asked for. Of a large slice that is little, and
+# brokers before 3.8 wait no longer than this for older records that they have to fetch from tiered storage.
+_AT_ONCE = {"kafka.fetch.max.wait.ms": "5"}
 
 
 def stream(session: SparkSession, options: Mapping[str, str], pattern: str, max_records: int) -> DataFrame:
@@ -33,15 +32,19 @@ def stream(session: SparkSession, options: Mapping[str, str], pattern: str, max_
     )
 
 
-def read(session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1) -> DataFrame:
+def read(
+    session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1, at_once: bool = False
+) -> DataFrame:
     """The records of a slice: key, value, topic, partition, offset, timestamp, headers ARRAY<STRUCT<key, value>>.
 
-    `tasks`: so many at least share the work, also where the slice has fewer partitions.
+    `tasks`: so many at least share the work, also where the slice has fewer partitions. `at_once`: the slice is small,
+    so that it counts how long a broker waits. What `options` have of the consumer's settings counts before these.
     """
+    consumer = {**_FETCH, **(_AT_ONCE if at_once else {}), **options}
     split = {"minPartitions": str(tasks)} if tasks > len(part.end) else {}
     return (
         session.read.format("kafka")
-        .options(**options, **_FETCH, **split)
+        .options(**consumer, **split)
         .option("assign", _assignment(part))
         .option("startingOffsets", part.starting_json())
         .option("endingOffsets", part.ending_json())

@@ -17,26 +17,30 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-_KEPT = 8  # plans; a table asks five, and others while its columns or its source's records change
+_KEPT = (
+    12  # plans; a table asks five of slices of one size, and others while its columns or its source's records change
+)
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _EXECUTION = "org.apache.spark.sql.execution"
 _ADAPTS = "spark.sql.adaptive.enabled"
+# What a final plan was made by beside; of large slices, too, where the config has Spark not adapt plans.
+_PLANNED_BY = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode", "spark.sql.shuffle.partitions")
 
 
 @dataclass(frozen=True)
 class _Made:
     """A plan over a leaf without rows, for rows of one schema; `about` is all else that it was made from.
 
-    `final`: it is the plan that runs, and `says` the schema of what comes out. Else it is the analysed one, and
-    `columns` are the leaf's: name, id, qualifier and metadata, by which the plan knows them.
+    `by`: it is the plan that runs, planned by these settings, and `says` is the schema of what comes out. Else it is
+    the analysed one, and `columns` are the leaf's: name, id, qualifier and metadata, by which the plan knows them.
     """
 
     about: object
     schema: str
     leaf: Any
     plan: Any
-    final: bool
+    by: tuple[str, ...] | None
     says: Any = None
     columns: tuple[tuple[str, Any, Any, Any], ...] = ()
 
@@ -51,19 +55,20 @@ class Queries:
         """`make(rows)`, planned or analysed anew only for another `about` than lately, or rows of another schema.
 
         `make` may depend on nothing but `about`, which is compared by `==`, and on the columns of what it is given; it
-        must run no query, as what it is given has no rows, and join nothing. What a final plan depends on beside is
-        whether Spark adapts plans: other settings of the session may change only together with that.
+        must run no query, as what it is given has no rows, and join nothing. The session's settings are all the same
+        for all slices, but for those of LakeTable.suit.
         """
         given = _analysed(rows)
         schema = given.schema().json()
-        final = rows.sparkSession.conf.get(_ADAPTS) == "false"
-        made = next(
-            (one for one in self._made if one.schema == schema and one.final == final and one.about == about), None
-        )
-        if made is None:
-            made = (_planned if final else _resolved)(rows, given, about, schema, make)
+        settings = rows.sparkSession.conf
+        by = tuple(str(settings.get(key)) for key in _PLANNED_BY) if settings.get(_ADAPTS) == "false" else None
+        made = next((one for one in self._made if one.schema == schema and one.by == by and one.about == about), None)
+        if made is None and by is None:
+            made = _resolved(rows, given, about, schema, make)
+        elif made is None:
+            made = _planned(rows, given, about, schema, make, by)
         self._made = [made, *(one for one in self._made if one is not made)][:_KEPT]
-        return _run_over(rows, made) if final else _put_over(rows, given, made)
+        return _put_over(rows, given, made) if by is None else _run_over(rows, made)
 
 
 def _resolved(rows: DataFrame, given: Any, about: object, schema: str, make: Callable[[DataFrame], DataFrame]) -> _Made:
@@ -75,7 +80,7 @@ def _resolved(rows: DataFrame, given: Any, about: object, schema: str, make: Cal
         (column.name(), column.exprId(), column.qualifier(), _named(jvm, "scala.Option").apply(column.metadata()))
         for column in _items(leaf.output())
     )
-    return _Made(about, schema, leaf, _analysed(make(empty)), final=False, columns=columns)
+    return _Made(about, schema, leaf, _analysed(make(empty)), None, columns=columns)
 
 
 def _put_over(rows: DataFrame, given: Any, made: _Made) -> DataFrame:
@@ -95,7 +100,14 @@ def _put_over(rows: DataFrame, given: Any, made: _Made) -> DataFrame:
     return DataFrame(dataset, session)
 
 
-def _planned(rows: DataFrame, given: Any, about: object, schema: str, make: Callable[[DataFrame], DataFrame]) -> _Made:
+def _planned(
+    rows: DataFrame,
+    given: Any,
+    about: object,
+    schema: str,
+    make: Callable[[DataFrame], DataFrame],
+    by: tuple[str, ...] | None,
+) -> _Made:
     session = rows.sparkSession
     # Of rows that are known to be none Spark would plan nothing.
     nothing = _no_rows(session, given)._jdf.queryExecution().toRdd()
@@ -103,7 +115,7 @@ def _planned(rows: DataFrame, given: Any, about: object, schema: str, make: Call
     execution = made._jdf.queryExecution()
     plan = execution.executedPlan()
     [leaf] = _items(plan.collectLeaves())
-    return _Made(about, schema, leaf, plan, final=True, says=execution.analyzed().schema())
+    return _Made(about, schema, leaf, plan, by, says=execution.analyzed().schema())
 
 
 def _run_over(rows: DataFrame, made: _Made) -> DataFrame:

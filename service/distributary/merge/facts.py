@@ -142,7 +142,7 @@ def _counted(records: DataFrame) -> DataFrame:
         F.expr("max(pos) FILTER (WHERE ends)").alias("snapshot"),
         F.expr("sum(size)").alias("payload"),
         # For the largest of texts alone Spark sorts all records; not where something is collected beside.
-        F.expr("collect_list(1) FILTER (WHERE false)").alias("nothing"),
+        F.expr("collect_list(CASE WHEN offset < 0 THEN 1 END)").alias("nothing"),
     )
 
 

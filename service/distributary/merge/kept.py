@@ -12,6 +12,7 @@ files of their shuffles, would wait for one of Python's rare looks at all that t
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -25,10 +26,7 @@ _mine: ContextVar[list[Any] | None] = ContextVar("kept", default=None)
 
 @contextmanager
 def keeping() -> Iterator[None]:
-    """At its end Spark lets go of what this thread had it keep inside, and Python of what it held of Java.
-
-    That takes Python a look at all its objects: some milliseconds, none where those of the start are frozen.
-    """
+    """At its end Spark lets go of what this thread had it keep inside, and Python of what it held of Java."""
     mine: list[Any] = []
     token = _mine.set(mine)
     try:
@@ -39,7 +37,26 @@ def keeping() -> Iterator[None]:
             with suppress(Py4JError, OSError):  # a JVM that is gone keeps nothing
                 rdd.unpersist(False)
         mine.clear()
-        gc.collect()
+        _LOOKS.look()
+
+
+class _Looks:
+    """Python's looks at all its objects but those that are frozen. With some tables one takes milliseconds; however
+    many there are, looks take no more than a fiftieth of the time."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def look(self) -> None:
+        """One look, where it is not too soon."""
+        began = time.monotonic()
+        if began >= self._next:
+            gc.collect()
+            ended = time.monotonic()
+            self._next = ended + 50 * (ended - began)
+
+
+_LOOKS = _Looks()
 
 
 def kept(frame: DataFrame, *, eager: bool) -> DataFrame:

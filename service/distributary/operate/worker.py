@@ -344,8 +344,9 @@ class TableWorker:
         self._lake.suit(part.records, rows, self._portion.record_bytes or UNKNOWN_ROW)
         session = self._lake.session
         # A topic's partition is one task for Kafka's source; where it is long, all cores decode parts of it.
-        tasks = session.sparkContext.defaultParallelism if part.records > SMALL_SLICE else 1
-        raw = read(session, self._around.options, part, tasks)
+        small = part.records <= SMALL_SLICE
+        tasks = 1 if small else session.sparkContext.defaultParallelism
+        raw = read(session, self._around.options, part, tasks, small)
         known = None if self.progress is None or self.progress.is_new else self.progress
         with watch.phase("look"):
             look = self._reader.look(topic, part.start, known)
