@@ -17,9 +17,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-_KEPT = (
-    12  # plans; a table asks five of slices of one size, and others while its columns or its source's records change
-)
+_KEPT = 12
+"""Plans. A table asks five of slices of one size, and others while its columns or its source's records change."""
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _EXECUTION = "org.apache.spark.sql.execution"
@@ -63,10 +62,10 @@ class Queries:
         settings = rows.sparkSession.conf
         by = tuple(str(settings.get(key)) for key in _PLANNED_BY) if settings.get(_ADAPTS) == "false" else None
         made = next((one for one in self._made if one.schema == schema and one.by == by and one.about == about), None)
-        if made is None and by is None:
-            made = _resolved(rows, given, about, schema, make)
-        elif made is None:
+        if made is None and by is not None:
             made = _planned(rows, given, about, schema, make, by)
+        elif made is None:
+            made = _resolved(rows, given, about, schema, make)
         self._made = [made, *(one for one in self._made if one is not made)][:_KEPT]
         return _put_over(rows, given, made) if by is None else _run_over(rows, made)
 
@@ -106,7 +105,7 @@ def _planned(
     about: object,
     schema: str,
     make: Callable[[DataFrame], DataFrame],
-    by: tuple[str, ...] | None,
+    by: tuple[str, ...],
 ) -> _Made:
     session = rows.sparkSession
     # Of rows that are known to be none Spark would plan nothing.
