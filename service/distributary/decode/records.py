@@ -34,8 +34,9 @@ _TRANSACTION = (
 _SNAPSHOT_ENDS = ", ".join(map(sql.text, e.SNAPSHOT_ENDS))
 
 
-def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
-    """Sliced records of one shape, decoded.
+def decoded(records: DataFrame, shape: Shape, reading: Reading, *, usual: bool = False) -> DataFrame:
+    """Sliced records of one shape, decoded. `usual`: quicker, where values come as they usually do (see types.Codec);
+    a record with any that does not is not `known`.
 
     Out, one row per record: partition INT, offset BIGINT, timestamp TIMESTAMP, kind STRING (envelope.Kind),
     bad STRUCT<code, message> (NULL where the record can be applied), k STRUCT (the key), kh BIGINT (its hash),
@@ -51,6 +52,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
 
     Two rows for an update that changes the columns that stand for a key (see Reading.key_from_row).
     """
+    shape = shape.usual() if usual else shape
     parsed = _parsed(records, shape, reading)
     op, source = "half_op" if reading.key_from_row else "p.op", "p.source"
     position = position_sql(reading.connector, source, "p.op", reading.epoch)
@@ -59,7 +61,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
         "partition",
         "offset",
         "timestamp",
-        "known",
+        F.expr(_known(shape, reading) if usual else "known").alias("known"),
         F.expr("coalesce(octet_length(v), 0)").alias("size"),
         F.expr("old_key IS NOT NULL" if not reading.key_from_row else "half <=> 'c'").alias("moved_in"),
         F.expr("new_key IS NOT NULL" if not reading.key_from_row else "half <=> 'd'").alias("moved_out"),
@@ -207,6 +209,18 @@ def _tells_transactions(reading: Reading) -> bool:
 def _row_ddl(shape: Shape, _reading: Reading, fields: _Fields) -> str:
     added = ", ".join(f"{sql.name(name)}: STRING" for name in shape.added)
     return ", ".join(filter(None, (fields(shape.row), added)))
+
+
+def _known(shape: Shape, reading: Reading) -> str:
+    """BOOLEAN: the record has the shape, and from_json has read what is written there."""
+    rows = ("p.after", "p.before") if reading.parses_before else ("p.after",)
+    doubts = [
+        doubt
+        for name, codec in shape.row.items()
+        for row in rows
+        if (doubt := codec.doubt(f"{row}.{sql.name(name)}", shape.renames.source(name), "v"))
+    ]
+    return f"known AND NOT ({' OR '.join([strict.refused('v', 'value_frame'), *doubts])})"
 
 
 def _kind(op: str, reading: Reading) -> str:

@@ -64,6 +64,10 @@ class Shape:
         """All signatures of its records."""
         return (self.signature, *self.also)
 
+    def usual(self) -> Shape:
+        """The same for rows whose values all come as they usually do (see types.Codec)."""
+        return replace(self, row={name: codec.usual or codec for name, codec in self.row.items()})
+
     def sent(self, columns: Mapping[str, Codec]) -> str:
         """Some of its columns as fields of a struct in DDL, as the source sends them."""
         return _ddl({self.renames.source(name): codec for name, codec in columns.items()})

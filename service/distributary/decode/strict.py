@@ -46,6 +46,11 @@ def only(frame: str) -> str:
     return f"get({frame}.values, 0)"
 
 
+def refused(text: str, frame: str) -> str:
+    """BOOLEAN: from_json could not read all of the text as it was asked to. `frame` is what framed() made of it."""
+    return f"({text} IS NOT NULL AND ({frame} IS NULL OR {frame}.{_CORRUPT} IS NOT NULL))"
+
+
 def fault(text: str, frame: str, ambiguous: str) -> str:
     """STRING: why the text is not one JSON object that all read alike, as a reason's code (envelope.REASONS).
 

@@ -35,7 +35,8 @@ def ntz_of_millis(n: str) -> str:
     return (
         f"CASE WHEN {n} IN (9223372036825200, 9223372036854775) THEN {_LAST}"
         f" WHEN {n} = -9223372036832400 THEN {_FIRST}"
-        f" WHEN abs({n}) < 9223372036854775 THEN CAST(timestamp_millis({n}) AS TIMESTAMP_NTZ) END"
+        f" WHEN {n} BETWEEN -9223372036854774 AND 9223372036854774"
+        f" THEN CAST(timestamp_millis({n}) AS TIMESTAMP_NTZ) END"
     )
 
 

@@ -4,10 +4,15 @@ A codec's `wire` is the type that from_json reads a JSON value as (mostly STRING
 nothing is rounded or turned to NULL before it was looked at; VARIANT where a number and a text must be told apart).
 `sql` turns an expression of the wire type into one of the target type. It gives NULL for a value that the target
 type can't hold: a value that was there and comes out NULL is a fault of the record, never stored.
+
+Nearly all values come as their connector writes them, and then from_json can make the number or the bytes itself, which
+takes less time: a codec's `usual` is the one for that. What from_json refuses to read so says nothing about the
+record; it is to be read again by the codec itself.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,11 +25,17 @@ MAX_PRECISION = 38
 
 @dataclass(frozen=True)
 class Codec:
-    """How one type is read: `wire` (from_json's type), `target` (Spark's simple string) and the SQL between."""
+    """How one type is read: `wire` (from_json's type), `target` (Spark's simple string) and the SQL between.
+
+    `usual`: another one, of the same target, that makes the same of all values that from_json reads as its wire. Where
+    from_json is too lenient for that, `written` is SQL of the wire that gives the text which stands for such a value.
+    """
 
     wire: str
     target: str
     sql: Callable[[str], str]
+    usual: Codec | None = None
+    written: Callable[[str], str] | None = None
 
     def there(self, x: str) -> str:
         """BOOLEAN: the wire has a value; a JSON null read as VARIANT is not SQL's NULL."""
@@ -33,6 +44,14 @@ class Codec:
     def lost(self, x: str) -> str:
         """BOOLEAN: the wire has a value that the target type can't hold."""
         return f"({self.there(x)} AND ({self.sql(x)}) IS NULL)"
+
+    def doubt(self, x: str, name: str, text: str) -> str | None:
+        """BOOLEAN: the JSON `text` does not have the value under that name as it is usually written; None where that
+        does not matter."""
+        if self.written is None:
+            return None
+        begin = sql.text(json.dumps(name, ensure_ascii=False) + ':"')
+        return f"({x} IS NOT NULL AND NOT contains({text}, concat({begin}, {self.written(x)}, '\"')))"
 
     def reads_like(self, other: Codec) -> bool:
         """Whether both make the same of every value."""
@@ -43,27 +62,61 @@ def _same(expression: str) -> str:
     return expression
 
 
-def _long(then: Callable[[str], str]) -> Callable[[str], str]:
-    return lambda x: then(f"try_cast({x} AS BIGINT)")
+def _number(kind: str, target: str, then: Callable[[str], str]) -> Codec:
+    """Of a JSON number of that type, and what stands for it."""
+    return Codec("STRING", target, lambda x: then(f"try_cast({x} AS {kind})"), Codec(kind, target, then))
 
 
 def cast(spark_type: str) -> Codec:
-    return Codec("STRING", spark_type, lambda x: f"try_cast({x} AS {spark_type})")
+    if spark_type in _FRACTIONS:
+        return _FRACTIONS[spark_type]
+
+    def read(x: str) -> str:
+        return f"try_cast({x} AS {spark_type})"
+
+    # A number that is too large for a byte from_json cuts short.
+    usual = Codec("SMALLINT", spark_type, read) if spark_type == "tinyint" else None
+    if spark_type in ("smallint", "int", "bigint"):
+        usual = Codec(spark_type.upper(), spark_type, _same)
+    return Codec("STRING", spark_type, read, usual)
 
 
+def _fraction(kind: str) -> Callable[[str], str]:
+    """Of a number that is too large Spark makes infinity; JsonConverter writes infinities as texts."""
+    return lambda x: (
+        f"CASE WHEN NOT (abs(try_cast({x} AS {kind})) = double('Infinity') AND {x} RLIKE '^-?[0-9]')"
+        f" THEN try_cast({x} AS {kind}) END"
+    )
+
+
+_FRACTIONS: Mapping[str, Codec] = {
+    # from_json would round it twice, by way of a DOUBLE.
+    "float": Codec("STRING", "float", _fraction("float")),
+    "double": Codec(
+        "STRING",
+        "double",
+        _fraction("double"),
+        Codec("DOUBLE", "double", lambda x: f"CASE WHEN abs({x}) < double('Infinity') THEN {x} END"),
+    ),
+}
 STRING = Codec("STRING", "string", _same)
-BOOLEAN = Codec("STRING", "boolean", lambda x: f"CASE {x} WHEN 'true' THEN true WHEN 'false' THEN false END")
+BOOLEAN = Codec(
+    "STRING",
+    "boolean",
+    lambda x: f"CASE {x} WHEN 'true' THEN true WHEN 'false' THEN false END",
+    Codec("BOOLEAN", "boolean", _same),
+)
 BINARY_BASE64 = Codec("STRING", "binary", lambda x: f"try_to_binary({x}, 'base64')")
-DATE_DAYS = Codec("STRING", "date", lambda x: times.date_of_days(f"try_cast({x} AS INT)"))
+DATE_DAYS = _number("INT", "date", times.date_of_days)
 DATE_TEXT = Codec("STRING", "date", times.date_of_text)
-NTZ_MILLIS = Codec("STRING", "timestamp_ntz", _long(times.ntz_of_millis))
-NTZ_MICROS = Codec("STRING", "timestamp_ntz", _long(times.ntz_of_micros))
-NTZ_NANOS = Codec("STRING", "timestamp_ntz", _long(times.ntz_of_nanos))
+NTZ_MILLIS = _number("BIGINT", "timestamp_ntz", times.ntz_of_millis)
+NTZ_MICROS = _number("BIGINT", "timestamp_ntz", times.ntz_of_micros)
+NTZ_NANOS = _number("BIGINT", "timestamp_ntz", times.ntz_of_nanos)
 NTZ_TEXT = Codec("STRING", "timestamp_ntz", times.ntz_of_text)
 ZONED = Codec("STRING", "timestamp", times.timestamp_of_text)
-TIME_MILLIS = Codec("STRING", "string", _long(lambda n: times.time_of(n, 3)))
-TIME_MICROS = Codec("STRING", "string", _long(lambda n: times.time_of(n, 6)))
-TIME_NANOS = Codec("STRING", "string", _long(lambda n: times.time_of(n, 9)))
+TIME_MILLIS = _number("BIGINT", "string", lambda n: times.time_of(n, 3))
+TIME_MICROS = _number("BIGINT", "string", lambda n: times.time_of(n, 6))
+TIME_NANOS = _number("BIGINT", "string", lambda n: times.time_of(n, 9))
 TIME_TEXT = Codec("STRING", "string", times.time_of_text)
 
 # JsonConverter writes Connect's FLOAT32 and FLOAT64 as `float` and `double`.
@@ -129,19 +182,22 @@ def decimal(precision: int, scale: int) -> Codec:
     # 18 digits fit in eight bytes; a number of more bytes is one that the type can't hold.
     bytes_needed = 8 if fits and precision <= 18 else None
 
+    target = f"decimal({precision},{scale})" if fits else "string"
+
+    def coded(binary: str) -> str:
+        digits = numbers.unscaled(binary, bytes_needed)
+        return numbers.to_decimal(digits, precision, scale) if fits else numbers.to_plain(digits, str(scale))
+
     def read(x: str) -> str:
-        digits = numbers.unscaled(f"try_to_binary({variant_text(x)}, 'base64')", bytes_needed)
-        if fits:
-            number = numbers.exact_decimal(variant_text(x), precision, scale)
-            coded = numbers.to_decimal(digits, precision, scale)
-        else:
-            number, coded = variant_text(x), numbers.to_plain(digits, str(scale))
+        number = numbers.exact_decimal(variant_text(x), precision, scale) if fits else variant_text(x)
+        text = coded(f"try_to_binary({variant_text(x)}, 'base64')")
         return (
-            f"CASE WHEN schema_of_variant({x}) = 'STRING' THEN {coded}"
+            f"CASE WHEN schema_of_variant({x}) = 'STRING' THEN {text}"
             f" WHEN {x} IS NOT NULL AND NOT is_variant_null({x}) THEN {number} END"
         )
 
-    return Codec("VARIANT", f"decimal({precision},{scale})" if fits else "string", read)
+    # It takes what comes after the padding, too.
+    return Codec("VARIANT", target, read, Codec("BINARY", target, coded, written=lambda x: f"base64({x})"))
 
 
 def variant_text(x: str) -> str:

@@ -35,6 +35,8 @@ from distributary.operate.limits import refuse_unbuilt
 from distributary.operate.look import Known, Look, look_at
 from distributary.operate.wire import Wire
 
+# A topic with a value now and then that from_json does not read by itself is not to be read twice all the time.
+_CAREFUL_SLICES = 50
 _HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 
 
@@ -85,6 +87,7 @@ class TableReader:
         self._details = mode.wants(None)
         self._columns: dict[str, str] = {}
         self._shapes: list[Shape] = []
+        self._careful = 0
         self._look: Look | None = None
         self._unwrapped: Unwrapped | None = None
         self._key_from_row = False
@@ -138,6 +141,7 @@ class TableReader:
 
         The decoded records are kept in memory and on disk. Raises TableHalt where the table can't take them.
         """
+        self._careful = max(0, self._careful - 1)
         cut = None
         if len(self._shapes) != 1 or self._shapes[0].untyped:
             cut = self._learnt(raw)
@@ -145,7 +149,10 @@ class TableReader:
         altered = read.altered
         if read.found.unknown or (read.found.bad and self._told_anew()):
             let_go(read.records, cut)
+            known = {shape.signature for shape in self._shapes}
             cut = self._learnt(raw)
+            if known.issuperset(shape.signature for shape in self._shapes):
+                self._careful = _CAREFUL_SLICES
             read = self._decoded(raw, cut, progress)
             altered = altered or read.altered
         if (wanted := self._mode.wants(read.found)) != self._details:
@@ -225,13 +232,17 @@ class TableReader:
         return {name for name in names if types.codec(name) is None}
 
     def _decoded(self, raw: DataFrame, cut: DataFrame | None, progress: Progress) -> Read:
-        """Decodes the records: as they come, where all have the one known shape, else those that were `cut` before."""
+        """Decodes the records: as they come, where all have the one known shape, else those that were `cut` before,
+        which are read with all care."""
         altered = self._evolve(progress)
         reading = self._reading(progress)
         if cut is None:
             [shape] = self._shapes
+            usual = not self._careful
             records = self._queries.over(
-                raw, (shape, reading, self._wire.known), lambda rows: decoded(self._sliced(rows), shape, reading)
+                raw,
+                (shape, reading, self._wire.known, usual),
+                lambda rows: decoded(self._sliced(rows), shape, reading, usual=usual),
             )
         else:
             records = self._of_shapes(cut, reading)
