@@ -49,7 +49,7 @@ then the column is widened, where it can be.
 | --- | --- | --- |
 """
 _WHOLE = "a fraction, or a number that is too large: quarantine"
-_FRACTION = "NaN and infinities stay; too large for a double: infinity"
+_FRACTION = "NaN and infinities stay; a number that is too large: quarantine"
 _YEARS = "years as far as the type goes, beyond: quarantine"
 _INFINITE = f"infinity: 9999-12-31 23:59:59.999999, -infinity: 0001-01-01 00:00:00; {_YEARS}"
 _FLOORED = "digits below the microsecond are floored"
