@@ -7,6 +7,7 @@ from pydantic import SecretStr
 
 from distributary.config.table import TableSettings
 from distributary.decode.masks import Masks, check_masks, masks_of
+from distributary.decode.type_names import codec_named
 from distributary.errors import TableHalt
 
 COLUMNS = {"id": "bigint", "ssn": "string"}
@@ -43,3 +44,12 @@ def test_hashes_without_a_salt_halt_the_table() -> None:
     assert masks_of(TableSettings("a.b", mask={"ssn": "hash"}, salt=SecretStr("a"))).salt == "a"
     with pytest.raises(TableHalt, match="no-salt"):
         masks_of(TableSettings("a.b", mask={"ssn": "hash"}))
+
+
+@pytest.mark.parametrize("how", ["hash", "redact"])
+@pytest.mark.parametrize("kind", ["bigint", "double", "boolean", "timestamp_us", "decimal(9,2)"])
+def test_a_masked_column_is_read_by_its_mask_alone(kind: str, how: str) -> None:
+    codec = codec_named(kind, {})
+    assert codec.usual is not None
+    assert Masks({"c": how}, "salt").over("c", codec).usual is None
+    assert Masks({"other": how}, "salt").over("c", codec) is codec

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from distributary.config.table import TableSettings
 from distributary.decode import sql
@@ -79,7 +79,7 @@ def key_redacted(columns: Iterable[str]) -> TableHalt:
 
 def _redacted(codec: Codec) -> Codec:
     constant = sql.text(REDACTED)
-    return replace(codec, target="string", sql=lambda x: f"CASE WHEN {codec.there(x)} THEN {constant} END")
+    return Codec(codec.wire, "string", lambda x: f"CASE WHEN {codec.there(x)} THEN {constant} END")
 
 
 def _hashed(codec: Codec, salt: str) -> Codec:
@@ -92,7 +92,7 @@ def _hashed(codec: Codec, salt: str) -> Codec:
         digest = f"sha2(concat({outer}, unhex(sha2(concat({inner}, {text}), 256))), 256)"
         return sql.let("masked_", codec.sql(x), digest)
 
-    return replace(codec, target="string", sql=read)
+    return Codec(codec.wire, "string", read)
 
 
 def _text(value: str, kind: str) -> str:
