@@ -12,6 +12,7 @@ from tests.support.changes import Topic
 from tests.support.kafka import Record
 from tests.support.spark import Bench
 
+from distributary.operate import reader
 from distributary.operate.worker import TableWorker
 
 COLUMNS = {"id": "int", "v": "string"}
@@ -97,8 +98,11 @@ def test_a_slice_with_every_special_case(session: SparkSession, kafka: str, tmp_
     assert counted(bench, worker, special(topic)) == 24
 
 
-def test_values_that_are_read_with_care(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
-    """A slice with such values is read twice; those that come next are read with care at once."""
+def test_values_that_are_read_with_care(
+    session: SparkSession, kafka: str, tmp_path: Path, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slice with such values is read twice; those that come next are read with care at once, for a while."""
+    monkeypatch.setattr(reader, "_CAREFUL_SLICES", 3)
     bench, worker = worker_of(session, kafka, tmp_path, topic)
 
     def as_texts(keys: range) -> Iterator[Record]:
@@ -106,4 +110,5 @@ def test_values_that_are_read_with_care(session: SparkSession, kafka: str, tmp_p
 
     assert counted(bench, worker, as_texts(range(30, 35))) == 4
     assert counted(bench, worker, as_texts(range(40, 45))) == 2
-    assert counted(bench, worker, iter(creates(topic, range(50, 55)))) == 2
+    assert counted(bench, worker, as_texts(range(50, 55))) == 2
+    assert counted(bench, worker, as_texts(range(60, 65))) == 4

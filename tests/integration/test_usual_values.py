@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from tests.support.changes import BOOLEAN, DAY, DOUBLE, INSTANT, INT, LONG, TEXT, Topic, decimal
 from tests.support.spark import Bench, rows_of
 
+from distributary.operate import reader
+
 SCHEMA = {
     "id": LONG, "n": INT, "x": DOUBLE, "yes": BOOLEAN, "day": DAY, "at": INSTANT, "amount": decimal(8, 2), "t": TEXT,
 }  # fmt: skip
@@ -49,20 +51,52 @@ def same(value: Any, other: Any) -> bool:
     return value == other or (both and math.isnan(value) and math.isnan(other))
 
 
-@pytest.mark.parametrize("cut", [3, 1000])
-@pytest.mark.parametrize("rule", [{}, {"mode": "history"}], ids=["upsert", "history"])
+@pytest.mark.parametrize(
+    ("rule", "cut"),
+    [({}, 1), ({}, 1000), ({"mode": "history"}, 1000), ({"rename": {"amount": "total", "n": "count"}}, 1)],
+    ids=["upsert", "upsert, one slice", "history", "renamed"],
+)
 def test_values_that_come_otherwise(
-    session: SparkSession, kafka: str, tmp_path: Path, cut: int, rule: dict[str, Any]
+    session: SparkSession,
+    kafka: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rule: dict[str, Any],
+    cut: int,
 ) -> None:
+    monkeypatch.setattr(reader, "_CAREFUL_SLICES", 0)  # each slice is read as usual at first
     topic = Topic(f"otherwise{random.randrange(10**9)}.dbo.t")
     expected = history(topic)
     bench = Bench(session, kafka, tmp_path, topic.name, rule, {"quarantine": {"max_ratio": 1.0}}).create()
     worker = None
     for start in range(0, len(topic.records), cut):
         worker = bench.take(topic.records[start : start + cut], worker)
-    names = ("id", *READ)
-    found = {row[0]: dict(zip(names[1:], row[1:], strict=True)) for row in bench.rows(*names)}
+    lakes = {**dict(zip(READ, READ, strict=True)), **rule.get("rename", {})}
+    names = ("id", *(lakes[name] for name in READ))
+    found = {row[0]: dict(zip(READ, row[1:], strict=True)) for row in bench.rows(*names)}
     assert found.keys() == expected.keys()
     for key, row in expected.items():
         assert all(same(found[key][name], value) for name, value in row.items()), (key, found[key], row)
     assert len(rows_of(bench.quarantine, "offset")) == len(topic.records) - len(expected)
+
+
+def test_rows_before_the_change_and_rows_without_a_key(session: SparkSession, kafka: str, tmp_path: Path) -> None:
+    """What the row before holds is read like the row itself, where it counts."""
+    topic = Topic(f"before{random.randrange(10**9)}.dbo.t")
+    kinds = {"id": LONG, "n": INT, "amount": decimal(8, 2)}
+    first, second = {"id": 1, "n": 1, "amount": "AQ=="}, {"id": 2, "n": 1, "amount": "AQ=="}
+    for op, before, after in (
+        ("c", None, first),
+        ("u", first, {**first, "n": "2"}),
+        ("c", None, second),
+        ("u", {**first, "n": "2", "amount": 0.01}, {**first, "id": 3}),
+        ("d", {**second, "n": "x"}, None),
+    ):
+        topic.change(op, {"id": 1}, after, at=len(topic.records) + 1, before=before)
+        topic.with_schema(topic.records[-1], kinds)
+    records = [record._replace(key=None) for record in topic.records]
+    bench = Bench(session, kafka, tmp_path, topic.name, {"key": ["id"]}).create()
+    worker = None
+    for record in records:
+        worker = bench.take([record], worker)
+    assert bench.rows("id", "n", "amount") == [(3, 1, Decimal("0.01"))]

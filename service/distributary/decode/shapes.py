@@ -68,6 +68,10 @@ class Shape:
         """The same for rows whose values all come as they usually do (see types.Codec)."""
         return replace(self, row={name: codec.usual or codec for name, codec in self.row.items()})
 
+    def fits(self, signature: Signature) -> bool:
+        """Whether its records may have that signature: see slices.shape_number, which asks the same of records."""
+        return any(_fits(known, signature) for known in self.signatures)
+
     def sent(self, columns: Mapping[str, Codec]) -> str:
         """Some of its columns as fields of a struct in DDL, as the source sends them."""
         return _ddl({self.renames.source(name): codec for name, codec in columns.items()})
@@ -79,6 +83,16 @@ class Shape:
     def as_lake(self, struct: str, called: str) -> str:
         """SQL of a struct of what is sent, with the lake's names in the places of the source's: those of `called`."""
         return f"CAST({struct} AS STRUCT<{called}>)" if self.renames.lake else struct
+
+
+def _fits(known: Signature, other: Signature) -> bool:
+    if other.key is not None and other.key != known.key:
+        return False
+    if other.row in (None, "[]", known.row):
+        return True
+    if known.row is None or has_schema(known.row) or has_schema(other.row):
+        return False
+    return set(json.loads(other.row)) <= set(json.loads(known.row))
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,15 @@ class Codec:
         return f"({self.there(x)} AND ({self.sql(x)}) IS NULL)"
 
     def doubt(self, x: str, name: str, text: str) -> str | None:
-        """BOOLEAN: the JSON `text` does not have the value under that name as it is usually written; None where that
-        does not matter."""
+        """BOOLEAN: the JSON `text` does not have the value under that name, in any of its objects, as it is usually
+        written; None where that does not matter."""
         if self.written is None:
             return None
-        begin = sql.text(json.dumps(name, ensure_ascii=False) + ':"')
-        return f"({x} IS NOT NULL AND NOT contains({text}, concat({begin}, {self.written(x)}, '\"')))"
+        field, value = json.dumps(name, ensure_ascii=False), self.written(x)
+        there = " OR ".join(
+            f"contains({text}, concat({sql.text(field + colon)}, {value}, '\"'))" for colon in (':"', ': "')
+        )
+        return f"({x} IS NOT NULL AND NOT ({there}))"
 
     def reads_like(self, other: Codec) -> bool:
         """Whether both make the same of every value."""
@@ -84,7 +87,7 @@ def cast(spark_type: str) -> Codec:
 def _fraction(kind: str) -> Callable[[str], str]:
     """Of a number that is too large Spark makes infinity; JsonConverter writes infinities as texts."""
     return lambda x: (
-        f"CASE WHEN NOT (abs(try_cast({x} AS {kind})) = double('Infinity') AND {x} RLIKE '^-?[0-9]')"
+        f"CASE WHEN NOT (abs(try_cast({x} AS {kind})) = double('Infinity') AND {x} RLIKE '^[ +-]*[.0-9]')"
         f" THEN try_cast({x} AS {kind}) END"
     )
 

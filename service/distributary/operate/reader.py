@@ -147,12 +147,13 @@ class TableReader:
             cut = self._learnt(raw)
         read = self._decoded(raw, cut, progress)
         altered = read.altered
-        if read.found.unknown or (read.found.bad and self._told_anew()):
+        told_anew = read.found.unknown + read.found.bad > 0 and self._told_anew()
+        if read.found.unknown or told_anew:
             let_go(read.records, cut)
-            known = {shape.signature for shape in self._shapes}
+            known = [] if cut is not None or told_anew else self._shapes
             cut = self._learnt(raw)
-            if known.issuperset(shape.signature for shape in self._shapes):
-                self._careful = _CAREFUL_SLICES
+            if known and all(any(one.fits(shape.signature) for one in known) for shape in self._shapes):
+                self._shapes, self._careful = known, _CAREFUL_SLICES
             read = self._decoded(raw, cut, progress)
             altered = altered or read.altered
         if (wanted := self._mode.wants(read.found)) != self._details:
