@@ -212,7 +212,7 @@ def _row_ddl(shape: Shape, _reading: Reading, fields: _Fields) -> str:
 
 
 def _known(shape: Shape, reading: Reading) -> str:
-    """BOOLEAN: the record has the shape, and from_json has read what is written there."""
+    """BOOLEAN: the record has the shape, and from_json has read what is written there, or it is no object at all."""
     rows = ("p.after", "p.before") if reading.parses_before else ("p.after",)
     doubts = [
         doubt
@@ -220,7 +220,8 @@ def _known(shape: Shape, reading: Reading) -> str:
         for row in rows
         if (doubt := codec.doubt(f"{row}.{sql.name(name)}", shape.renames.source(name), "v"))
     ]
-    return f"known AND NOT ({' OR '.join([strict.refused('v', 'value_frame'), *doubts])})"
+    refused = f"fault IS NULL AND startswith(ltrim(v), '{{') AND {strict.refused('v', 'value_frame')}"
+    return f"known AND NOT coalesce({' OR '.join([refused, *doubts])}, false)"
 
 
 def _kind(op: str, reading: Reading) -> str:
