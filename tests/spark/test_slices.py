@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.spark.test_links import RAW
 
-from distributary.decode.shapes import Signature
-from distributary.decode.slices import sliced
+from distributary.decode.shapes import Shape, Signature
+from distributary.decode.slices import shape_number, sliced
 
 KEY_SCHEMA = '{"type":"struct","fields":[{"type":"int32","optional":false,"field":"id"}],"optional":false}'
 SCHEMA = '{"type":"struct","fields":[{"type":"string","field":"ä,\\"payload\\""}],"optional":false,"name":"s.Envelope"}'
@@ -76,3 +77,15 @@ def test_only_null_is_a_tombstone(session: SparkSession) -> None:
         "tombstone",
     }
     assert {name for name, row in found.items() if row["fault"] is not None} == {"no text"}
+
+
+def test_a_signature_fits_a_shape_where_a_record_with_it_does(session: SparkSession) -> None:
+    keys = [None, '["id"]', KEY_SCHEMA]
+    rows = [None, "[]", '["a"]', '["b","a"]', SCHEMA, SCHEMA.replace("s.Envelope", "t.Envelope")]
+    every = [Signature(key, row) for key, row in itertools.product(keys, rows)]
+    text = pa.table({"ks": [s.key for s in every], "vs": [s.row for s in every], "v": ["{}"] * len(every)})
+    records = session.createDataFrame(text).withColumn("fault", F.lit(None).cast("string"))
+    for known in every:
+        shape = Shape(known, {}, {})
+        numbers = records.select(shape_number([shape]).alias("n")).toArrow().column("n").to_pylist()
+        assert [shape.fits(other) for other in every] == [number == 0 for number in numbers], known

@@ -5,28 +5,25 @@ Nothing here runs a Spark job.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from distributary.decode import envelope as e
 from distributary.decode import sql, strict
-from distributary.decode.keys import halves, key_hash, key_of_header, key_of_row, key_struct, linked_key
+from distributary.decode.keys import key_hash, key_of_header, key_of_row, key_struct
+from distributary.decode.parsed import parsed, tells_transactions
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER, is_placeholder, may_hold_placeholder
-from distributary.decode.plain_keys import plain_key
 from distributary.decode.position import position_sql, transaction_sql
 from distributary.decode.reading import Reading
-from distributary.decode.shapes import Shape, has_schema
-from distributary.decode.slices import shape_number
+from distributary.decode.shapes import Shape
 from distributary.decode.types import Codec
-from distributary.decode.unwrapped import as_envelope
 from distributary.decode.verdict import verdict
 
 __all__ = ["Reading", "decoded", "with_carried"]
 
 _NO_TEXT = "CAST(NULL AS STRING)"
-_TRANSACTION_FIELDS = "transaction: STRUCT<id: STRING, data_collection_order: STRING>"
 _TRANSACTION = (
     "CASE WHEN p.transaction.id IS NOT NULL THEN named_struct('id', p.transaction.id,"
     " 'order', try_cast(p.transaction.data_collection_order AS BIGINT)) END"
@@ -53,15 +50,15 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading, *, usual: bool =
     Two rows for an update that changes the columns that stand for a key (see Reading.key_from_row).
     """
     shape = shape.usual() if usual else shape
-    parsed = _parsed(records, shape, reading)
+    found = parsed(records, shape, reading, usual=usual)
     op, source = "half_op" if reading.key_from_row else "p.op", "p.source"
     position = position_sql(reading.connector, source, "p.op", reading.epoch)
-    transaction = ("transaction",) if _tells_transactions(reading) else ()
-    typed = parsed.select(
+    transaction = ("transaction",) if tells_transactions(reading) else ()
+    typed = found.select(
         "partition",
         "offset",
         "timestamp",
-        F.expr(_known(shape, reading) if usual else "known").alias("known"),
+        "known",
         F.expr("coalesce(octet_length(v), 0)").alias("size"),
         F.expr("old_key IS NOT NULL" if not reading.key_from_row else "half <=> 'c'").alias("moved_in"),
         F.expr("new_key IS NOT NULL" if not reading.key_from_row else "half <=> 'd'").alias("moved_out"),
@@ -130,58 +127,6 @@ def with_carried(records: DataFrame, deleted: Mapping[int, int]) -> DataFrame:
     return records.withColumn("carried", carried)
 
 
-def _parsed(records: DataFrame, shape: Shape, reading: Reading) -> DataFrame:
-    """The sliced records with `p`, the envelope as a struct, and `kp`, the key; old_keyp and new_keyp from headers.
-
-    Where the row stands for the key: also `half`, which of its two changes an update of the key is, and `half_op`.
-    """
-    known = (shape_number([shape]) >= 0).alias("known")
-    links = [linked_key(header, shape, reading).alias(f"{header}p") for header in ("old_key", "new_key")]
-    ddl = _envelope_ddl if reading.unwrapped is None else _row_ddl
-    value = ddl(shape, reading, shape.sent)
-    frame = strict.framed("v", value, with_schema=has_schema(shape.signature.row))
-    plain = _plain_key(shape, reading)
-    framed = records.select("*", known, F.expr(plain or _NO_TEXT).alias("plain"))
-    framed = framed.select("*", frame.alias("value_frame"), _key_frame(shape, reading).alias("key_frame"), *links)
-    read = F.expr(shape.as_lake(strict.only("value_frame"), ddl(shape, reading, shape.called)))
-    kp = F.expr(_named_key(shape, reading))
-    if reading.unwrapped is None:
-        parsed = framed.withColumns({"p": read, "kp": kp})
-    else:
-        p = as_envelope(reading.connector, shape.added, reading.unwrapped.headers)
-        parsed = framed.withColumns({"raw": read, "kp": kp}).withColumn("p", F.expr(p))
-    if not reading.key_from_row:
-        return parsed
-    return parsed.withColumn("half", F.explode(F.expr(halves(shape, reading)))).withColumns(
-        {
-            "half_op": F.expr("coalesce(half, p.op)"),
-            "kp": F.expr("CASE WHEN coalesce(half, p.op) = 'd' THEN p.before ELSE p.after END"),
-        }
-    )
-
-
-def _plain_key(shape: Shape, reading: Reading) -> str | None:
-    return None if reading.key_from_row else plain_key("k", shape)
-
-
-def _key_frame(shape: Shape, reading: Reading) -> Column:
-    """The key within its frame, where it has to be parsed."""
-    if reading.key_from_row:
-        return F.lit(None)
-    frame = strict.framed("k", shape.sent(shape.key))
-    return F.when(F.col("plain").isNull(), frame)
-
-
-def _named_key(shape: Shape, reading: Reading) -> str:
-    if reading.key_from_row:
-        return "NULL"
-    parsed = shape.as_lake(strict.only("key_frame"), shape.called(shape.key))
-    if _plain_key(shape, reading) is None:
-        return parsed
-    [name] = shape.key
-    return f"CASE WHEN plain IS NULL THEN {parsed} ELSE named_struct({sql.text(name)}, plain) END"
-
-
 def _values(struct: str, letter: str, codecs: Mapping[str, Codec]) -> Iterator[Column]:
     """Per column its value (c0, c1 …) and whether the wire has one (c0_there …); one that comes out NULL is a fault."""
     for index, (name, codec) in enumerate(codecs.items()):
@@ -189,39 +134,6 @@ def _values(struct: str, letter: str, codecs: Mapping[str, Codec]) -> Iterator[C
         value = codec.sql(wire)
         yield F.expr(value).alias(f"{letter}{index}")
         yield F.expr("false" if value == wire else codec.there(wire)).alias(f"{letter}{index}_there")
-
-
-_Fields = Callable[[Mapping[str, Codec]], str]
-
-
-def _envelope_ddl(shape: Shape, reading: Reading, fields: _Fields) -> str:
-    source = ", ".join(f"`{name}`: STRING" for name in e.source_fields(reading.connector))
-    row = f"STRUCT<{fields(shape.row)}>"
-    before = f" before: {row}," if reading.parses_before else ""
-    transaction = f", {_TRANSACTION_FIELDS}" if _tells_transactions(reading) else ""
-    return f"op: STRING, source: STRUCT<{source}>,{before} after: {row}{transaction}"
-
-
-def _tells_transactions(reading: Reading) -> bool:
-    return reading.transactions and reading.unwrapped is None
-
-
-def _row_ddl(shape: Shape, _reading: Reading, fields: _Fields) -> str:
-    added = ", ".join(f"{sql.name(name)}: STRING" for name in shape.added)
-    return ", ".join(filter(None, (fields(shape.row), added)))
-
-
-def _known(shape: Shape, reading: Reading) -> str:
-    """BOOLEAN: the record has the shape, and from_json has read what is written there, or it is no object at all."""
-    rows = ("p.after", "p.before") if reading.parses_before else ("p.after",)
-    doubts = [
-        doubt
-        for name, codec in shape.row.items()
-        for row in rows
-        if (doubt := codec.doubt(f"{row}.{sql.name(name)}", shape.renames.source(name), "v"))
-    ]
-    refused = f"fault IS NULL AND startswith(ltrim(v), '{{') AND {strict.refused('v', 'value_frame')}"
-    return f"known AND NOT coalesce({' OR '.join([refused, *doubts])}, false)"
 
 
 def _kind(op: str, reading: Reading) -> str:

@@ -77,10 +77,9 @@ def cast(spark_type: str) -> Codec:
     def read(x: str) -> str:
         return f"try_cast({x} AS {spark_type})"
 
-    # A number that is too large for a byte from_json cuts short.
-    usual = Codec("SMALLINT", spark_type, read) if spark_type == "tinyint" else None
-    if spark_type in ("smallint", "int", "bigint"):
-        usual = Codec(spark_type.upper(), spark_type, _same)
+    if spark_type == "tinyint":  # from_json cuts a number short that is too large for it
+        return Codec("STRING", spark_type, read, Codec("SMALLINT", spark_type, read))
+    usual = Codec(spark_type.upper(), spark_type, _same) if spark_type in ("smallint", "int", "bigint") else None
     return Codec("STRING", spark_type, read, usual)
 
 
@@ -199,7 +198,7 @@ def decimal(precision: int, scale: int) -> Codec:
             f" WHEN {x} IS NOT NULL AND NOT is_variant_null({x}) THEN {number} END"
         )
 
-    # It takes what comes after the padding, too.
+    # from_json takes what comes after the padding, too.
     return Codec("VARIANT", target, read, Codec("BINARY", target, coded, written=lambda x: f"base64({x})"))
 
 
