@@ -24,15 +24,15 @@ from tests.support.kafka import create_topic, produce
 from tests.support.playback import Playback, Running
 
 from distributary.demo.process import free_ports
-from distributary.merge.choice import RECORDS
+from distributary.merge.table import SMALL_SLICE
 from distributary.operate.failpoints import VARIABLE
 from distributary.operate.records import newest_record
 
 # Each new executor is a cold JVM, which takes tens of seconds to decode its first records on two cores.
 pytestmark = pytest.mark.slow
 
-SLICE = RECORDS + 1_000
-"""Records, more than the service's own process commits."""
+SLICE = SMALL_SLICE + 1_000
+"""Records, more than one task takes."""
 COLUMNS = {"id": "int", "v": "string", "paid": "decimal(10,2)"}
 SECONDS = 600
 """So long a step may take where other tests run on the same cores."""
@@ -90,7 +90,7 @@ class Service:
         self.playback = Playback(kafka, folder, spark=spark, trigger={"interval": "1s", "max_records": SLICE})
         self.source = Source(Topic(f"{self.playback.prefix}.dbo.t"))
         create_topic(kafka, self.source.topic.name)
-        self.playback.configure([{"match": "dbo.t", "columns": COLUMNS}])
+        self.playback.configure([{"match": "dbo.t", "columns": COLUMNS, "commit": "spark"}])
 
     @property
     def table(self) -> Path:

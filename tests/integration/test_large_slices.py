@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.spark import Bench
@@ -14,11 +15,12 @@ from distributary.merge.table import SMALL_SLICE
 COLUMNS = {"id": "int", "v": "string"}
 
 
+@pytest.mark.parametrize("commit", ["auto", "spark"])
 def test_each_key_has_one_row_whether_a_large_slice_has_it_once_or_twice(
-    session: SparkSession, kafka: str, tmp_path: Path
+    session: SparkSession, kafka: str, tmp_path: Path, commit: str
 ) -> None:
     topic = Topic(f"large{random.randrange(10**9)}.dbo.t")
-    bench = Bench(session, kafka, tmp_path, topic.name, {"columns": COLUMNS}).create()
+    bench = Bench(session, kafka, tmp_path, topic.name, {"columns": COLUMNS, "commit": commit}).create()
     count = SMALL_SLICE + 100
 
     def slice_of(keys: range, value: str, twice: int = 0) -> None:

@@ -13,7 +13,7 @@ from distributary.decode.queries import Queries
 from distributary.merge.table import SMALL_SETTINGS
 
 
-@pytest.fixture(name="session", params=[{}, SMALL_SETTINGS], ids=["analysed", "planned"])
+@pytest.fixture(name="session", params=[{}, SMALL_SETTINGS], ids=["large", "small"])
 def suited(session: SparkSession, request: pytest.FixtureRequest) -> SparkSession:
     """A session as it is for large slices, and for small ones."""
     own = session.newSession()
@@ -57,7 +57,7 @@ def test_two_slices_stand_side_by_side(session: SparkSession) -> None:
     assert one.alias("a").join(other.alias("b"), F.expr("a.most = b.most - 1")).count() == 1
 
 
-def test_another_schema_or_other_settings_are_analysed_anew(session: SparkSession) -> None:
+def test_another_schema_or_question_is_planned_anew(session: SparkSession) -> None:
     queries = Queries()
 
     def limited(rows: DataFrame, about: Any) -> list[Any]:
@@ -77,27 +77,26 @@ def test_what_is_kept_holds_no_slice(session: SparkSession) -> None:
     [made] = queries._made
     assert made.plan.collectLeaves().size() == 1
     leaf = made.plan.collectLeaves().apply(0)
-    assert leaf.rdd().isEmpty() if made.by else leaf.data().isEmpty()
+    assert leaf.rdd().isEmpty()
     for about in range(50):
         queries.over(rows, about, lambda given: given)
     assert len(queries._made) < 20
 
 
-def test_a_session_that_is_suited_to_other_slices_asks_anew(session: SparkSession) -> None:
+def test_plans_of_small_slices_run_over_no_large_ones(session: SparkSession) -> None:
     queries = Queries()
-    for adapts in ("true", "false", "true", "false"):
-        session.conf.set("spark.sql.adaptive.enabled", adapts)
-        assert [row["most"] for row in queries.over(frame(session, "a"), "asked", asked).collect()] == [1]
-    assert [made.by is not None for made in queries._made] == [True, False]
-
-
-def test_where_the_config_has_spark_not_adapt_plans_those_of_small_slices_run_over_no_large_ones(
-    session: SparkSession,
-) -> None:
-    queries = Queries()
-    session.conf.set("spark.sql.adaptive.enabled", "false")
     for partitions in ("1", "3"):
         session.conf.set("spark.sql.shuffle.partitions", partitions)
         for text in ("a", "b"):
             assert queries.over(frame(session, text), "asked", asked).rdd.getNumPartitions() == int(partitions)
     assert len(queries._made) == 2
+
+
+@pytest.mark.parametrize("adapts", ["true", "false"])
+def test_the_session_adapts_its_other_plans_as_before(session: SparkSession, adapts: str) -> None:
+    session.conf.set("spark.sql.adaptive.enabled", adapts)
+    Queries().over(frame(session, "a"), "asked", asked).collect()
+    assert session.conf.get("spark.sql.adaptive.enabled") == adapts
+    with pytest.raises(ZeroDivisionError):
+        Queries().over(frame(session, "a"), "asked", lambda rows: rows.limit(1 // 0))
+    assert session.conf.get("spark.sql.adaptive.enabled") == adapts

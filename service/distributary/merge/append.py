@@ -16,7 +16,7 @@ from distributary.decode import sql
 from distributary.merge.facts import Facts
 from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Details, Prepared
 from distributary.merge.repeats import Identity, extent, first_sent, not_held
-from distributary.merge.small import appended_here
+from distributary.merge.here import appended_here
 
 SERVICE_COLUMNS: Mapping[str, str] = {**ORIGIN_COLUMNS, "__unavailable": "array<string>"}
 

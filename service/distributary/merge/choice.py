@@ -1,8 +1,8 @@
 """Which engine commits a slice: Spark, or this process by itself (direct.py). Pure: each function gives the reason for
 Spark, None where there is none.
 
-In this process a small slice is spared Spark's planning and jobs. The limits are what fits into its memory, what the
-`deltalake` library can write at all, and what it would write otherwise than Spark does.
+In this process a slice is spared Spark's planning and jobs, and no row becomes an object of Java again. The limits are
+what fits into its memory, what the `deltalake` library can write at all, and what it would write otherwise than Spark.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 
 from distributary.merge.facts import Facts
 
-RECORDS = 5_000
-"""Records of a slice, at most: beyond, what Spark's jobs cost beside the work itself counts for little."""
+RECORDS = 100_000
+"""Records of a slice, at most: the folded rows come into this process's memory."""
 
-PAYLOAD_BYTES = 16 * 1024 * 1024
-"""The same for the records' payloads together: the folded rows come into this process's memory."""
+PAYLOAD_BYTES = 64 * 1024 * 1024
+"""The same for the records' payloads together."""
 
 TOUCHED_BYTES = 128 * 1024 * 1024
 """Of the table's files that may have one of the keys: they are read and rewritten in this process."""
 
-TOUCHED_AT_ONCE = 256 * 1024 * 1024
-"""The same for all tables that are committed at one time."""
+AT_ONCE = 256 * 1024 * 1024
+"""Bytes of such files and of folded rows, of all tables that are committed at one time."""
 
 # Features of a table that it may have; each that is not here is refused by the library, or not seen to be kept.
 _FEATURES = {

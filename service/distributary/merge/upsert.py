@@ -1,10 +1,11 @@
 """`mode: upsert`: one row per key, the newest state.
 
-Spark jobs of an ordinary slice: where it is small, one (see small.py); else the fold (kept in memory and on disk), the
-remembered deletes where there are any, and the MERGE. A large slice without deletes is asked before whether each key
-is in it once, as a snapshot's rows are: then there is nothing to fold. What only some slices need costs only those: the
-table's rows of the slice's keys (values that were not sent, snapshot rows among changes, lone tombstones), the
-remembered deletes (records that are not newer than all that the table has taken in).
+Spark jobs of an ordinary slice: where this process commits it, one (see here.py); else the fold (kept in memory and on disk), the
+remembered deletes where there are any, and the MERGE; of a first slice without deletes the append alone. A large slice
+without deletes is asked before whether each key is in it once, as a snapshot's rows are: then there is nothing to fold.
+What only some slices need costs only those: the table's rows of the slice's keys (values that were not sent, snapshot
+rows among changes, lone tombstones), the remembered deletes (records that are not newer than all that the table has
+taken in).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from distributary.merge.fold import Folding, folded, keys_differ
 from distributary.merge.held import with_held, without_held
 from distributary.merge.kept import kept
 from distributary.merge.mode import DecodedSlice, Destination, Details, Prepared
-from distributary.merge.small import merged_here
+from distributary.merge.here import merged_here
 from distributary.merge.table import SMALL_SLICE, Write
 from distributary.merge.values import Fillable
 
@@ -87,7 +88,7 @@ class UpsertMode:
         )
 
         def by_spark() -> Write:
-            return self._by_spark(to, part, doubts.watched(keys), clauses, values)
+            return self._by_spark(to, part, keys, clauses, values, doubts)
 
         write = merged_here(to, part, keys, clauses, doubts, _today(), by_spark) or by_spark()
         undecided = doubts.count(keys, to, part)
@@ -96,10 +97,19 @@ class UpsertMode:
         return Prepared(write, undecided)
 
     def _by_spark(
-        self, to: Destination, part: DecodedSlice, keys: DataFrame, clauses: Clauses, values: Fillable | None
+        self,
+        to: Destination,
+        part: DecodedSlice,
+        keys: DataFrame,
+        clauses: Clauses,
+        values: Fillable | None,
+        doubts: Doubts,
     ) -> Write:
+        if part.first and values is None and not part.found.deletes:
+            doubts.told(0)  # they are deletes
+            return to.lake.append(clauses.rows_to_insert(keys))
         today = _today()
-        keys = kept(keys, eager=True)  # several jobs read them; along with it doubts are looked for
+        keys = kept(doubts.watched(keys), eager=True)  # several jobs read them; along with it doubts are looked for
         if values is not None:
             fill = Fill(to.connector, to.key, values, keeps_deleted=self._keeps_deleted)
             keys = _filled(keys, to, fill, part.found, today)

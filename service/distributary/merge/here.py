@@ -1,4 +1,4 @@
-"""Small slices committed from this process, where the table allows it and it is quicker; all others are Spark's.
+"""Slices committed from this process, where the table allows it and they fit into its memory; all others are Spark's.
 
 Spark jobs of such a slice: one, which folds it and collects the folded keys.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from distributary.merge.choice import TOUCHED_AT_ONCE, why_not_size, why_not_touched
+from distributary.merge.choice import AT_ONCE, why_not_size, why_not_touched
 from distributary.merge.clause import Rows
 from distributary.merge.clauses import Clauses
-from distributary.merge.direct import NotByLibrary
+from distributary.merge.direct import DirectTable, NotByLibrary
 from distributary.merge.doubts import Doubts
 from distributary.merge.flat import FlatKeys, flat
 from distributary.merge.mode import DecodedSlice, Destination
@@ -21,7 +22,7 @@ from distributary.merge.progress import Head, Progress
 from distributary.merge.room import Room
 from distributary.merge.table import Write
 
-_ROOM = Room(TOUCHED_AT_ONCE)
+_ROOM = Room(AT_ONCE)
 _ASKS_MORE = "it has values that were not sent, snapshot rows among changes, a truncate, or deleted rows that stay"
 
 
@@ -57,10 +58,10 @@ def merged_here(
         to.deletes.remember_rows(rows.gone(), today)
     if part.first:
         first = rows.inserted()
-        return _or_spark(to, lambda head, progress: table.append(first, head, progress), by_spark)
+        return _or_spark(to, _append(table, first), by_spark)
 
     def merge(head: Head, progress: Progress) -> None:
-        with _ROOM.taken(touched):
+        with _ROOM.taken(touched + rows.rows.nbytes):
             table.merge(rows, list(to.key), head, progress)
 
     return _or_spark(to, merge, by_spark)
@@ -75,7 +76,15 @@ def appended_here(to: Destination, part: DecodedSlice, rows: DataFrame) -> Write
         to.debug(reason)
         return None
     collected = rows.toArrow()
-    return _or_spark(to, lambda head, progress: table.append(collected, head, progress), lambda: to.lake.append(rows))
+    return _or_spark(to, _append(table, collected), lambda: to.lake.append(rows))
+
+
+def _append(table: DirectTable, rows: pa.Table) -> Write:
+    def append(head: Head, progress: Progress) -> None:
+        with _ROOM.taken(rows.nbytes):
+            table.append(rows, head, progress)
+
+    return append
 
 
 def _why_not(to: Destination, part: DecodedSlice) -> str | None:
