@@ -23,7 +23,7 @@ _COMPACT = """
 import sys
 from distributary.launch.session import close_session, open_session
 from distributary.merge import files
-session = open_session({"spark.master": "local[2]", "spark.driver.memory": "1700m"})
+session = open_session({"spark.master": "local[2]", "spark.driver.memory": "1200m"})
 if sys.argv[2] == "as it comes":
     files.expect_rows_of = lambda *_: None
 files.compact(session, sys.argv[1], 1 << 30)
