@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 from distributary.config.table import TableSettings
 from distributary.decode import sql
 from distributary.merge.facts import Facts
+from distributary.merge.here import appended_here
 from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Details, Prepared
 from distributary.merge.repeats import Identity, extent, first_sent, not_held
-from distributary.merge.here import appended_here
 
 SERVICE_COLUMNS: Mapping[str, str] = {**ORIGIN_COLUMNS, "__unavailable": "array<string>"}
 

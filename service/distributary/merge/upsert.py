@@ -1,11 +1,11 @@
 """`mode: upsert`: one row per key, the newest state.
 
-Spark jobs of an ordinary slice: where this process commits it, one (see here.py); else the fold (kept in memory and on disk), the
-remembered deletes where there are any, and the MERGE; of a first slice without deletes the append alone. A large slice
-without deletes is asked before whether each key is in it once, as a snapshot's rows are: then there is nothing to fold.
-What only some slices need costs only those: the table's rows of the slice's keys (values that were not sent, snapshot
-rows among changes, lone tombstones), the remembered deletes (records that are not newer than all that the table has
-taken in).
+Spark jobs of an ordinary slice: where this process commits it, one (see here.py); else the fold (kept in memory and on
+disk), the remembered deletes where there are any, and the MERGE; of a first slice without deletes the append alone. A
+large slice without deletes is asked before whether each key is in it once, as a snapshot's rows are: then there is
+nothing to fold. What only some slices need costs only those: the table's rows of the slice's keys (values that were not
+sent, snapshot rows among changes, lone tombstones), the remembered deletes (records that are not newer than all that the
+table has taken in).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from distributary.merge.facts import Facts
 from distributary.merge.fill import Fill
 from distributary.merge.fold import Folding, folded, keys_differ
 from distributary.merge.held import with_held, without_held
+from distributary.merge.here import merged_here
 from distributary.merge.kept import kept
 from distributary.merge.mode import DecodedSlice, Destination, Details, Prepared
-from distributary.merge.here import merged_here
 from distributary.merge.table import SMALL_SLICE, Write
 from distributary.merge.values import Fillable
 
