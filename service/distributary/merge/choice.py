@@ -16,14 +16,22 @@ from distributary.merge.facts import Facts
 RECORDS = 100_000
 """Records of a slice, at most: the folded rows come into this process's memory."""
 
-PAYLOAD_BYTES = 64 * 1024 * 1024
+PAYLOAD_BYTES = 32 * 1024 * 1024
 """The same for the records' payloads together."""
+
+VALUES = 4_000_000
+"""The same for what Arrow has of them, records times columns: up to 16 bytes each, where Avro has 1 for a NULL."""
+
+AT_MOST = 8
+"""So many times as much of each where the config asks for this process: Spark hands over 1 GiB at most
+(`spark.driver.maxResultSize`)."""
 
 TOUCHED_BYTES = 128 * 1024 * 1024
 """Of the table's files that may have one of the keys: they are read and rewritten in this process."""
 
-AT_ONCE = 256 * 1024 * 1024
-"""Bytes of such files and of folded rows, of all tables that are committed at one time."""
+AT_ONCE = 192 * 1024 * 1024
+"""Bytes of such files and of folded rows that are written at one time, of all tables. Rows of other tables may wait
+beside them."""
 
 # Features of a table that it may have; each that is not here is refused by the library, or not seen to be kept.
 _FEATURES = {
@@ -70,11 +78,14 @@ def why_not_key(schema: Mapping[str, Any], key: Sequence[str]) -> str | None:
     return f"the key's column {other[0]} is {types.get(other[0])}" if other else None
 
 
-def why_not_size(found: Facts) -> str | None:
-    """Whether the slice is small."""
-    if found.records > RECORDS:
-        return f"the slice has {found.records} records"
-    return f"the slice has {found.payload} bytes" if found.payload > PAYLOAD_BYTES else None
+def why_not_size(found: Facts, columns: int, times: int = 1) -> str | None:
+    """Whether the slice's rows, of so many columns, fit into this process's memory; `times` as much of it as usual."""
+    sizes = {
+        "records": (found.records, RECORDS),
+        "bytes": (found.payload, PAYLOAD_BYTES),
+        "values": (found.records * columns, VALUES),
+    }
+    return next((f"the slice has {n} {what}" for what, (n, limit) in sizes.items() if n > times * limit), None)
 
 
 def why_not_touched(size: int) -> str | None:

@@ -1,4 +1,4 @@
-"""Commits from this process by the `deltalake` library: for a small slice neither Spark's planning nor its jobs.
+"""Commits from this process by the `deltalake` library: neither Spark's planning nor its jobs.
 
 A commit carries the same progress record and the same txn action as Spark's, and comes about on exactly the version
 that the caller has seen, or not at all. Checkpoints of the log stay Spark's: see LakeTable.
@@ -69,17 +69,17 @@ class DirectTable:
         reason = why_not_table((*versions, features), metadata.configuration, schema)
         return reason or (why_not_key(schema, key) if key is not None else None)
 
-    def touched(self, head: Head, column: str, values: pa.ChunkedArray) -> int:
-        """Bytes of the files that may have rows whose `column` is one of the values."""
+    def touched(self, head: Head, column: str, ends: tuple[Any, Any] | None) -> int:
+        """Bytes of the files that may have rows whose `column` lies between those values; None: it may be any."""
         files = pa.table(self._at(head).get_add_actions(flatten=True))
         sizes = files.column("size_bytes")
         names = (f"min.{column}", f"max.{column}")
-        if values.null_count == len(values) or not set(names) <= set(files.column_names):
+        if ends is None or not set(names) <= set(files.column_names):
             return int(pc.sum(sizes).as_py() or 0)
         smallest, largest = (files.column(name) for name in names)
-        ends = pc.min_max(values)
-        below = pc.less(largest.cast(values.type), ends["min"])
-        above = pc.greater(smallest.cast(values.type), ends["max"])
+        low, high = map(pa.scalar, ends)
+        below = pc.less(largest.cast(low.type), low)
+        above = pc.greater(smallest.cast(high.type), high)
         elsewhere = pc.fill_null(pc.or_(below, above), False)
         return int(pc.sum(sizes.filter(pc.invert(elsewhere))).as_py() or 0)
 

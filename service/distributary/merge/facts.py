@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, IntegralType, StringType, StructType
 
 from distributary.decode.position import is_later
 from distributary.decode.queries import Queries
 from distributary.merge.progress import InTransaction, Last, Progress
 
+_KEY_TYPES = (IntegralType, StringType, DateType)
 STREAMED = "kind IN ('c', 'u', 'd', 't') AND bad IS NULL"
 
 
@@ -43,7 +46,8 @@ class Facts:
     records of another shape than the one they were decoded by. `snapshot` is the position of a snapshot of the table
     that ends in the slice, `lowest` the lowest one of its records, `read` the largest one of its snapshot rows, bad
     ones among them; `unread` counts bad records that may be snapshot rows. `deletes` counts tombstones too. `payload`
-    is what all records' payloads have in bytes.
+    is what all records' payloads have in bytes. `keys` are the smallest and the largest value of the key's first
+    column, None where nothing has one, or it is of a type by which no files are passed over.
     """
 
     connector: str
@@ -69,6 +73,7 @@ class Facts:
     read: str | None = None
     unread: int = 0
     payload: int = 0
+    keys: tuple[Any, Any] | None = None
     creates: int = 0
     tombstones: int = 0
 
@@ -141,9 +146,16 @@ def _counted(records: DataFrame) -> DataFrame:
         F.expr("count_if(NOT good AND kind NOT IN ('c', 'u', 'd', 't', 'x'))").alias("unread"),
         F.expr("max(pos) FILTER (WHERE ends)").alias("snapshot"),
         F.expr("sum(size)").alias("payload"),
+        *(F.expr(f"{end}(k.k0)").alias(f"{end}_key") for end in ("min", "max") if _has_ends(records)),
         # For the largest of texts alone Spark sorts all records; not where something is collected beside.
         F.expr("collect_list(CASE WHEN offset < 0 THEN 1 END)").alias("nothing"),
     )
+
+
+def _has_ends(records: DataFrame) -> bool:
+    """Whether the key's first column is of a type that choice.why_not_key asks for."""
+    key = records.schema["k"].dataType
+    return isinstance(key, StructType) and "k0" in key.names and isinstance(key["k0"].dataType, _KEY_TYPES)
 
 
 def _in_transaction(records: DataFrame) -> str:
@@ -208,6 +220,7 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
         read=_largest(row["read"] for row in rows.values()),
         unread=total("unread"),
         payload=total("payload"),
+        keys=_ends(rows.values()),
         creates=total("creates"),
         tombstones=total("deletes") - total("deletes_told"),
     )
@@ -224,6 +237,13 @@ def _is_late_read(lowest: str | None, progress: Progress) -> bool:
         return False
     of_older = progress.snapshot is not None and lowest < progress.snapshot.position
     return of_older or _is_late(lowest, progress.position)
+
+
+def _ends(rows: Iterable[Row]) -> tuple[Any, Any] | None:
+    """Of the key's first column."""
+    ends = [(row["min_key"], row["max_key"]) for row in rows if "min_key" in row]
+    ends = [(low, high) for low, high in ends if low is not None]
+    return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
 
 def _lowest(values: Iterable[str | None]) -> str | None:

@@ -11,7 +11,7 @@ from datetime import date
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from distributary.merge.choice import AT_ONCE, why_not_size, why_not_touched
+from distributary.merge.choice import AT_MOST, AT_ONCE, why_not_size, why_not_touched
 from distributary.merge.clause import Rows
 from distributary.merge.clauses import Clauses
 from distributary.merge.direct import DirectTable, NotByLibrary
@@ -43,14 +43,16 @@ def merged_here(
     key = None if part.first else list(to.key)
     reason = None if clauses.shared(first=part.first) else _ASKS_MORE
     reason = reason or _why_not(to, part) or table.why_not(part.head, key)
-    rows, touched = None, 0
+    touched = 0
+    if reason is None and key is not None:
+        touched = table.touched(part.head, key[0], part.found.keys)
+        reason = None if to.settings.commit == "deltalake" else why_not_touched(touched)
+    rows = None
     if reason is None:
         made = (clause for clause in clauses.clauses(keys) if clause.of is Rows.KEYS_ONLY or not part.first)
         rows = flat(keys, len(to.key), made, to.queries)
         doubts.told(rows.doubts())
-        if not part.first:
-            touched = table.touched(part.head, next(iter(to.key)), rows.rows.column(rows.key[0]))
-            reason = _why_not_rows(to, rows, touched)
+        reason = None if part.first else _why_not_rows(rows)
     if rows is None or reason is not None:
         to.debug(reason or "")
         return None
@@ -88,13 +90,11 @@ def _append(table: DirectTable, rows: pa.Table) -> Write:
 
 
 def _why_not(to: Destination, part: DecodedSlice) -> str | None:
-    return None if to.settings.commit == "deltalake" else why_not_size(part.found)
+    return why_not_size(part.found, len(to.columns), AT_MOST if to.settings.commit == "deltalake" else 1)
 
 
-def _why_not_rows(to: Destination, keys: FlatKeys, touched: int) -> str | None:
-    if any(keys.rows.column(name).null_count for name in keys.key):
-        return "a key has NULL in it"
-    return None if to.settings.commit == "deltalake" else why_not_touched(touched)
+def _why_not_rows(keys: FlatKeys) -> str | None:
+    return "a key has NULL in it" if any(keys.rows.column(name).null_count for name in keys.key) else None
 
 
 def _or_spark(to: Destination, here: Write, by_spark: Callable[[], Write]) -> Write:

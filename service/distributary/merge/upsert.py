@@ -3,9 +3,9 @@
 Spark jobs of an ordinary slice: where this process commits it, one (see here.py); else the fold (kept in memory and on
 disk), the remembered deletes where there are any, and the MERGE; of a first slice without deletes the append alone. A
 large slice without deletes is asked before whether each key is in it once, as a snapshot's rows are: then there is
-nothing to fold. What only some slices need costs only those: the table's rows of the slice's keys (values that were not
-sent, snapshot rows among changes, lone tombstones), the remembered deletes (records that are not newer than all that the
-table has taken in).
+nothing to fold. What only some slices need costs only those: the table's rows of the slice's keys (values that were
+not sent, snapshot rows among changes, lone tombstones), the remembered deletes (records that are not newer than all
+that the table has taken in).
 """
 
 from __future__ import annotations

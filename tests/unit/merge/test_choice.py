@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from distributary.merge.choice import (
+    AT_MOST,
     PAYLOAD_BYTES,
     RECORDS,
     TOUCHED_BYTES,
+    VALUES,
     why_not_key,
     why_not_size,
     why_not_table,
@@ -95,9 +97,19 @@ def test_only_keys_whose_smallest_and_largest_value_are_told_exactly_are_merged_
 
 
 def test_large_slices_are_sparks() -> None:
-    assert why_not_size(facts()) is None
-    assert why_not_size(facts(RECORDS, PAYLOAD_BYTES)) is None
-    assert why_not_size(facts(RECORDS + 1)) is not None
-    assert why_not_size(facts(payload=PAYLOAD_BYTES + 1)) is not None
+    columns = VALUES // RECORDS
+    assert why_not_size(facts(), columns) is None
+    assert why_not_size(facts(RECORDS, PAYLOAD_BYTES), columns) is None
+    assert "records" in (why_not_size(facts(RECORDS + 1), columns) or "")
+    assert "bytes" in (why_not_size(facts(payload=PAYLOAD_BYTES + 1), columns) or "")
+    assert "values" in (why_not_size(facts(RECORDS), columns + 1) or "")
+
+
+def test_where_the_config_asks_for_it_larger_ones_are_committed_here_too_but_not_any() -> None:
+    assert why_not_size(facts(AT_MOST * RECORDS, AT_MOST * PAYLOAD_BYTES), VALUES // RECORDS, AT_MOST) is None
+    assert why_not_size(facts(payload=AT_MOST * PAYLOAD_BYTES + 1), 1, AT_MOST) is not None
+
+
+def test_many_files_that_may_have_a_key_are_sparks() -> None:
     assert why_not_touched(TOUCHED_BYTES) is None
     assert why_not_touched(TOUCHED_BYTES + 1) is not None
