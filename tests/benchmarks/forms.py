@@ -23,7 +23,7 @@ TOPICS = {"schema": "server1.dbo.schema", "plain": "server1.dbo.plain", "avro": 
 
 def decode(kafka: str, folder: Path, *, rows: int = 100_000, rounds: int = 3) -> Rounds:
     """A snapshot into no table: JSON with its schema, JSON without, Avro by a registry."""
-    with _registry(folder / "registry") as url:
+    with registry(folder / "registry") as url:
         told = {"columns": {**COLUMNS, "created": "timestamp_us"}}  # a bare number on the wire
         avro = {"source": {"topic_prefix": "server1", "format": "avro", "schema_registry": {"url": url}}}
         forms = {
@@ -70,11 +70,12 @@ def _in_avro(records: Iterator[Record], url: str) -> Iterator[Record]:
 
 
 @contextmanager
-def _registry(folder: Path) -> Iterator[str]:
+def registry(folder: Path) -> Iterator[str]:
+    """The URL of a schema registry that runs until the block ends."""
     folder.mkdir(parents=True)
-    registry = Registry(folder)
-    registry.start()
+    made = Registry(folder)
+    made.start()
     try:
-        yield registry.url
+        yield made.url
     finally:
-        registry.stop()
+        made.stop()

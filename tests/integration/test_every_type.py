@@ -85,10 +85,12 @@ def test_5_2_every_type_from_avro(bench: Bench, registry: Registry) -> None:
     assert not bench.quarantine.exists()
 
 
-@pytest.mark.parametrize("with_schema", [True, False])
-def test_5_2_values_of_twenty_megabytes(session: SparkSession, kafka: str, tmp_path: Path, with_schema: bool) -> None:
+@pytest.mark.parametrize(("with_schema", "commit"), [(True, "spark"), (False, "spark"), (False, "deltalake")])
+def test_5_2_values_of_twenty_megabytes(
+    session: SparkSession, kafka: str, tmp_path: Path, with_schema: bool, commit: str
+) -> None:
     topic = Topic(f"large{random.randrange(10**9)}.dbo.t")
-    bench = Bench(session, kafka, tmp_path, topic.name, {"columns": {"data": "binary"}})
+    bench = Bench(session, kafka, tmp_path, topic.name, {"columns": {"data": "binary"}, "commit": commit})
     bench.create(config={"max.message.bytes": str(LARGEST_MESSAGE)})
     schema = {"id": LONG, "text": TEXT, "data": {"type": "bytes"}}
     text = "long text " * (2_100_000 if with_schema else 1_900_000)

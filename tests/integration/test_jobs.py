@@ -80,6 +80,12 @@ def test_a_small_slice(session: SparkSession, kafka: str, tmp_path: Path, topic:
     assert counted(bench, worker, ordinary(topic)) == 2
 
 
+def test_a_first_slice_by_spark(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
+    bench = Bench(session, kafka, tmp_path, topic.name, {"columns": COLUMNS, "commit": "spark"}).create()
+    worker = bench.take(())
+    assert counted(bench, worker, iter(creates(topic, range(1, 20)))) == 9
+
+
 def test_an_append(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
     bench, worker = worker_of(session, kafka, tmp_path, topic, mode="append")
     assert counted(bench, worker, iter(creates(topic, range(100, 110)))) == 2

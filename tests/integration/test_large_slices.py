@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.spark import Bench
@@ -15,9 +16,9 @@ from distributary.merge.table import SMALL_SLICE
 COLUMNS = {"id": "int", "v": "string"}
 
 
-@pytest.mark.parametrize("commit", ["auto", "spark"])
+@pytest.mark.parametrize(("commit", "engine"), [("auto", "delta-rs"), ("spark", "Apache-Spark")])
 def test_each_key_has_one_row_whether_a_large_slice_has_it_once_or_twice(
-    session: SparkSession, kafka: str, tmp_path: Path, commit: str
+    session: SparkSession, kafka: str, tmp_path: Path, commit: str, engine: str
 ) -> None:
     topic = Topic(f"large{random.randrange(10**9)}.dbo.t")
     bench = Bench(session, kafka, tmp_path, topic.name, {"columns": COLUMNS, "commit": commit}).create()
@@ -38,4 +39,17 @@ def test_each_key_has_one_row_whether_a_large_slice_has_it_once_or_twice(
     bench.take(topic.records, worker)
     slice_of(range(2 * count, 3 * count), "more", twice=70)
     bench.take(topic.records, worker)
+    # Changes that come late, a tombstone of which no delete is told, and deletes.
+    topic.records.clear()
+    for key in range(count):
+        topic.change("u", {"id": key}, {"id": key, "v": "older"}, at=1)
+    for key in range(count, count + 30):
+        del rows[key]
+        topic.change("d", {"id": key}, at=10 * count + key)
+        topic.tombstone({"id": key})
+    del rows[0]
+    topic.tombstone({"id": 0})
+    bench.take(topic.records, worker)
     assert bench.rows("id", "v") == sorted(rows.items(), key=repr)
+    engines = [one["engineInfo"].split("/")[0].split(":")[0] for one in DeltaTable(bench.table).history()]
+    assert engines[:-1] == [engine] * 4

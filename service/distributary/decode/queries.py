@@ -18,8 +18,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-_KEPT = 12
-"""Plans. A table asks five of slices of one size, and others while its columns or its source's records change."""
+_KEPT = 16
+"""Plans. A table asks up to seven of large slices and four of small ones, and others while its columns or its source's
+records change."""
 
 _EXECUTION = "org.apache.spark.sql.execution"
 _ADAPTS = "spark.sql.adaptive.enabled"

@@ -116,7 +116,7 @@ def open_session(properties: Mapping[str, str]) -> SparkSession:
         settings["spark.jars"] = ",".join(str(jar) for jar in jars())
         for key in (_DRIVER_OPTIONS, "spark.executor.extraJavaOptions"):
             settings[key] = f"{settings.get(key, '')} {JVM_OPTIONS}".strip()
-        settings[_DRIVER_OPTIONS] += f" {collector(settings, os.environ)}"
+        settings[_DRIVER_OPTIONS] = f"{settings[_DRIVER_OPTIONS]} {collector(settings, os.environ)}".strip()
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
@@ -127,7 +127,8 @@ def open_session(properties: Mapping[str, str]) -> SparkSession:
         raise SetupError(
             "spark-not-started",
             f"Spark did not start with spark.master {master}: {reason}",
-            "mend `spark` in the config; its master must answer from this machine",
+            "mend `spark` in the config; its master must answer from this machine. What Java itself says stands above:"
+            " where a spark-defaults.conf names a garbage collector, name the same in spark.driver.extraJavaOptions",
         ) from error
     context: SparkContext = session.sparkContext
     context.setLogLevel("ERROR")

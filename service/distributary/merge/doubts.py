@@ -18,7 +18,7 @@ from distributary.merge.mode import DecodedSlice, Destination
 
 class Doubts:
     """The doubts of one slice's folded keys. Whether there are any is seen along with another job on the keys: where
-    they are kept for Spark, or where they are collected (see flat.py)."""
+    they are kept for Spark, or where they are collected (see flat.py). A slice without deletes has none."""
 
     def __init__(self) -> None:
         self._seen = Observation()

@@ -106,7 +106,7 @@ class UpsertMode:
         doubts: Doubts,
     ) -> Write:
         if part.first and values is None and not part.found.deletes:
-            doubts.told(0)  # they are deletes
+            doubts.told(0)  # doubts are about deletes
             return to.lake.append(clauses.rows_to_insert(keys))
         today = _today()
         keys = kept(doubts.watched(keys), eager=True)  # several jobs read them; along with it doubts are looked for

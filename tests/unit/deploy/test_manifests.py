@@ -185,4 +185,4 @@ def test_the_pod_has_more_memory_than_java_takes(container: Manifest, config: Co
     limit = container["resources"]["limits"]["memory"]
     assert container["resources"]["requests"]["memory"] == limit
     driver = str(dict(config.spark)["spark.driver.memory"])
-    assert int(limit.removesuffix("Gi")) >= int(driver.removesuffix("g")) + 1.5
+    assert int(limit.removesuffix("Gi")) >= int(driver.removesuffix("g")) + 2
