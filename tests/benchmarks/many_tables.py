@@ -9,7 +9,7 @@ import statistics
 import sys
 import time
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -19,7 +19,7 @@ from tests.benchmarks.apart import Cost
 from tests.benchmarks.command import PREFIX, Process, once, running, write_config
 from tests.benchmarks.rounds import Rounds, in_turns
 from tests.benchmarks.source import ARROW, Source
-from tests.support.kafka import create_topic, end_offsets, produce
+from tests.support.kafka import Sender, create_topic, end_offsets
 from tests.support.lake import read_table
 
 _PATIENCE = 900  # seconds until all tables must have what is there
@@ -40,6 +40,7 @@ class Sources:
             name = f"t{number:03d}"
             self.sources[name] = Source(seed=number, now=self.now)
             create_topic(self.kafka, self.topic(name))
+        self._sender = Sender(self.kafka)
 
     def topic(self, table: str) -> str:
         """Its topic."""
@@ -48,12 +49,15 @@ class Sources:
     def snapshot(self, rows: int) -> None:
         """Rows for each table."""
         for name, source in self.sources.items():
-            produce(self.kafka, (r._replace(topic=self.topic(name)) for r in source.snapshot(rows)))
+            self._sender.send(r._replace(topic=self.topic(name)) for r in source.snapshot(rows))
 
-    def change(self, table: str, changes: int, *, only_updates: bool = False) -> None:
-        """Changes of one of them."""
-        records = self.sources[table].changes(changes, only_updates=only_updates)
-        produce(self.kafka, (r._replace(topic=self.topic(table)) for r in records))
+    def change(self, tables: Iterable[str], changes: int, *, only_updates: bool = False) -> None:
+        """So many changes of each of those tables."""
+        self._sender.send(
+            record._replace(topic=self.topic(table))
+            for table in tables
+            for record in self.sources[table].changes(changes, only_updates=only_updates)
+        )
 
     def ends(self) -> dict[str, int]:
         """The end of each table's topic."""
@@ -79,8 +83,7 @@ def many(
     base = folder / "base"
     once(write_config(kafka, base / "service", tables=[{"match": "many.*"}]))
     _recipe(kafka, came, base / "recipe", dict.fromkeys(filled, 0), filled)
-    for name in came.sources:
-        came.change(name, changes)
+    came.change(came.sources, changes)
     ends = came.ends()
 
     def play(name: str, number: int) -> Cost:
@@ -170,9 +173,10 @@ class Steady:
         each = self._per_second // self._active
         began = time.monotonic()
         for number in count(1):
-            for name in some.sample(names, self._active):
-                at = time.time()
-                self._came.change(name, each, only_updates=True)
+            chosen = some.sample(names, self._active)
+            at = time.time()
+            self._came.change(chosen, each, only_updates=True)
+            for name in chosen:
                 ends[name] += each
                 self._sent[name].append((ends[name], at))
             if number >= seconds:

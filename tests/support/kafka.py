@@ -99,45 +99,60 @@ LARGEST_MESSAGE = 100_000_000
 """Bytes: what a producer sends at most. A topic takes more than a megabyte only with max.message.bytes."""
 
 
-def produce(bootstrap: str, records: Iterable[Sendable]) -> None:
-    """Append records in the given order, each once; returns when Kafka has them all. Raises KafkaException."""
-    failed: list[Any] = []
+class Sender:
+    """A producer that stays connected: a new one takes half a second to begin."""
 
-    def delivered(error: Any, _message: Any) -> None:
+    def __init__(self, bootstrap: str) -> None:
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "partitioner": "murmur2_random",
+                "linger.ms": 20,
+                # As a connector is set up whose database has large values; the broker and the topic have their own
+                # limits.
+                "message.max.bytes": LARGEST_MESSAGE,
+                **_QUIET,
+            }
+        )
+        self._failed: list[Any] = []
+
+    def send(self, records: Iterable[Sendable]) -> None:
+        """Append records in the given order, each once; returns when Kafka has them all. Raises KafkaException."""
+        for record in records:
+            where: dict[str, Any] = {}
+            if record.partition is not None:
+                where["partition"] = record.partition
+            if record.timestamp is not None:
+                where["timestamp"] = record.timestamp
+            while True:
+                try:
+                    self._producer.produce(
+                        record.topic,
+                        record.value,
+                        record.key,
+                        headers=list(record.headers),
+                        on_delivery=self._delivered,
+                        **where,
+                    )
+                    break
+                except BufferError:  # the local queue is full: let it drain
+                    self._producer.poll(0.5)
+            self._producer.poll(0)
+        left = self._producer.flush(TIMEOUT)
+        if self._failed:
+            raise KafkaException(self._failed[0])
+        if left:
+            raise TimeoutError(f"{left} records were not taken within {TIMEOUT} s")
+
+    def _delivered(self, error: Any, _message: Any) -> None:
         if error is not None:
-            failed.append(error)
+            self._failed.append(error)
 
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "enable.idempotence": True,
-            "partitioner": "murmur2_random",
-            "linger.ms": 20,
-            # As a connector is set up whose database has large values; the broker and the topic have their own limits.
-            "message.max.bytes": LARGEST_MESSAGE,
-            **_QUIET,
-        }
-    )
-    for record in records:
-        where: dict[str, Any] = {}
-        if record.partition is not None:
-            where["partition"] = record.partition
-        if record.timestamp is not None:
-            where["timestamp"] = record.timestamp
-        while True:
-            try:
-                producer.produce(
-                    record.topic, record.value, record.key, headers=list(record.headers), on_delivery=delivered, **where
-                )
-                break
-            except BufferError:  # the local queue is full: let it drain
-                producer.poll(0.5)
-        producer.poll(0)
-    left = producer.flush(TIMEOUT)
-    if failed:
-        raise KafkaException(failed[0])
-    if left:
-        raise TimeoutError(f"{left} records were not taken within {TIMEOUT} s")
+
+def produce(bootstrap: str, records: Iterable[Sendable]) -> None:
+    """The same by a producer of its own."""
+    Sender(bootstrap).send(records)
 
 
 def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:
