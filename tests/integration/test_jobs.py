@@ -83,7 +83,7 @@ def test_a_small_slice(session: SparkSession, kafka: str, tmp_path: Path, topic:
 def test_a_first_slice_by_spark(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
     bench = Bench(session, kafka, tmp_path, topic.name, {"columns": COLUMNS, "commit": "spark"}).create()
     worker = bench.take(())
-    assert counted(bench, worker, iter(creates(topic, range(1, 20)))) == 9
+    assert counted(bench, worker, iter(creates(topic, range(1, 20)))) == 5
 
 
 def test_an_append(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
