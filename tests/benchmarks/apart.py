@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,6 +58,10 @@ class Apart:
     def grow(self, rows: int) -> None:
         """See contenders.Service."""
         self._pool.submit(_grow, rows).result()
+
+    def held(self, keys: Sequence[int]) -> tuple[int, dict[int, str]]:
+        """See contenders.Service."""
+        return self._pool.submit(_held, keys).result()
 
     def end(self) -> None:
         """Ends the process."""
@@ -141,3 +145,8 @@ def _take(end: int) -> None:
 def _grow(rows: int) -> None:
     assert isinstance(_mine, Service)
     _mine.grow(rows)
+
+
+def _held(keys: Sequence[int]) -> tuple[int, dict[int, str]]:
+    assert isinstance(_mine, Service)
+    return _mine.held(keys)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -75,6 +75,13 @@ class Service:
             *(f"{value} AS {name}" for name, value in made.items())
         )
         new.crossJoin(template).write.format("delta").mode("append").save(str(self._table))
+
+    def held(self, keys: Sequence[int]) -> tuple[int, dict[int, str]]:
+        """How many rows the table has, and the names of those with these keys; by Spark, which knows deletion
+        vectors."""
+        table = self._session.read.format("delta").load(str(self._table))
+        rows = table.where(F.col("id").isin(list(keys))).select("id", "name").collect()
+        return table.count(), {row["id"]: row["name"] for row in rows}
 
 
 _REST = dict(list(COLUMNS.items())[1:])

@@ -3,56 +3,76 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.benchmarks.apart import Apart, Cost
-from tests.benchmarks.contenders import table_of
 from tests.benchmarks.rounds import Rounds, in_turns
 from tests.benchmarks.source import Source
 from tests.support.kafka import create_topic, end_offsets, produce
-from tests.support.lake import read_table
 
-TOPIC = "server1.large.t"
 _FIRST = 1_000  # rows that come from Kafka, so that the service makes the table; the others are put beside them
+_WITH_VECTORS = {"properties": {"delta.enableDeletionVectors": "true"}}
 
 
 def large(
     kafka: str, folder: Path, *, sizes: tuple[int, ...] = (1_000_000, 5_000_000, 20_000_000), changes: int = 1_000,
-    rounds: int = 3,
+    rounds: int = 2,
 ) -> Rounds:  # fmt: skip
-    """Updates of rows that lie all over the table, a slice for each round; a first one is not counted."""
-    source = Source()
-    create_topic(kafka, TOPIC)
-    produce(kafka, (r._replace(topic=TOPIC) for r in source.snapshot(_FIRST)))
-    filled = end_offsets(kafka, TOPIC)[0]
-    one = Apart("service", kafka)
+    """Updates of rows that lie all over the table, a slice for each round; a first one is not counted. Tables as they
+    come, and tables with deletion vectors."""
+    kinds = {"": Apart("service", kafka), " with vectors": Apart("service", kafka, _WITH_VECTORS)}
+    tables = {f"{size}{kind}": (size, one) for size in sizes for kind, one in kinds.items()}
+    updates = {size: _spread(size, changes) for size in sizes}
+    ends = {size: _fill_topic(kafka, size, updates[size], rounds + 1) for size in sizes}
     try:
-        for size in sizes:
-            one.begin(TOPIC, folder / str(size))
-            one.take(filled)
+        for name, (size, one) in tables.items():
+            one.begin(_topic(size), folder / name)
+            one.take(ends[size][0])
             one.grow(size)
-        updates = Source(seed=3)
-        updates.rows = {1 + i * (sizes[0] // changes): i for i in range(changes)}
-        ends = []
-        for _ in range(rounds + 1):
-            updates.rows = {key: some + 1 for key, some in updates.rows.items()}
-            produce(kafka, (r._replace(topic=TOPIC) for r in updates.touched()))
-            ends.append(end_offsets(kafka, TOPIC)[0])
 
         def play(name: str, number: int) -> Cost:
-            one.begin(TOPIC, folder / name)
+            size, one = tables[name]
+            one.begin(_topic(size), folder / name)
             if not number:
-                one.take(ends[0])
-            return one.take(ends[number + 1])
+                one.take(ends[size][1])
+            return one.take(ends[size][number + 2])
 
-        found = in_turns("large", [str(size) for size in sizes], rounds, play)
+        found = in_turns("large", list(tables), rounds, play)
+        for name, (size, one) in tables.items():
+            one.begin(_topic(size), folder / name)
+            _check(name, size, updates[size].rows, *one.held(list(updates[size].rows)))
+            shutil.rmtree(folder / name)
     finally:
-        one.end()
-    for size in sizes:
-        table = read_table(table_of(folder / str(size)))
-        assert table is not None
-        assert table.num_rows == size, f"{table.num_rows} rows of {size}"
-        names = dict(zip(table.column("id").to_pylist(), table.column("name").to_pylist(), strict=True))
-        assert all(names[key] == f"name {some}" for key, some in updates.rows.items())
-        shutil.rmtree(folder / str(size))
+        for one in kinds.values():
+            one.end()
     return found
+
+
+def _topic(size: int) -> str:
+    return f"server1.large.of_{size}"
+
+
+def _spread(size: int, changes: int) -> Source:
+    """Rows as far apart as the table allows."""
+    source = Source(seed=3)
+    source.rows = {1 + i * (size // changes): i for i in range(changes)}
+    return source
+
+
+def _fill_topic(kafka: str, size: int, updates: Source, slices: int) -> list[int]:
+    """The first rows, then updates of all of them, so many times; the offset that each ends at."""
+    topic = _topic(size)
+    create_topic(kafka, topic)
+    produce(kafka, (r._replace(topic=topic) for r in Source().snapshot(_FIRST)))
+    ends = [end_offsets(kafka, topic)[0]]
+    for _ in range(slices):
+        updates.rows = {key: some + 1 for key, some in updates.rows.items()}
+        produce(kafka, (r._replace(topic=topic) for r in updates.touched()))
+        ends.append(end_offsets(kafka, topic)[0])
+    return ends
+
+
+def _check(name: str, size: int, rows: Mapping[int, int], count: int, names: Mapping[int, str]) -> None:
+    assert count == size, f"{name}: {count} rows"
+    assert names == {key: f"name {some}" for key, some in rows.items()}, f"{name}: not what the source has"
