@@ -26,6 +26,7 @@ from tests.support.spark import Bench
 
 from distributary.launch.jars import jars
 from distributary.launch.session import open_session
+from distributary.merge.table import LakeTable
 
 _MACHINE = {"spark.master": "local[2]", "spark.driver.memory": "4g"}
 # More than any workload has: how a backlog is cut is the workload's to say.
@@ -66,15 +67,20 @@ class Service:
 
     def grow(self, rows: int) -> None:
         """Puts rows into the table, beside those that are there, until it has so many; in files in the order of their
-        keys, as a snapshot leaves them."""
-        table = self._session.read.format("delta").load(str(self._table))
+        keys, as a snapshot leaves them. The table's record counts them, as if they had come as records."""
+        lake = LakeTable(self._session, str(self._table), {})
+        table = lake.rows()
         has = table.count()
         template = table.limit(1).drop(*COLUMNS)
         made = {"id": "id", **{name: f"CAST({_MADE.get(kind, _MADE_TEXT)} AS {kind})" for name, kind in _REST.items()}}
-        new = self._session.range(has + 1, rows + 1, 1, -(-rows // 500_000)).selectExpr(
+        new = lake.session.range(has + 1, rows + 1, 1, -(-rows // 500_000)).selectExpr(
             *(f"{value} AS {name}" for name, value in made.items())
         )
-        new.crossJoin(template).write.format("delta").mode("append").save(str(self._table))
+        head = lake.head()
+        assert head is not None
+        assert head.progress is not None
+        write = lake.append(new.crossJoin(template))
+        lake.commit(head, head.progress.next_commit(records=rows), write)
 
     def held(self, keys: Sequence[int]) -> tuple[int, dict[int, str]]:
         """How many rows the table has, and the names of those with these keys; by Spark, which knows deletion

@@ -47,7 +47,7 @@ def _say(word: str) -> None:
 def _take(session: SparkSession, given: Any, task: Any, number: int) -> None:
     """One micro-batch, as its stream_to_delta makes them and hands them on."""
     from kafka2delta.config import DeltaTableConfig  # type: ignore[import-not-found]
-    from kafka2delta.stream import merge_micro_batch  # type: ignore[import-not-found]
+    from kafka2delta.stream.stream import merge_micro_batch  # type: ignore[import-not-found]
     from kafka2delta.udf import get_confluent_avro_value, get_schema_id  # type: ignore[import-not-found]
 
     raw = (

@@ -35,7 +35,7 @@ class Sizes:
     cut: int = 20_000
     batches: int = 30
     of_batch: int = 200
-    rounds: int = 3
+    rounds: int = 5  # the first ones of a process are compiled by Java as they run
 
 
 QUICK = Sizes(rows=40_000, changes=20_000, cut=5_000, batches=6, rounds=1)

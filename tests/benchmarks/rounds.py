@@ -30,12 +30,13 @@ class Rounds:
         return statistics.median(one.wall / other.wall for one, other in pairs)
 
     def told(self) -> dict[str, Any]:
-        """As it stands in the results: medians of each contender, ratios to each other one."""
+        """As it stands in the results: medians of each contender and its rounds' times, ratios to each other one."""
         names = list(self.costs)
         return {
             "contenders": {
                 name: {
                     "rounds": len(costs),
+                    "walls_s": [round(c.wall, 2) for c in costs],
                     "wall_s": _median(c.wall for c in costs),
                     "cpu_s": _median(c.cpu for c in costs),
                     "memory_mb": max(c.memory for c in costs),
