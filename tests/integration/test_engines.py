@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.support.changes import Row, Topic
@@ -21,7 +23,7 @@ from tests.support.spark import Bench
 from distributary.decode import sql
 from distributary.errors import TransientError
 from distributary.merge import direct
-from distributary.merge.progress import Progress
+from distributary.merge.progress import Head, Progress, first_progress
 from distributary.operate.worker import TableWorker
 
 _numbers = itertools.count()
@@ -99,6 +101,46 @@ def slices(connector: str) -> Slices:
     parts.append(parts[1][:5])  # sent again: nothing comes back
     parts.append([topic.records[-1]])  # sent again: nothing changes
     return parts
+
+
+def codecs(table: Path) -> set[str]:
+    """How the columns of all files of a table are compressed."""
+    read = [pq.ParquetFile(file).metadata for file in table.glob("*.parquet")]
+    assert read
+    return {file.row_group(0).column(at).compression for file in read for at in range(file.num_columns)}
+
+
+def test_both_engines_compress_files_as_spark_does_by_default(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    for engine in ("deltalake", "spark"):
+        one = bench(session, kafka, tmp_path, commit=engine)
+        worker: TableWorker | None = None
+        for part in slices("sqlserver")[:2]:
+            worker = one.take([r._replace(topic=one.topic) for r in part], worker)
+        assert codecs(one.table) == {"SNAPPY"}
+
+
+@pytest.mark.parametrize(
+    ("codec", "written"), [("zstd", "ZSTD"), ("GZIP", "GZIP"), ("none", "UNCOMPRESSED"), ("lz4_raw", "LZ4")]
+)
+def test_the_library_compresses_by_the_codec_that_spark_was_given(tmp_path: Path, codec: str, written: str) -> None:
+    rows = pa.table({"id": [1, 2, 3]})
+    head = Head(write_empty(tmp_path, rows.schema), None)
+    table = direct.DirectTable(str(tmp_path), codec)
+    assert table.why_not(head) is None
+    table.append(rows, head, first_progress("t", "id", "sqlserver", "upsert", ("id",)).next_commit())
+    assert codecs(tmp_path) == {written}
+
+
+def test_a_codec_that_the_library_does_not_have_leaves_the_table_to_spark(tmp_path: Path) -> None:
+    head = Head(write_empty(tmp_path, pa.schema({"id": pa.int64()})), None)
+    assert direct.DirectTable(str(tmp_path), "lzo").why_not(head) == "deltalake does not compress by lzo"
+
+
+def write_empty(table: Path, schema: pa.Schema) -> int:
+    """Makes a table without rows; gives its version."""
+    return DeltaTable.create(str(table), schema).version()
 
 
 @pytest.mark.parametrize("connector", ["sqlserver", "postgresql"])

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,6 +37,11 @@ _CHECKPOINT_INTERVAL = 10  # Delta's own default
 _TOLD_EXACTLY = {"byte", "short", "integer", "long", "string", "date", "boolean", "timestamp"}
 _TOLD, _NOT_TOLD = (ColumnProperties(statistics_enabled=level) for level in ("CHUNK", "NONE"))
 _TOLD_BYTES = 64  # of a text
+# Parquet's compression by Spark's names (spark.sql.parquet.compression.codec); left to itself, the library does none.
+_CODECS: dict[str, Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "BROTLI", "LZ4_RAW"]] = {
+    "none": "UNCOMPRESSED", "uncompressed": "UNCOMPRESSED", "snappy": "SNAPPY", "gzip": "GZIP", "zstd": "ZSTD",
+    "brotli": "BROTLI", "lz4_raw": "LZ4_RAW", "lz4raw": "LZ4_RAW",
+}  # fmt: skip
 
 
 class NotByLibrary(Exception):
@@ -45,10 +50,12 @@ class NotByLibrary(Exception):
 
 
 class DirectTable:
-    """The table in the directory `path` of a local file system. After a failure of the library it is left alone."""
+    """The table in the directory `path` of a local file system; its files are compressed by `codec`, one of Spark's
+    names for Parquet. After a failure of the library it is left alone."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, codec: str) -> None:
         self._path = path
+        self._codec = codec.lower()
         self._opened: DeltaTable | None = None
         self._failed = False
 
@@ -56,6 +63,8 @@ class DirectTable:
         """Why the table as it is can't be written from here; None where it can. With `key`, also why not merged."""
         if self._failed:
             return "deltalake failed before"
+        if self._codec not in _CODECS:
+            return f"deltalake does not compress by {self._codec}"
         try:
             table = self._at(head)
             schema = json.loads(table.schema().to_json())
@@ -95,9 +104,7 @@ class DirectTable:
             return
         with self._committing(head) as table:
             rows = rows.select([field.name for field in table.schema().fields])
-            write_deltalake(
-                table, rows, mode="append", writer_properties=_writing(table.schema().to_json()), **_carrying(progress)
-            )
+            write_deltalake(table, rows, mode="append", writer_properties=self._writing(table), **_carrying(progress))
 
     def merge(self, keys: FlatKeys, key: list[str], head: Head, progress: Progress) -> None:
         """Commits what the clauses make of the rows with these keys. `key`: the names of the key's columns in the
@@ -112,7 +119,7 @@ class DirectTable:
                 # Only of a source that is there as a whole the ends of its keys are known, and files without them
                 # passed over.
                 streamed_exec=False,
-                writer_properties=_writing(table.schema().to_json()),
+                writer_properties=self._writing(table),
                 **_carrying(progress),
             )
             for clause in keys.clauses:
@@ -120,6 +127,20 @@ class DirectTable:
             merge.execute()
             if table.version() == head.version:  # no row changed: the library commits nothing
                 table.create_write_transaction([], "append", table.schema(), [], **_carrying(progress))
+
+    def _writing(self, table: DeltaTable) -> WriterProperties:
+        """Compressed as Spark's files; statistics of those columns alone of which they are exact."""
+        told = {
+            field["metadata"].get("delta.columnMapping.physicalName", field["name"]): _TOLD
+            for field in json.loads(table.schema().to_json())["fields"]
+            if isinstance(field["type"], str) and field["type"] in _TOLD_EXACTLY
+        }
+        return WriterProperties(
+            compression=_CODECS[self._codec],
+            statistics_truncate_length=_TOLD_BYTES,
+            default_column_properties=_NOT_TOLD,
+            column_properties=told,
+        )
 
     def checkpoint_due(self, version: int) -> bool:
         """Whether so many commits have come since the log's last checkpoint that there should be a new one."""
@@ -180,18 +201,6 @@ def _carrying(progress: Progress) -> dict[str, Any]:
         ),
         "post_commithook_properties": PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
     }
-
-
-def _writing(schema: str) -> WriterProperties:
-    """Statistics of those columns alone of which they are exact; `schema` as JSON."""
-    told = {
-        field["metadata"].get("delta.columnMapping.physicalName", field["name"]): _TOLD
-        for field in json.loads(schema)["fields"]
-        if isinstance(field["type"], str) and field["type"] in _TOLD_EXACTLY
-    }
-    return WriterProperties(
-        statistics_truncate_length=_TOLD_BYTES, default_column_properties=_NOT_TOLD, column_properties=told
-    )
 
 
 def _with(merge: Any, clause: Clause) -> Any:

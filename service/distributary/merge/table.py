@@ -73,7 +73,8 @@ class LakeTable:
         self._is_large = False
         self._log = DeltaLog(self.session, path)
         here = self._log.local_path()
-        self.direct = DirectTable(here) if here is not None and commit != "spark" else None
+        codec = str(self.session.conf.get("spark.sql.parquet.compression.codec"))
+        self.direct = DirectTable(here, codec) if here is not None and commit != "spark" else None
 
     def suit(self, records: int, rows: int = 0, row_bytes: float = 0) -> None:
         """Suits the session to a slice of so many records: a small one is over before compiled code would pay. `rows`:
