@@ -40,6 +40,7 @@ _OF_ONE_TABLE: dict[str, Callable[[Stage], Rounds]] = {
 }
 _OF_THEIR_OWN: dict[str, Callable[[str, Path], Rounds]] = {
     "many": many_tables.many,
+    "many-running": many_tables.many_running,
     "wide": many_tables.wide,
     "freshness": many_tables.freshness,
     "large": large.large,

@@ -9,20 +9,22 @@ import statistics
 import sys
 import time
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.apart import Cost
+from tests.benchmarks.apart import Apart, Cost
 from tests.benchmarks.command import PREFIX, Process, once, running, write_config
+from tests.benchmarks.contenders import table_of
 from tests.benchmarks.rounds import Rounds, in_turns
 from tests.benchmarks.source import ARROW, Source
 from tests.support.kafka import Sender, create_topic, end_offsets
 from tests.support.lake import read_table
 
 _PATIENCE = 900  # seconds until all tables must have what is there
+_BETWEEN_TRIGGERS = 60  # seconds; the changes of one round are all sent between two triggers
 
 
 @dataclass
@@ -63,13 +65,13 @@ class Sources:
         """The end of each table's topic."""
         return {name: end_offsets(self.kafka, self.topic(name))[0] for name in self.sources}
 
-    def check(self, lake: Path) -> None:
-        """Every table must be what its source has."""
+    def check(self, place: Callable[[str], Path]) -> None:
+        """Every table, which lies at `place(its name)`, must be what its source has."""
         for name, source in self.sources.items():
-            found = read_table(lake / name)
-            assert found is not None, f"{lake / name}: no table"
+            found = read_table(place(name))
+            assert found is not None, f"{place(name)}: no table"
             same = found.select(ARROW.names).cast(ARROW).sort_by("id").combine_chunks()
-            assert same.equals(source.truth().combine_chunks()), f"{lake / name}: not what the source has"
+            assert same.equals(source.truth().combine_chunks()), f"{place(name)}: not what the source has"
 
 
 def many(
@@ -93,7 +95,7 @@ def many(
             cost = once(write_config(kafka, place, tables=[{"match": "many.*"}]))
         else:
             cost = _recipe(kafka, came, place, filled, ends)
-        came.check(place / "lake" / "many")
+        came.check((place / "lake" / "many").joinpath)
         shutil.rmtree(place)
         return cost
 
@@ -107,6 +109,59 @@ def _recipe(kafka: str, came: Sources, place: Path, at: Mapping[str, int], ends:
     plan.write_text(json.dumps({"kafka": kafka, "turns": turns}), encoding="utf-8")
     command = [sys.executable, "-m", "tests.benchmarks.recipe_in_turn", str(plan)]
     return Process(command, place / "recipe.log").wait()
+
+
+def many_running(
+    kafka: str, folder: Path, *, tables: int = 20, rows: int = 5_000, changes: int = 5_000, rounds: int = 5
+) -> Rounds:
+    """Changes of many tables at once, where service and recipe run and know the tables: from the trigger that meets
+    the changes to the commit of the last table, against the recipe, table after table. Of these rounds the first is
+    not counted: tables that were only filled are changed for the first time."""
+    came = Sources(kafka, "manyrun", tables)
+    service = folder / "service"
+    config = write_config(
+        kafka, service, tables=[{"match": "manyrun.*"}], trigger={"interval": f"{_BETWEEN_TRIGGERS}s"}
+    )
+    lake = service / "lake" / "manyrun"
+    recipe = Apart("recipe", kafka)
+    at = dict.fromkeys(came.sources, 0)
+
+    def by_recipe(ends: Mapping[str, int]) -> Cost:
+        cost = Cost(0, 0, 0)
+        for name, end in ends.items():
+            recipe.begin(came.topic(name), folder / "recipe" / name, at[name])
+            cost += recipe.take(end)
+            at[name] = end
+        return cost
+
+    found = Rounds("many, running")
+    try:
+        came.snapshot(rows)
+        by_recipe(came.ends())
+        with running(config) as process:
+            _wait_for(lake, came.ends())
+            for number in range(rounds + 1):
+                time.sleep(_until_trigger() + 1)
+                came.change(came.sources, changes)
+                ends = came.ends()
+                time.sleep(_until_trigger())
+                before = process.cost()
+                _wait_for(lake, ends, look_every=0.1)
+                after = process.cost()
+                other = by_recipe(ends)
+                if number:
+                    found.add("service", Cost(after.wall - before.wall, after.cpu - before.cpu, after.memory))
+                    found.add("recipe", other)
+        came.check(lake.joinpath)
+        came.check(lambda name: table_of(folder / "recipe" / name))
+    finally:
+        recipe.end()
+    return found
+
+
+def _until_trigger() -> float:
+    """Seconds until a stream's next trigger: Spark has them at whole multiples of the interval since the epoch."""
+    return _BETWEEN_TRIGGERS - time.time() % _BETWEEN_TRIGGERS
 
 
 def wide(kafka: str, folder: Path, *, tables: int = 200, active: int = 5, seconds: int = 120) -> Rounds:
@@ -147,14 +202,14 @@ class Steady:
         self._came.snapshot(50)
         ends = self._came.ends()
         with running(self._config) as service:
-            self._wait_for(ends)
+            _wait_for(self._lake, ends)
             before = service.cost()
             self._send(ends, seconds)
             after = service.cost()
             began = time.monotonic()
-            self._wait_for(ends)
+            _wait_for(self._lake, ends)
             self._behind = round(time.monotonic() - began)
-        self._came.check(self._lake)
+        self._came.check(self._lake.joinpath)
         self._fresh = sorted(self._measured())
         return Cost(after.wall - before.wall, after.cpu - before.cpu, after.memory)
 
@@ -183,15 +238,6 @@ class Steady:
                 return
             time.sleep(max(0.0, began + number - time.monotonic()))
 
-    def _wait_for(self, ends: Mapping[str, int]) -> None:
-        deadline = time.monotonic() + _PATIENCE
-        left = dict(ends)
-        while left:
-            left = {name: end for name, end in left.items() if _commits(self._lake / name)[0][-1:] < [end]}
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{len(left)} tables are behind; see {self._config.with_suffix('.log')}")
-            time.sleep(1)
-
     def _measured(self) -> list[float]:
         ages = []
         for name, sent in self._sent.items():
@@ -200,6 +246,17 @@ class Steady:
                 # All changes of one second and table are made at once; the last of them is the last to be committed.
                 ages += [times[bisect_left(offsets, end)] - at] * (self._per_second // self._active)
         return ages
+
+
+def _wait_for(lake: Path, ends: Mapping[str, int], *, look_every: float = 1) -> None:
+    """Until every table has what its topic has up to these ends."""
+    deadline = time.monotonic() + _PATIENCE
+    left = dict(ends)
+    while left:
+        left = {name: end for name, end in left.items() if _commits(lake / name)[0][-1:] < [end]}
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{len(left)} tables in {lake} are behind; see the service's log")
+        time.sleep(look_every)
 
 
 def _commits(table: Path) -> tuple[list[int], list[float]]:
