@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from distributary.decode.queries import Queries
-from distributary.merge.fold import Folding, folded, keys_differ
+from distributary.merge.fold import Folding, folded
 
 RECORDS = (
     "k struct<k0:int>, kind string, pos string, tx string, read_id string, moved_in boolean, moved_out boolean,"
@@ -56,12 +55,3 @@ def test_keys_that_differ_are_folded_to_the_same(
     assert together.dtypes == apart.dtypes
     assert sorted(together.collect(), key=str) == sorted(apart.collect(), key=str)
     assert together.count() > 100
-
-
-@pytest.mark.parametrize(("keys", "kinds", "bad", "differ"), [
-    ([1, 2, 3], "curd", None, True), ([1, 2, 1], "c", None, False), ([1, 2, 1], "c", 2, True),
-    ([1, 2, 1], "t", None, True), ([], "c", None, True),
-])  # fmt: skip
-def test_whether_keys_differ(session: SparkSession, keys: list[int], kinds: str, bad: int | None, differ: bool) -> None:
-    came = records(session, keys, kinds, bad=bad).selectExpr("*", "xxhash64(k) AS kh")
-    assert keys_differ(came, Queries()) is differ

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.support.recorded import Record, Scenario
 
+from distributary.decode.alike import with_known
 from distributary.decode.discover import signatures
 from distributary.decode.records import Reading, decoded
 from distributary.decode.renames import Renames
@@ -49,7 +50,7 @@ def links(
     cut = sliced(session.createDataFrame(pa.Table.from_pylist(rows, schema=RAW)))
     types = TypeSources(columns, {}, {}, {})
     (shape,) = [shape_of(seen.signature, types) for seen in signatures(cut)]
-    found = decoded(cut, shape, reading(shape, connector)).where("kind IN ('c', 'd')")
+    found = decoded(with_known(cut, shape), shape, reading(shape, connector)).where("kind IN ('c', 'd')")
     pairs = found.select(
         "kind",
         F.to_json(F.expr("CASE kind WHEN 'c' THEN struct(old_k AS a, k AS b) ELSE struct(k AS a, new_k AS b) END")),
@@ -107,7 +108,12 @@ def test_3_4_header_texts_with_line_breaks_and_in_every_form(session: SparkSessi
     cut = sliced(session.createDataFrame(pa.Table.from_pylist(rows, schema=RAW)))
     types = TypeSources({"k": "string"}, {}, {}, {}, renames=Renames(renames))
     (shape,) = [shape_of(seen.signature, types) for seen in signatures(cut)]
-    found = decoded(cut, shape, reading(shape, "db2")).selectExpr("offset", "old_k.k0 AS k").toArrow().to_pylist()
+    found = (
+        decoded(with_known(cut, shape), shape, reading(shape, "db2"))
+        .selectExpr("offset", "old_k.k0 AS k")
+        .toArrow()
+        .to_pylist()
+    )
     assert {row["offset"]: row["k"] for row in found} == {
         number * 10 + form: text for number, text in enumerate(texts) for form in range(3)
     }

@@ -1,16 +1,19 @@
-"""Records cut into schema and payload: the quick way, by the bytes of a known schema, cuts as the thorough one does."""
+"""Records cut into schema and payload: the quick way, by the bytes of known schemas, cuts as the thorough one does."""
 
 from __future__ import annotations
 
 import datetime as dt
 import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.test_links import RAW
 
+from distributary.decode.alike import alike
 from distributary.decode.shapes import Shape, Signature
 from distributary.decode.slices import shape_number, sliced
 
@@ -39,37 +42,73 @@ VALUES: dict[str, bytes | None] = {
 }
 
 
-def cut(session: SparkSession, *known: Signature) -> dict[str, dict[str, Any]]:
+# Of these the quick way says that it does not know them: they have another shape, or are written otherwise.
+NOT_ALIKE = {
+    "cut off",
+    "schema alone",
+    "with blanks",
+    "other way round",
+    "another schema",
+    "no schema",
+    "payload in a row",
+}
+
+
+def kafka(session: SparkSession, values: Iterable[tuple[bytes | None, bytes | None]]) -> DataFrame:
     rows = [
         {
-            "key": KEY,
+            "key": key,
             "value": value,
             "partition": 0,
             "offset": number,
             "timestamp": dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc),
             "headers": [("__debezium.newkey", b"n"), ("other", None), ("__debezium.oldkey", None)],
         }
-        for number, value in enumerate(VALUES.values())
+        for number, (key, value) in enumerate(values)
     ]
-    raw = session.createDataFrame(pa.Table.from_pylist(rows, schema=RAW))
+    return session.createDataFrame(pa.Table.from_pylist(rows, schema=RAW))
+
+
+def cut(found: DataFrame) -> dict[str, dict[str, Any]]:
     # As bytes: of a value that is no text not even its payload is.
-    found = sliced(raw, known=known).withColumn("v", F.col("v").cast("binary"))
-    rows = found.orderBy("offset").toArrow().to_pylist()
+    rows = found.withColumn("v", F.col("v").cast("binary")).orderBy("offset").toArrow().to_pylist()
     return dict(zip(VALUES, rows, strict=True))
 
 
-def test_known_schemas_make_no_difference(session: SparkSession) -> None:
-    thorough = cut(session)
-    assert cut(session, Signature(KEY_SCHEMA, SCHEMA)) == thorough
-    assert cut(session, Signature(None, '{"type":"struct"}'), Signature(KEY_SCHEMA, SCHEMA)) == thorough
+def shapes() -> Iterator[Shape]:
+    """One with the records' schemas, and one that has them among others."""
+    shape = Shape(Signature(KEY_SCHEMA, SCHEMA), {}, {})
+    yield shape
+    yield replace(shape, signature=Signature(KEY_SCHEMA, '{"type":"struct"}'), also=(shape.signature,))
+
+
+def test_the_quick_way_cuts_as_the_thorough_one(session: SparkSession) -> None:
+    raw = kafka(session, ((KEY, value) for value in VALUES.values()))
+    thorough = cut(sliced(raw))
+    for shape in shapes():
+        quick = cut(alike(raw, shape))
+        assert {name for name, row in quick.items() if not row["known"]} == NOT_ALIKE
+        for name, row in quick.items():
+            if row.pop("known"):
+                assert row == {column: thorough[name][column] for column in row}, name
     usual = thorough["usual"]
     assert (usual["k"], usual["v"]) == ('{"id":1}', '{"op":"c","after":{"x":"ä"}}'.encode())
     assert (usual["ks"], usual["vs"]) == (KEY_SCHEMA, SCHEMA)
     assert (usual["old_key"], usual["new_key"]) == ("", "n")
 
 
+def test_keys_are_alike_too(session: SparkSession) -> None:
+    keys = [KEY, None, b'{"id":1}', KEY.replace(b"int32", b"int64"), b"no JSON", b'{"schema":' + KEY_SCHEMA.encode()]
+    raw = kafka(session, ((key, VALUES["usual"]) for key in keys))
+    found = alike(raw, Shape(Signature(KEY_SCHEMA, SCHEMA), {}, {})).orderBy("offset").collect()
+    assert [(row["known"], row["k"]) for row in found[:2]] == [(True, '{"id":1}'), (True, None)]
+    assert not any(row["known"] for row in found[2:])
+    without = alike(raw, Shape(Signature(None, SCHEMA), {}, {})).orderBy("offset").collect()
+    assert [row["known"] for row in without] == [key is None for key in keys]
+
+
 def test_only_null_is_a_tombstone(session: SparkSession) -> None:
-    found = cut(session, Signature(KEY_SCHEMA, SCHEMA))
+    found = cut(sliced(kafka(session, ((KEY, value) for value in VALUES.values()))))
     assert {name for name, row in found.items() if row["v"] is None} == {
         "null",
         "null with blanks",

@@ -12,10 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from tests.spark.test_links import RAW
 
+from distributary.decode.alike import alike, with_known
 from distributary.decode.position import BY_OFFSET
 from distributary.decode.reading import Reading
 from distributary.decode.records import decoded
@@ -99,7 +100,7 @@ def strictly(data: bytes) -> Any:
 
 
 def read(session: SparkSession, form: Form, records: Sequence[tuple[bytes, bytes]]) -> list[dict[str, Any]]:
-    """What the decoder makes of the records (key, value), in their order."""
+    """What the decoder makes of the records (key, value), in their order: by all its ways the same."""
     rows = [
         {"key": key, "value": value, "partition": 0, "offset": number, "headers": [],
          "timestamp": dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)}
@@ -108,11 +109,19 @@ def read(session: SparkSession, form: Form, records: Sequence[tuple[bytes, bytes
     raw = session.createDataFrame(pa.Table.from_pylist(rows, schema=RAW))
     order = BY_OFFSET if form.unwrapped else "sqlserver"
     reading = Reading(order, 0, TYPES, {"id": "int"}, "", before=True, unwrapped=form.unwrapped)
-    cut = sliced(raw, form.unwrapped, known=[form.shape.signature])
-    found = decoded(cut, form.shape, reading).select(
-        "offset", "known", "kind", F.col("bad.code").alias("bad"), "k", "row"
-    )
-    return list(found.orderBy("offset").toArrow().to_pylist())
+    cut = with_known(sliced(raw, form.unwrapped), form.shape)
+    quickly = alike(raw, form.shape, form.unwrapped)
+
+    def told(found: DataFrame) -> list[dict[str, Any]]:
+        rows = found.select("offset", "known", "kind", F.col("bad.code").alias("bad"), "k", "row")
+        return list(rows.orderBy("offset").toArrow().to_pylist())
+
+    careful = told(decoded(cut, form.shape, reading))
+    for usual in (False, True):
+        for row, other in zip(told(decoded(quickly, form.shape, reading, usual=usual)), careful, strict=True):
+            same = row == other if other["bad"] is None else row["bad"] == other["bad"]
+            assert same or not row["known"], (usual, records[row["offset"]])
+    return careful
 
 
 def says(wire: Any, column: str, got: Any) -> bool:

@@ -52,7 +52,7 @@ def as_read(codec: Codec, label: str) -> list[Column]:
     frame = f"{label}_frame"
     value = f"get({frame}.values, 0).after.v"
     seen = f"struct(CAST({codec.sql(value)} AS STRING) AS value, {codec.lost(value)} AS lost)"
-    refused = f"{strict.refused('v', frame)} OR {codec.doubt(value, 'v', 'v') or 'false'}"
+    refused = f"{strict.broken(frame)} OR {codec.doubt(value, 'v', 'v') or 'false'}"
     return [F.expr(seen).alias(label), F.expr(refused).alias(f"{label}_refused")]
 
 

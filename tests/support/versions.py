@@ -18,6 +18,7 @@ from distributary.merge.history import as_rows, made_anew
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.past import Past
 from distributary.merge.progress import Head
+from distributary.merge.slice_keys import SliceKeys
 
 
 def _quiet(_event: str, _count: int) -> None:
@@ -69,6 +70,7 @@ class HistoryTable:
         part = DecodedSlice(
             records,
             found,
+            SliceKeys(records, Queries()),
             found.truncated,
             self.truncated,
             first=first,

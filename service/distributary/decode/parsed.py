@@ -13,7 +13,6 @@ from distributary.decode.keys import halves, linked_key
 from distributary.decode.plain_keys import plain_key
 from distributary.decode.reading import Reading
 from distributary.decode.shapes import Shape, has_schema
-from distributary.decode.slices import shape_number
 from distributary.decode.types import Codec
 from distributary.decode.unwrapped import as_envelope
 
@@ -22,19 +21,18 @@ _TRANSACTION_FIELDS = "transaction: STRUCT<id: STRING, data_collection_order: ST
 
 
 def parsed(records: DataFrame, shape: Shape, reading: Reading, *, usual: bool) -> DataFrame:
-    """The sliced records with `p`, the envelope as a struct, and `kp`, the key; old_keyp and new_keyp from headers;
-    `plain`, `value_frame` and `key_frame`, which both were read from; known BOOLEAN, see records.decoded. `usual`: the
-    shape is that of usual values (Shape.usual).
+    """Records cut by alike() with `p`, the envelope as a struct, and `kp`, the key; old_keyp and new_keyp from headers;
+    `plain`, `value_frame` and `key_frame`, which both were read from. `usual`: the shape is that of usual values
+    (Shape.usual), and a record that from_json has not read as it was asked to is not `known` any more.
 
     Where the row stands for the key: also `half`, which of its two changes an update of the key is, and `half_op`.
     """
-    known = (shape_number([shape]) >= 0).alias("known")
     links = [linked_key(header, shape, reading).alias(f"{header}p") for header in ("old_key", "new_key")]
     ddl = _envelope_ddl if reading.unwrapped is None else _row_ddl
     value = ddl(shape, reading, shape.sent)
     frame = strict.framed("v", value, with_schema=has_schema(shape.signature.row))
     plain = _plain_key(shape, reading)
-    framed = records.select("*", known, F.expr(plain or _NO_TEXT).alias("plain"))
+    framed = records.select("*", F.expr(plain or _NO_TEXT).alias("plain"))
     framed = framed.select("*", frame.alias("value_frame"), _key_frame(shape, reading).alias("key_frame"), *links)
     read = F.expr(shape.as_lake(strict.only("value_frame"), ddl(shape, reading, shape.called)))
     kp = F.expr(_named_key(shape, reading))
@@ -107,5 +105,7 @@ def _known(shape: Shape, reading: Reading) -> str:
         for row in rows
         if (doubt := codec.doubt(f"{row}.{sql.name(name)}", shape.renames.source(name), "v"))
     ]
-    refused = f"fault IS NULL AND startswith(ltrim(v), '{{') AND {strict.refused('v', 'value_frame')}"
-    return f"known AND NOT coalesce({' OR '.join([refused, *doubts])}, false)"
+    refused = [f"v IS NOT NULL AND {strict.broken('value_frame')} AND {strict.begins_object('v')}"]
+    if not reading.key_from_row:
+        refused.append(f"plain IS NULL AND k IS NOT NULL AND {strict.broken('key_frame')}")
+    return f"known AND (fault IS NOT NULL OR NOT coalesce({' OR '.join([*refused, *doubts])}, false))"

@@ -5,7 +5,7 @@ Nothing here runs a Spark job.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -32,8 +32,8 @@ _SNAPSHOT_ENDS = ", ".join(map(sql.text, e.SNAPSHOT_ENDS))
 
 
 def decoded(records: DataFrame, shape: Shape, reading: Reading, *, usual: bool = False) -> DataFrame:
-    """Sliced records of one shape, decoded. `usual`: quicker, where values come as they usually do (see types.Codec);
-    a record with any that does not is not `known`.
+    """Records of one shape, cut by alike.alike or sliced, with known BOOLEAN; decoded. `usual`: quicker, where values
+    come as they usually do (see types.Codec); a record with any that does not is not `known`.
 
     Out, one row per record: partition INT, offset BIGINT, timestamp TIMESTAMP, kind STRING (envelope.Kind),
     bad STRUCT<code, message> (NULL where the record can be applied), k STRUCT (the key), kh BIGINT (its hash),
@@ -51,8 +51,10 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading, *, usual: bool =
     """
     shape = shape.usual() if usual else shape
     found = parsed(records, shape, reading, usual=usual)
+    fault = strict.fault_of_usual if usual else strict.fault
     op, source = "half_op" if reading.key_from_row else "p.op", "p.source"
-    position = position_sql(reading.connector, source, "p.op", reading.epoch)
+    # A column, so that it is made once however often it is asked for.
+    found = found.withColumn("pos", F.expr(position_sql(reading.connector, source, "p.op", reading.epoch)))
     transaction = ("transaction",) if tells_transactions(reading) else ()
     typed = found.select(
         "partition",
@@ -66,17 +68,17 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading, *, usual: bool =
         F.expr(_other_key("new_keyp", "p.after", shape, reading)).alias("new_k"),
         "fault",
         F.expr(_kind(op, reading)).alias("kind"),
-        F.expr(strict.fault("v", "value_frame", _ambiguous_value(shape))).alias("value_fault"),
-        F.expr(_key_fault(reading)).alias("key_fault"),
-        F.expr(_no_envelope(reading)).alias("no_envelope"),
+        F.expr(fault("v", "value_frame", _ambiguous_value(shape, found))).alias("value_fault"),
+        F.expr(_key_fault(reading, fault)).alias("key_fault"),
+        F.expr(_no_envelope(reading, found)).alias("no_envelope"),
         F.expr(_there("p.after", "d", reading)).alias("has_row"),
         F.expr(_there("p.before", "c", reading) if reading.before else "false").alias("has_before"),
         F.expr("kp IS NOT NULL" if reading.key_from_row else "k IS NOT NULL").alias("has_key"),
         F.expr(f"{source}.connector").alias("connector"),
-        F.expr(position).alias("pos"),
+        "pos",
         F.expr(f"try_cast({source}.ts_ms AS BIGINT)").alias("ts_ms"),
         F.expr(_read_id(reading)).alias("read_id"),
-        F.expr(transaction_sql(reading.connector, source, position)).alias("tx"),
+        F.expr(transaction_sql(reading.connector, source, "pos")).alias("tx"),
         F.expr(f"coalesce(lower({source}.snapshot) IN ({_SNAPSHOT_ENDS}), false)").alias("ends"),
         F.expr(_placeholder(reading)).alias("placeholder"),
         F.expr(_missing(shape, reading)).alias("missing"),
@@ -150,19 +152,22 @@ def _there(row: str, without: str, reading: Reading) -> str:
     return f"{row} IS NOT NULL AND NOT half <=> '{without}'" if reading.key_from_row else f"{row} IS NOT NULL"
 
 
-def _ambiguous_value(shape: Shape) -> str:
+def _ambiguous_value(shape: Shape, found: DataFrame) -> str:
     """Of a row without schema the names were listed to tell its shape."""
-    return f"({strict.has_half_characters('v')} OR {strict.has_names_twice('vs', shape.signature.row)})"
+    half = strict.has_half_characters("v")
+    return f"({half} OR {strict.has_names_twice('vs', shape.signature.row)})" if "vs" in found.columns else half
 
 
-def _key_fault(reading: Reading) -> str:
+def _key_fault(reading: Reading, fault: Callable[[str, str, str], str]) -> str:
     if reading.key_from_row:
         return _NO_TEXT
-    return f"CASE WHEN plain IS NULL THEN {strict.fault('k', 'key_frame', strict.ambiguous('k'))} END"
+    return f"CASE WHEN plain IS NULL THEN {fault('k', 'key_frame', strict.ambiguous('k'))} END"
 
 
-def _no_envelope(reading: Reading) -> str:
-    return f"v IS NOT NULL AND {'vs = ' + sql.text('[]') if reading.unwrapped else 'p.op IS NULL AND p.source IS NULL'}"
+def _no_envelope(reading: Reading, found: DataFrame) -> str:
+    if reading.unwrapped is None:
+        return "v IS NOT NULL AND p.op IS NULL AND p.source IS NULL"
+    return "v IS NOT NULL AND vs = '[]'" if "vs" in found.columns else "false"
 
 
 def _sender(reading: Reading) -> str:

@@ -1,12 +1,12 @@
 """Kafka's bytes cut into schema and payload, as text: what tells records' shapes apart, before anything is parsed.
 
-JsonConverter writes `{"schema":…,"payload":…}` without spaces, the schema is most of the bytes, and comparing it with
-the one already known is far cheaper than parsing it.
+JsonConverter writes `{"schema":…,"payload":…}` without spaces; records may come otherwise, and with schemas that nobody
+has seen yet. Where all look like those before them alike.py cuts them, which is far quicker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -17,13 +17,11 @@ from distributary.decode import sql, strict
 from distributary.decode.shapes import Shape, Signature, has_schema
 from distributary.decode.unwrapped import Unwrapped, header_texts, row_signature
 
-_OPEN = '{"schema":'
-_CUT = ',"payload":'
+OPEN = '{"schema":'
+CUT = ',"payload":'
 
 
-def sliced(
-    raw: DataFrame, unwrapped: Unwrapped | None = None, *, before: bool = False, known: Sequence[Signature] = ()
-) -> DataFrame:
+def sliced(raw: DataFrame, unwrapped: Unwrapped | None = None, *, before: bool = False) -> DataFrame:
     """Key and value as text, cut into schema and payload.
 
     In: Kafka's columns (key BINARY, value BINARY, partition, offset, timestamp, headers). Out: partition, offset,
@@ -31,36 +29,17 @@ def sliced(
     reason why it is no text at all, see envelope.UNREADABLE; NULL where it is), k and v STRING (payloads; v is NULL for
     a tombstone), ks and vs STRING (signatures, see shapes.Signature); h STRUCT where rows without envelope have headers
     that were added (see unwrapped.header_texts). `before`: the row before the change tells the signature where there is
-    none after it. Records with the schemas of `known` signatures are cut at once: their bytes up to the payload are
-    compared, not looked through.
+    none after it.
     """
-    added = added_headers(unwrapped)
     row = row_signature("v") if unwrapped else _row_of_envelope(before=before)
-    schemas = {"k": _schemas(s.key for s in known), "v": _schemas(s.row for s in known)}
-    found = raw.select(
-        "partition",
-        "offset",
-        "timestamp",
-        *key_headers(),
-        *added,
-        "key",
-        "value",
-        *(_known_schema(side, schemas[c]).alias(f"{c}_known") for side, c in (("key", "k"), ("value", "v"))),
-    )
+    found = raw.select("partition", "offset", "timestamp", *key_headers(), *added_headers(unwrapped), "key", "value")
     kept = [c for c in found.columns if c not in ("key", "value")]
     text = found.select(
-        *kept,
-        *(_known_payload(side, c, schemas[c]).alias(f"{c}_inner") for side, c in (("key", "k"), ("value", "v"))),
-        *(
-            F.expr(f"CASE WHEN {c}_known IS NULL THEN CAST({side} AS STRING) END").alias(f"{c}_text")
-            for side, c in (("key", "k"), ("value", "v"))
-        ),
+        *kept, F.col("key").cast("string").alias("k_text"), F.col("value").cast("string").alias("v_text")
     )
     text = text.withColumns({f"{c}_loose": F.expr(_is_loose(f"{c}_text")) for c in ("k", "v")})
     compact = text.select(
         *kept,
-        "k_inner",
-        "v_inner",
         F.expr(
             f"CASE WHEN NOT ({_valid('k')} AND {_valid('v')}) THEN '{e.BAD_UTF8.code}'"
             f" ELSE coalesce({_fault_of_loose('v')}, {_fault_of_loose('k')}) END"
@@ -68,16 +47,15 @@ def sliced(
         F.expr(_compact("k")).alias("k"),
         F.expr(_compact("v")).alias("v"),
     )
-    kept = [c for c in kept if not c.endswith("_known")]
     cut = compact.select(
-        "*", F.expr(f"instr(k, '{_CUT}')").alias("k_cut"), F.expr(f"instr(v, '{_CUT}')").alias("v_cut")
+        "*", F.expr(f"instr(k, '{CUT}')").alias("k_cut"), F.expr(f"instr(v, '{CUT}')").alias("v_cut")
     ).select(
         *kept,
         "fault",
         F.expr(_payload("k")).alias("k"),
         F.expr(_payload("v")).alias("v"),
-        _schema("k", schemas["k"]).alias("k_schema"),
-        _schema("v", schemas["v"]).alias("v_schema"),
+        F.expr(_schema("k")).alias("k_schema"),
+        F.expr(_schema("v")).alias("v_schema"),
     )
     if unwrapped is None:
         cut = cut.withColumn("fault", F.expr(f"coalesce(fault, {_TOO_LONG})"))
@@ -100,35 +78,8 @@ _TOO_LONG = (
 )
 
 
-def _schemas(signatures: Iterable[str | None]) -> list[str]:
-    return list(dict.fromkeys(s for s in signatures if s is not None and has_schema(s)))
-
-
-def _prefix(schema: str) -> bytes:
-    return f"{_OPEN}{schema}{_CUT}".encode()
-
-
-def _known_schema(data: str, schemas: Sequence[str]) -> Column:
-    """INT: the place of the schema that the bytes begin with; NULL where they begin with none of them."""
-    found = F.lit(None).cast("int")
-    for index, schema in reversed(list(enumerate(schemas))):
-        begins = F.startswith(F.col(data), F.lit(bytearray(_prefix(schema))))
-        found = F.when(begins & F.endswith(F.col(data), F.lit(bytearray(b"}"))), index).otherwise(found)
-    return found
-
-
-def _known_payload(data: str, c: str, schemas: Sequence[str]) -> Column:
-    """STRING: what lies between such a beginning and the last brace."""
-    found = F.lit(None).cast("string")
-    for index, schema in enumerate(schemas):
-        start = len(_prefix(schema)) + 1
-        inner = F.expr(f"CAST(substring({data}, {start}, octet_length({data}) - {start}) AS STRING)")
-        found = F.when(F.col(f"{c}_known") == index, inner).otherwise(found)
-    return found
-
-
 def _valid(c: str) -> str:
-    return f"coalesce(is_valid_utf8({c}_inner), is_valid_utf8({c}_text), true)"
+    return f"coalesce(is_valid_utf8({c}_text), true)"
 
 
 def _row_of_envelope(*, before: bool) -> str:
@@ -158,7 +109,7 @@ def _header(name: str) -> Column:
 def _is_loose(text: str) -> str:
     """BOOLEAN: a `{"schema":…,"payload":…}` written with spaces or the other way round."""
     looks = f"{text} RLIKE '^\\\\s*[{{]\\\\s*\"(schema|payload)\"\\\\s*:\\\\s*([{{]|null)'"
-    usual = f"startswith({text}, '{_OPEN}') AND instr({text}, '{_CUT}') > 0"
+    usual = f"startswith({text}, '{OPEN}') AND instr({text}, '{CUT}') > 0"
     # Not for any object that begins so: without a payload it would be taken for a tombstone.
     whole = f"array_sort(array_distinct(json_object_keys({text}))) = array('payload', 'schema')"
     return f"NOT ({usual}) AND {looks} AND coalesce({whole}, false)"
@@ -169,7 +120,7 @@ def _compact(c: str) -> str:
     text = f"{c}_text"
     rebuilt = (
         f"concat('{{\"schema\":', coalesce(get_json_object({text}, '$.schema'), 'null'),"
-        f" '{_CUT}', coalesce(get_json_object({text}, '$.payload'), 'null'), '}}')"
+        f" '{CUT}', coalesce(get_json_object({text}, '$.payload'), 'null'), '}}')"
     )
     return f"CASE WHEN {c}_loose THEN {rebuilt} ELSE {text} END"
 
@@ -188,11 +139,11 @@ def _payload(c: str) -> str:
     # Blanks behind it are rare, and to trim others than spaces takes eight bytes of memory for each one of the text.
     behind = sql.let(
         "behind_",
-        f"substring({c}, {c}_cut + {len(_CUT)})",
+        f"substring({c}, {c}_cut + {len(CUT)})",
         f"CASE WHEN endswith(behind_, '}}') THEN {_without_last('behind_')} ELSE"
         f" {sql.let('trimmed_', _TRIMMED, _TRIMMED_INNER)} END",
     )
-    return f"CASE WHEN {c}_inner IS NOT NULL THEN {c}_inner WHEN {_wrapped(c)} THEN {behind} ELSE {c} END"
+    return f"CASE WHEN {_wrapped(c)} THEN {behind} ELSE {c} END"
 
 
 def _without_last(text: str) -> str:
@@ -203,13 +154,10 @@ _TRIMMED = "trim(TRAILING ' \\t\\r\\n' FROM behind_)"
 _TRIMMED_INNER = f"CASE WHEN endswith(trimmed_, '}}') THEN {_without_last('trimmed_')} ELSE trimmed_ END"
 
 
-def _schema(c: str, known: Sequence[str]) -> Column:
-    start = len(_OPEN) + 1
+def _schema(c: str) -> str:
+    start = len(OPEN) + 1
     cut = f"substring({c}, {start}, {c}_cut - {start})"
-    found = F.expr(f"CASE WHEN {_wrapped(c)} AND startswith({c}, '{_OPEN}{{') THEN {cut} END")
-    for index, schema in enumerate(known):
-        found = F.when(F.col(f"{c}_known") == index, F.lit(schema)).otherwise(found)
-    return found
+    return f"CASE WHEN {_wrapped(c)} AND startswith({c}, '{OPEN}{{') THEN {cut} END"
 
 
 def shape_number(shapes: Sequence[Shape]) -> Column:

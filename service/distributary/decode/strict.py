@@ -46,9 +46,18 @@ def only(frame: str) -> str:
     return f"get({frame}.values, 0)"
 
 
-def refused(text: str, frame: str) -> str:
-    """BOOLEAN: from_json could not read all of the text as it was asked to. `frame` is what framed() made of it."""
-    return f"({text} IS NOT NULL AND ({frame} IS NULL OR {frame}.{_CORRUPT} IS NOT NULL))"
+def broken(frame: str) -> str:
+    """BOOLEAN: the text within a frame, see framed(), is not one JSON object that from_json has read as it was asked
+    to."""
+    return (
+        f"({frame} IS NULL OR {frame}.{_CORRUPT} IS NOT NULL OR {only(frame)} IS NULL"
+        f" OR size({frame}.values) <> 1 OR {frame}.end IS NULL)"
+    )
+
+
+def begins_object(text: str) -> str:
+    """BOOLEAN: the text begins as a JSON object does; of any other nothing can be read."""
+    return f"startswith(trim(LEADING ' \\t\\r\\n' FROM {text}), '{{')"
 
 
 def fault(text: str, frame: str, ambiguous: str) -> str:
@@ -56,16 +65,21 @@ def fault(text: str, frame: str, ambiguous: str) -> str:
 
     NULL where it is one, or is NULL. `frame` is what framed() made of the text, `ambiguous` a condition (see below).
     """
-    broken = (
-        f"({frame} IS NULL OR {frame}.{_CORRUPT} IS NOT NULL OR {only(frame)} IS NULL"
-        f" OR size({frame}.values) <> 1 OR {frame}.end IS NULL)"
-    )
     return (
-        f"CASE WHEN {text} IS NULL THEN NULL WHEN {broken} THEN"
+        f"CASE WHEN {text} IS NULL THEN NULL WHEN {broken(frame)} THEN"
         # It reads the names of the first JSON object's fields, and does not look further either.
         f" CASE WHEN json_object_keys({text}) IS NULL THEN '{e.NOT_JSON.code}'"
         f" WHEN {_is_alone(text)} THEN '{e.WRONG_TYPE.code}'"
         f" WHEN octet_length({text}) > {LONGEST} THEN '{e.TOO_LONG.code}' ELSE '{e.TEXT_AFTER.code}' END"
+        f" WHEN {ambiguous} THEN '{e.AMBIGUOUS.code}' END"
+    )
+
+
+def fault_of_usual(text: str, frame: str, ambiguous: str) -> str:
+    """The same of a text which, if it is broken, does not begin as an object. Of others it would not count, and takes
+    expressions that Spark does not compile."""
+    return (
+        f"CASE WHEN {text} IS NULL THEN NULL WHEN {broken(frame)} THEN '{e.NOT_JSON.code}'"
         f" WHEN {ambiguous} THEN '{e.AMBIGUOUS.code}' END"
     )
 

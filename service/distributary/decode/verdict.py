@@ -13,7 +13,7 @@ def verdict(shape: Shape, reading: Reading) -> str:
     codecs = reading.key_codecs(shape)
     key_lost = " OR ".join(["key_fault IS NOT NULL", *(f"(k{i}_there AND k{i} IS NULL)" for i in range(len(codecs)))])
     all_null = " AND ".join(["true", *(f"k{i} IS NULL" for i in range(len(codecs)))])
-    lost = _lost_values(shape, reading)
+    lost, lost_names = _lost(shape, reading)
     applies = "kind NOT IN ('t', 'm', '!')"
     from_row = reading.key_from_row
     no_key_columns = from_row and len(codecs) < len(reading.key)
@@ -42,10 +42,10 @@ def verdict(shape: Shape, reading: Reading) -> str:
         (f"kind NOT IN ('x', 'm') AND connector NOT IN ({_family(reading.connector)})", _reason(e.OTHER_CONNECTOR)),
         ("kind NOT IN ('x', 'm') AND pos IS NULL", _reason(e.NO_POSITION)),
         (
-            f"{keeps_row} AND {lost} <> ''",
+            f"{keeps_row} AND {lost}",
             (
                 f"named_struct('code', {sql.text(e.BAD_VALUE.code)},"
-                f" 'message', concat({sql.text(e.BAD_VALUE.message)}, {lost}))"
+                f" 'message', concat({sql.text(e.BAD_VALUE.message)}, {lost_names}))"
             ),
         ),
     ]
@@ -53,19 +53,30 @@ def verdict(shape: Shape, reading: Reading) -> str:
     return f"CASE {whens} END"
 
 
-def _lost_values(shape: Shape, reading: Reading) -> str:
-    """STRING: the columns that hold a value that their type can't hold, with commas between; empty for none."""
+def _lost(shape: Shape, reading: Reading) -> tuple[str, str]:
+    """Of the columns that hold a value that their type can't hold: BOOLEAN, whether there are any; STRING, which, with
+    commas between."""
 
-    def of(letter: str) -> str:
-        lost = ", ".join(
-            f"CASE WHEN {letter}{i}_there AND {letter}{i} IS NULL{_sent(name, reading)}"
-            f" THEN {sql.text(name + shape.renames.origin(name))} END"
+    def of(letter: str) -> tuple[str, str]:
+        lost = {
+            name: f"({letter}{i}_there AND {letter}{i} IS NULL{_sent(name, reading)})"
             for i, name in enumerate(shape.row)
+        }
+        names = (
+            f"CASE WHEN {is_lost} THEN {sql.text(name + shape.renames.origin(name))} END"
+            for name, is_lost in lost.items()
         )
-        return f"array_join(array({lost or 'CAST(NULL AS STRING)'}), ', ')"
+        listed = ", ".join(names) or "CAST(NULL AS STRING)"
+        return f"({' OR '.join(lost.values()) or 'false'})", f"array_join(array({listed}), ', ')"
 
+    if not reading.before:
+        return of("c")
     # Of a delete the row before it is kept, of the others the one after.
-    return f"CASE WHEN kind = 'd' THEN {of('b')} ELSE {of('c')} END" if reading.before else of("c")
+    (before, before_names), (after, after_names) = of("b"), of("c")
+    return (
+        f"CASE WHEN kind = 'd' THEN {before} ELSE {after} END",
+        f"CASE WHEN kind = 'd' THEN {before_names} ELSE {after_names} END",
+    )
 
 
 def _sent(column: str, reading: Reading) -> str:

@@ -20,7 +20,7 @@ from distributary.merge.fold import Folding, folded
 from distributary.merge.held import without_held
 from distributary.merge.kept import kept
 from distributary.merge.mode import Destination
-from distributary.merge.upsert import READS_KNOWN, may_lack_values
+from distributary.merge.upsert import may_lack_values, with_reads_known
 from distributary.merge.values import WAITS, Fillable
 
 
@@ -38,7 +38,7 @@ def rows_alone(records: DataFrame, found: Facts, to: Destination, truncated: str
     keeps_deleted = to.settings.deletes == "soft"
     folding = Folding(to.connector, truncated if to.settings.truncate == "apply" else None, values, keeps_deleted)
     keys = without_held(folded(thinned(records, to.connector, values_needed=values is not None), folding))
-    keys = keys.withColumn("reads_known", F.expr(READS_KNOWN)).drop("reads")
+    keys = with_reads_known(keys).drop("reads")
     if values is not None:
         keys = _filled(kept(keys, eager=True), to.connector, to.key, values, keeps_deleted)
     clauses = Clauses(

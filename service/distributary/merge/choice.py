@@ -22,16 +22,19 @@ PAYLOAD_BYTES = 32 * 1024 * 1024
 VALUES = 4_000_000
 """The same for what Arrow has of them, records times columns: up to 16 bytes each, where Avro has 1 for a NULL."""
 
-AT_MOST = 8
-"""So many times as much of each where the config asks for this process: Spark hands over 1 GiB at most
-(`spark.driver.maxResultSize`)."""
-
 TOUCHED_BYTES = 128 * 1024 * 1024
 """Of the table's files that may have one of the keys: they are read and rewritten in this process."""
 
 AT_ONCE = 192 * 1024 * 1024
 """Bytes of such files and of folded rows that are written at one time, of all tables. Rows of other tables may wait
 beside them."""
+
+AT_MOST = 8
+"""So many times as much of each where there is memory for it, or where the config asks for this process: Spark hands
+over 1 GiB at most (`spark.driver.maxResultSize`)."""
+
+MEMORY = 512 * 1024 * 1024
+"""Bytes of memory that this process needs for each time as much."""
 
 # Features of a table that it may have; each that is not here is refused by the library, or not seen to be kept.
 _FEATURES = {
@@ -78,6 +81,11 @@ def why_not_key(schema: Mapping[str, Any], key: Sequence[str]) -> str | None:
     return f"the key's column {other[0]} is {types.get(other[0])}" if other else None
 
 
+def times(spare: int) -> int:
+    """How many times as much of each this process takes where the machine has `spare` bytes beside Java."""
+    return max(1, min(AT_MOST, spare // MEMORY))
+
+
 def why_not_size(found: Facts, columns: int, times: int = 1) -> str | None:
     """Whether the slice's rows, of so many columns, fit into this process's memory; `times` as much of it as usual."""
     sizes = {
@@ -88,9 +96,9 @@ def why_not_size(found: Facts, columns: int, times: int = 1) -> str | None:
     return next((f"the slice has {n} {what}" for what, (n, limit) in sizes.items() if n > times * limit), None)
 
 
-def why_not_touched(size: int) -> str | None:
+def why_not_touched(size: int, times: int = 1) -> str | None:
     """`size`: bytes of the table's files that may have one of the keys."""
-    return f"{size} bytes of files may have one of the keys" if size > TOUCHED_BYTES else None
+    return f"{size} bytes of files may have one of the keys" if size > times * TOUCHED_BYTES else None
 
 
 def _unfit(fields: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -51,10 +51,12 @@ class NotByLibrary(Exception):
 
 class DirectTable:
     """The table in the directory `path` of a local file system; its files are compressed by `codec`, one of Spark's
-    names for Parquet. After a failure of the library it is left alone."""
+    names for Parquet. `times`: how much may be written from here, see choice.times. After a failure of the library it
+    is left alone."""
 
-    def __init__(self, path: str, codec: str) -> None:
+    def __init__(self, path: str, codec: str, times: int = 1) -> None:
         self._path = path
+        self.times = times
         self._codec = codec.lower()
         self._opened: DeltaTable | None = None
         self._failed = False

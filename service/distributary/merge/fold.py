@@ -15,14 +15,14 @@ from pyspark.sql import functions as F
 
 from distributary.decode import sql
 from distributary.decode.position import is_later
-from distributary.decode.queries import Queries
 from distributary.merge import values
 
 # What the walk needs of a record, and the record's row with what is stored beside it.
 _STEP_FIELDS = ("kind", "pos", "tx", "read_id", "moved_in", "moved_out", "carried", "partition", "offset", "timestamp")
 _STORED_FIELDS = ("kind", "pos", "read_id", "ts_ms", "partition", "offset", "missing", "row")
 _PAST = "d before a truncate"  # a kind
-_COUNTS = "bad IS NULL AND kind NOT IN ('t', 'm')"
+COUNTS = "bad IS NULL AND kind NOT IN ('t', 'm')"
+"""BOOLEAN: a decoded record says something of its key."""
 _DELETES = f"('d', '{_PAST}')"
 
 
@@ -33,7 +33,7 @@ class Folding:
     Records older than `truncated` (the position of the newest truncate) count for nothing. `values` says which columns'
     values are followed through the changes, because some of them were not sent (see values.py); none for most slices.
     `keeps_deleted`: a deleted row stays in the table with its last values. `apart`: no two records have one key (see
-    keys_differ), so that nothing has to be brought together.
+    slice_keys.SliceKeys), so that nothing has to be brought together.
     """
 
     connector: str
@@ -41,28 +41,6 @@ class Folding:
     values: values.Fillable | None = None
     keeps_deleted: bool = False
     apart: bool = False
-
-
-def keys_differ(records: DataFrame, queries: Queries) -> bool:
-    """Whether no two of the decoded records that count have one key (one Spark job). By the keys' hashes: where two
-    keys share one, no is said, which is slower and as right."""
-
-    def twice(rows: DataFrame) -> DataFrame:
-        return rows.where(_COUNTS).groupBy("kh").agg(F.count("*").alias("n")).where("n > 1").limit(1)
-
-    return not queries.over(records, "keys differ", twice).collect()
-
-
-def largest_key(records: DataFrame, queries: Queries) -> int:
-    """How many bytes the payloads of one key have at most (one Spark job). By the keys' hashes: where two keys share
-    one, it is more."""
-
-    def largest(rows: DataFrame) -> DataFrame:
-        of_keys = rows.where(_COUNTS).groupBy("kh").agg(F.sum("size").alias("size"))
-        return of_keys.agg(F.max("size").alias("size"))
-
-    [row] = queries.over(records, "largest key", largest).collect()
-    return row["size"] or 0
 
 
 def folded(records: DataFrame, folding: Folding) -> DataFrame:
@@ -73,9 +51,10 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
     * k STRUCT, the key
     * w STRUCT<kind, pos, …, row>: the newest change, NULL where there is none; with `keeps_deleted` a lone tombstone
       after the key's last row stands in it as that row's delete; `pos` STRING: the position the key reaches with it
-    * alive STRUCT, alike: the newest record of the key that has a row; with a delete in `w` its last values
+    * with `keeps_deleted` also alive STRUCT, alike: the newest record of the key that has a row; with a delete in `w`
+      its last values
     * r STRUCT, alike: the newest snapshot row that stands beside the changes (PostgreSQL only); `r_last` BOOLEAN: it
-      came after `w`; `reads` ARRAY<STRUCT<…>>: all of them in the order of arrival
+      came after `w`; of PostgreSQL also `reads` ARRAY<STRUCT<…>>: all of them in the order of arrival
     * wiped BOOLEAN: a tombstone without a delete took the key's row away, `w` came after it
     * if_there BOOLEAN: `w` lives only if the table has a row of that key (see _walk on deferred keys)
     * moved STRING: the transaction in which a key change put `w` over a living row, so that a delete of the same
@@ -86,7 +65,7 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
       sure that there was one before, else the table must know
     * with `values` also: life STRUCT and departures ARRAY<STRUCT>, see values.py
     """
-    usable = records.where(_COUNTS)
+    usable = records.where(COUNTS)
     if folding.truncated is not None:
         older = f"coalesce({is_later(folding.connector, sql.text(folding.truncated), 'pos')}, false)"
         # Of the deletes it must be seen that they were there: their tombstones are not lone ones.
@@ -95,45 +74,54 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
     element = F.struct(*_STEP_FIELDS, "ts_ms", "missing", "row", *values.element_fields(folding)).alias("e")
     walk = _Walk.of(folding)
     if folding.apart:
-        walked = usable.select("k", F.array(element).alias("es")).withColumn("role_", F.expr(walk.role_of_one))
+        walked = usable.select("k", element).withColumn("role_", F.expr(walk.role_of_one))
         state = walk.of_one
     else:
         collected = usable.groupBy("k").agg(F.collect_list(element).alias("es"))
         ordered = collected.select("k", F.expr(_IN_ORDER).alias("es"))
         # Most keys have one record.
-        walked = ordered.select("k", "es", F.expr(f"CASE WHEN size(es) = 1 THEN {walk.role_of_one} END").alias("role_"))
+        walked = ordered.select("*", F.expr(f"CASE WHEN size(es) = 1 THEN {walk.role_of_one} END").alias("role_"))
         state = f"CASE WHEN role_ IS NOT NULL THEN {walk.of_one} ELSE {walk.of_many} END"
     # Else Spark would walk twice, for the rows and for what is left out: it moves no filter over what need not be the
     # same when it is asked again.
     once = F.when(F.spark_partition_id() >= 0, F.expr(state))
-    walked = walked.select("k", "es", once.alias("s"))
-    w, pos = _element("s.w"), "s.pos"
+    walked = walked.withColumn("s", once)
+
+    def record(index: str) -> str:
+        """The record with that index, which is not 0."""
+        return "e" if folding.apart else f"es[{index} - 1]"
+
+    def stored(index: str) -> str:
+        return f"CASE WHEN {index} > 0 THEN {_stored(record(index))} END"
+
+    w, pos = stored("s.w"), "s.pos"
     if folding.keeps_deleted:
         marked = "s.w = 0 AND s.r = 0 AND s.wiped AND s.alive > 0"
-        w = f"CASE WHEN {marked} THEN {_stored('es[s.alive - 1]', kind='d')} ELSE {w} END"
-        pos = f"CASE WHEN {marked} THEN coalesce({pos}, es[s.alive - 1].pos) ELSE {pos} END"
+        w = f"CASE WHEN {marked} THEN {_stored(record('s.alive'), kind='d')} ELSE {w} END"
+        pos = f"CASE WHEN {marked} THEN coalesce({pos}, {record('s.alive')}.pos) ELSE {pos} END"
+    # For lambdas Spark generates no code: what only some tables need is not in the plan of the others.
+    reads = f"transform(s.reads, i_ -> named_struct('i', i_, 'after', i_ > s.w, 'e', {_stored(record('i_'))}))"
     return walked.select(
         "k",
         F.expr(w).alias("w"),
         F.expr(pos).alias("pos"),
-        F.expr(_element("s.alive")).alias("alive"),
-        F.expr(_element("s.r")).alias("r"),
+        *((F.expr(stored("s.alive")).alias("alive"),) if folding.keeps_deleted else ()),
+        F.expr(stored("s.r")).alias("r"),
         F.expr("s.r > s.w").alias("r_last"),
-        F.expr(
-            f"transform(s.reads, i_ -> named_struct('i', i_, 'after', i_ > s.w, 'e', {_stored('es[i_ - 1]')}))"
-        ).alias("reads"),
+        *((F.expr(reads).alias("reads"),) if _has_reads(folding) else ()),
         F.expr("s.wiped").alias("wiped"),
         F.expr("s.if_there").alias("if_there"),
         F.expr("CASE WHEN s.over <> 'no' THEN s.moved END").alias("moved"),
         F.expr("s.over = 'ask'").alias("moved_if_there"),
-        F.expr("CASE WHEN es[s.w - 1].moved_out THEN es[s.w - 1].tx END").alias("out_tx"),
+        F.expr(f"CASE WHEN s.w > 0 AND {record('s.w')}.moved_out THEN {record('s.w')}.tx END").alias("out_tx"),
         F.expr("s.doubts").alias("doubts"),
         *((F.expr("s.life").alias("life"), F.expr("s.departures").alias("departures")) if folding.values else ()),
     ).where("w IS NOT NULL OR r IS NOT NULL OR wiped")
 
 
-def _element(index: str) -> str:
-    return f"CASE WHEN {index} > 0 THEN {_stored(f'es[{index} - 1]')} END"
+def _has_reads(folding: Folding) -> bool:
+    """Whether there may be records whose place among the changes is not their position: PostgreSQL's snapshot rows."""
+    return folding.connector == "postgresql"
 
 
 def _stored(e: str, kind: str | None = None) -> str:
@@ -160,7 +148,8 @@ _IN_ORDER = (
 
 @dataclass(frozen=True)
 class _Walk:
-    """SQL of the state after a key's records `es`: of one record, whose role is in the column `role_`, and of many."""
+    """SQL of the state after a key's records `es`; and after its only one, whose role is in the column `role_`, and
+    which is `e` where no two records have one key."""
 
     role_of_one: str
     of_one: str
@@ -179,7 +168,7 @@ class _Walk:
         def of_one(text: str) -> str:
             """A step from the start, over the only record: no function is called per record for it."""
             text = re.sub(r"\bs\.(\w+)", lambda field: starts[field[1]], text)
-            return re.sub(r"\be\.", "es[0].", text)
+            return text if folding.apart else re.sub(r"\be\.", "es[0].", text)
 
         return cls(
             of_one(role),
@@ -204,8 +193,7 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
     table knows of one.
     """
     connector = folding.connector
-    # A record whose place among the changes is not its position: PostgreSQL's snapshot rows.
-    beside = "e.kind = 'r'" if connector == "postgresql" else "false"
+    beside = "e.kind = 'r'" if _has_reads(folding) else "false"
     rank = "CASE WHEN e.kind = 'd' THEN 0 ELSE 1 END"
     newer = (
         f"e.kind <> 'x' AND NOT ({beside}) AND (s.pos IS NULL OR {is_later(connector, 'e.pos', 's.pos')}"

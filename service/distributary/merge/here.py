@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
+from functools import cache
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -22,7 +23,6 @@ from distributary.merge.progress import Head, Progress
 from distributary.merge.room import Room
 from distributary.merge.table import Write
 
-_ROOM = Room(AT_ONCE)
 _ASKS_MORE = "it has values that were not sent, snapshot rows among changes, a truncate, or deleted rows that stay"
 
 
@@ -42,11 +42,11 @@ def merged_here(
         return None
     key = None if part.first else list(to.key)
     reason = None if clauses.shared(first=part.first) else _ASKS_MORE
-    reason = reason or _why_not(to, part) or table.why_not(part.head, key)
+    reason = reason or _why_not(to, part, table) or table.why_not(part.head, key)
     touched = 0
     if reason is None and key is not None:
         touched = table.touched(part.head, key[0], part.found.keys)
-        reason = None if to.settings.commit == "deltalake" else why_not_touched(touched)
+        reason = None if to.settings.commit == "deltalake" else why_not_touched(touched, table.times)
     rows = None
     if reason is None:
         made = (clause for clause in clauses.clauses(keys) if clause.of is Rows.KEYS_ONLY or not part.first)
@@ -63,7 +63,7 @@ def merged_here(
         return _or_spark(to, _append(table, first), by_spark)
 
     def merge(head: Head, progress: Progress) -> None:
-        with _ROOM.taken(touched + rows.rows.nbytes):
+        with _room(table.times).taken(touched + rows.rows.nbytes):
             table.merge(rows, list(to.key), head, progress)
 
     return _or_spark(to, merge, by_spark)
@@ -74,7 +74,7 @@ def appended_here(to: Destination, part: DecodedSlice, rows: DataFrame) -> Write
     table = to.lake.direct
     if table is None:
         return None
-    if reason := _why_not(to, part) or table.why_not(part.head):
+    if reason := _why_not(to, part, table) or table.why_not(part.head):
         to.debug(reason)
         return None
     collected = rows.toArrow()
@@ -83,14 +83,20 @@ def appended_here(to: Destination, part: DecodedSlice, rows: DataFrame) -> Write
 
 def _append(table: DirectTable, rows: pa.Table) -> Write:
     def append(head: Head, progress: Progress) -> None:
-        with _ROOM.taken(rows.nbytes):
+        with _room(table.times).taken(rows.nbytes):
             table.append(rows, head, progress)
 
     return append
 
 
-def _why_not(to: Destination, part: DecodedSlice) -> str | None:
-    return why_not_size(part.found, len(to.columns), AT_MOST if to.settings.commit == "deltalake" else 1)
+def _why_not(to: Destination, part: DecodedSlice, table: DirectTable) -> str | None:
+    return why_not_size(part.found, len(to.columns), AT_MOST if to.settings.commit == "deltalake" else table.times)
+
+
+@cache
+def _room(times: int) -> Room:
+    """What all tables share."""
+    return Room(times * AT_ONCE)
 
 
 def _why_not_rows(keys: FlatKeys) -> str | None:

@@ -13,6 +13,7 @@ from distributary.decode.queries import Queries
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
 from distributary.merge.progress import Head
+from distributary.merge.slice_keys import SliceKeys
 from distributary.merge.table import LakeTable, Write
 
 # Where a row comes from; every mode's tables have these.
@@ -56,7 +57,8 @@ class Destination:
 
 @dataclass(frozen=True)
 class DecodedSlice:
-    """A slice on its way into a table: decoded records (see records.decoded) with what facts() found in them.
+    """A slice on its way into a table: decoded records (see records.decoded) with what facts() found in them, and their
+    keys.
 
     `truncated` is the position of the newest truncate in the slice, `truncated_ever` that of the newest one that the
     table has seen, the slice's included; both None where `truncate` in the config leaves rows alone. `first`: the table
@@ -66,6 +68,7 @@ class DecodedSlice:
 
     records: DataFrame
     found: Facts
+    keys: SliceKeys
     truncated: str | None
     truncated_ever: str | None
     first: bool

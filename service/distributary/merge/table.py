@@ -15,6 +15,8 @@ from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from distributary.config.table import Engine
 from distributary.decode import sql
+from distributary.launch.memory import beside_java
+from distributary.merge.choice import times
 from distributary.merge.direct import DirectTable, NotByLibrary, commit_lost
 from distributary.merge.layout import Layout, LayoutChanges, changes, check_layout, refused
 from distributary.merge.log import DeltaLog
@@ -74,7 +76,9 @@ class LakeTable:
         self._log = DeltaLog(self.session, path)
         here = self._log.local_path()
         codec = str(self.session.conf.get("spark.sql.parquet.compression.codec"))
-        self.direct = DirectTable(here, codec) if here is not None and commit != "spark" else None
+        self.direct = None
+        if here is not None and commit != "spark":
+            self.direct = DirectTable(here, codec, times(beside_java(self.session)))
 
     def suit(self, records: int, rows: int = 0, row_bytes: float = 0) -> None:
         """Suits the session to a slice of so many records: a small one is over before compiled code would pay. `rows`:

@@ -26,19 +26,13 @@ from distributary.merge.deletes import deleted_after
 from distributary.merge.doubts import Doubts
 from distributary.merge.facts import Facts
 from distributary.merge.fill import Fill
-from distributary.merge.fold import Folding, folded, keys_differ
+from distributary.merge.fold import Folding, folded
 from distributary.merge.held import with_held, without_held
 from distributary.merge.here import merged_here
 from distributary.merge.kept import kept
 from distributary.merge.mode import DecodedSlice, Destination, Details, Prepared
 from distributary.merge.table import SMALL_SLICE, Write
 from distributary.merge.values import Fillable
-
-# The identities of the snapshot rows that a key has seen, with `#` between them.
-READS_KNOWN = (
-    "nullif(concat_ws('#', substring(held.snapshot, instr(held.snapshot, '#') + 1),"
-    " array_join(transform(reads, r_ -> r_.e.read_id), '#')), '')"
-)
 
 
 class UpsertMode:
@@ -70,7 +64,7 @@ class UpsertMode:
             values = None
         truncated = part.truncated_ever if to.settings.truncate == "apply" else None
         # The tombstone behind a delete has its key.
-        apart = found.records > SMALL_SLICE and not found.deletes and keys_differ(part.records, to.queries)
+        apart = found.records > SMALL_SLICE and not found.deletes and part.keys.differ
         folding = Folding(to.connector, truncated, values, self._keeps_deleted, apart)
         keys = to.queries.over(part.records, folding, lambda records: folded(records, folding))
         if part.first:
@@ -134,7 +128,7 @@ class UpsertMode:
         if "held" in keys.columns:
             # A tombstone by itself has no position: the key's stays what it was.
             keys = keys.withColumn("pos", F.expr("CASE WHEN wiped AND w IS NULL THEN held.position ELSE pos END"))
-            keys = keys.withColumn("reads_known", F.expr(READS_KNOWN))
+            keys = with_reads_known(keys)
         if not part.first and (found.late or reads):
             keys = self._without_older(to.deletes.joined(keys, to.key), to.connector)
         if reads and not part.first:
@@ -154,6 +148,16 @@ class UpsertMode:
 
 def _today() -> date:
     return datetime.now(timezone.utc).date()
+
+
+def with_reads_known(keys: DataFrame) -> DataFrame:
+    """Folded keys, of which is known what is held, with reads_known STRING: the identities of the snapshot rows that
+    they have seen, with `#` between them; NULL where there are none."""
+    known = (
+        "nullif(concat_ws('#', substring(held.snapshot, instr(held.snapshot, '#') + 1),"
+        " array_join(transform(reads, r_ -> r_.e.read_id), '#')), '')"
+    )
+    return keys.withColumn("reads_known", F.expr(known if "reads" in keys.columns else "CAST(NULL AS STRING)"))
 
 
 def may_lack_values(found: Facts) -> bool:

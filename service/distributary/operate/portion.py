@@ -9,12 +9,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from distributary.consume.broker import Broker
 from distributary.consume.offsets import Slice, next_slice
+from distributary.launch.memory import java_heap
 from distributary.merge.facts import Facts
 
 _OF_HEAP = 12
@@ -33,17 +33,12 @@ _SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
 
 def slice_bytes(session: SparkSession) -> int:
     """How many bytes the payloads of one slice may have."""
-    return _heap(session) // _OF_HEAP
+    return java_heap(session) // _OF_HEAP
 
 
 def key_bytes(session: SparkSession) -> int:
     """How many bytes the payloads of one key in a slice may have."""
-    return _heap(session) // _OF_HEAP_BY_KEY
-
-
-def _heap(session: SparkSession) -> int:
-    jvm: Any = session._jvm
-    return int(jvm.java.lang.Runtime.getRuntime().maxMemory())
+    return java_heap(session) // _OF_HEAP_BY_KEY
 
 
 class Portion:

@@ -14,6 +14,7 @@ from structlog.typing import FilteringBoundLogger
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker, Record, Topic
+from distributary.decode.alike import with_known
 from distributary.decode.discover import signatures, types_by_value
 from distributary.decode.masks import Masks, check_masks, masks_of
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
@@ -175,8 +176,10 @@ class TableReader:
         )
 
     def _sliced(self, raw: DataFrame) -> DataFrame:
-        known = [shape.signature for shape in self._shapes]
-        return self._wire.sliced(raw, self._unwrapped, before=self._details.before, known=known)
+        return self._wire.sliced(raw, self._unwrapped, before=self._details.before)
+
+    def _alike(self, raw: DataFrame, shape: Shape) -> DataFrame:
+        return self._wire.alike(raw, shape, self._unwrapped, before=self._details.before)
 
     def _learnt(self, raw: DataFrame) -> DataFrame:
         """Sliced records of which all schemas and shapes are known."""
@@ -243,7 +246,7 @@ class TableReader:
             records = self._queries.over(
                 raw,
                 (shape, reading, self._wire.known, usual),
-                lambda rows: decoded(self._sliced(rows), shape, reading, usual=usual),
+                lambda rows: decoded(self._alike(rows, shape), shape, reading, usual=usual),
             )
         else:
             records = self._of_shapes(cut, reading)
@@ -255,9 +258,9 @@ class TableReader:
         # Where none of the records can be read, none tells a shape: all that is left of them is why.
         shapes = joined(self._shapes) or [Shape(Signature(None, None), {}, {})]
         if len(shapes) == 1:
-            return decoded(cut, shapes[0], reading)
+            return decoded(with_known(cut, shapes[0]), shapes[0], reading)
         number = shape_number(shapes)
-        parts = [decoded(cut.where(number == i), shape, reading) for i, shape in enumerate(shapes)]
+        parts = [decoded(with_known(cut.where(number == i), shape), shape, reading) for i, shape in enumerate(shapes)]
         return reduce(DataFrame.unionByName, parts)
 
     def _reading(self, progress: Progress) -> Reading:

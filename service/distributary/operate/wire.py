@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame
 
 from distributary.consume.broker import Record
 from distributary.consume.tail import Headers
+from distributary.decode.alike import alike, with_known
 from distributary.decode.avro import addresses, sliced_avro
 from distributary.decode.avro_schema import AvroSchema
 from distributary.decode.framing import SIDES, Side, address
-from distributary.decode.shapes import Signature
+from distributary.decode.shapes import Shape
 from distributary.decode.slices import sliced
 from distributary.decode.unwrapped import Unwrapped
 from distributary.operate.registry import Registry
@@ -33,10 +34,11 @@ class Wire(Protocol):
     def as_json(self, records: Sequence[Record]) -> Sequence[Record]:
         """Records for a first look, as JsonConverter would have written them."""
 
-    def sliced(
-        self, raw: DataFrame, unwrapped: Unwrapped | None, *, before: bool, known: Sequence[Signature]
-    ) -> DataFrame:
+    def sliced(self, raw: DataFrame, unwrapped: Unwrapped | None, *, before: bool) -> DataFrame:
         """Kafka's records cut into schema and payload, see slices.sliced."""
+
+    def alike(self, raw: DataFrame, shape: Shape, unwrapped: Unwrapped | None, *, before: bool) -> DataFrame:
+        """The same of records that most likely have that shape, see alike.alike."""
 
     def learn(self, raw: DataFrame) -> bool:
         """Sees to it that `sliced` knows all schemas that the records name; whether it did not before."""
@@ -50,10 +52,11 @@ class JsonWire:
     def as_json(self, records: Sequence[Record]) -> Sequence[Record]:
         return records
 
-    def sliced(
-        self, raw: DataFrame, unwrapped: Unwrapped | None, *, before: bool, known: Sequence[Signature]
-    ) -> DataFrame:
-        return sliced(raw, unwrapped, before=before, known=known)
+    def sliced(self, raw: DataFrame, unwrapped: Unwrapped | None, *, before: bool) -> DataFrame:
+        return sliced(raw, unwrapped, before=before)
+
+    def alike(self, raw: DataFrame, shape: Shape, unwrapped: Unwrapped | None, *, before: bool) -> DataFrame:
+        return alike(raw, shape, unwrapped, before=before)
 
     def learn(self, raw: DataFrame) -> bool:  # noqa: ARG002 - nothing to learn from
         return False
@@ -83,16 +86,12 @@ class AvroWire:
         self._learn(named)
         return [as_json(record, self._registry) for record in records]
 
-    def sliced(
-        self,
-        raw: DataFrame,
-        unwrapped: Unwrapped | None,
-        *,
-        before: bool,  # noqa: ARG002
-        known: Sequence[Signature],  # noqa: ARG002
-    ) -> DataFrame:
+    def sliced(self, raw: DataFrame, unwrapped: Unwrapped | None, *, before: bool) -> DataFrame:  # noqa: ARG002
         """A schema tells the whole row, also where there is only the one before the change."""
         return sliced_avro(raw, self._schemas, unwrapped)
+
+    def alike(self, raw: DataFrame, shape: Shape, unwrapped: Unwrapped | None, *, before: bool) -> DataFrame:
+        return with_known(self.sliced(raw, unwrapped, before=before), shape)
 
     def learn(self, raw: DataFrame) -> bool:
         return self._learn(addresses(raw))

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
-from pyspark.sql import DataFrame
-
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets, Slice, largest
@@ -20,13 +18,13 @@ from distributary.merge.advance import advanced
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
 from distributary.merge.files import Compacted, compact, vacuum
-from distributary.merge.fold import largest_key
 from distributary.merge.kept import keeping, let_go
 from distributary.merge.layout import wanted_layout
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Head, Progress, first_progress
 from distributary.merge.row_size import UNKNOWN_ROW
+from distributary.merge.slice_keys import SliceKeys
 from distributary.merge.table import SMALL_SLICE, LakeTable, Write
 from distributary.operate import failpoints, ghosts
 from distributary.operate.accept import Accept
@@ -369,7 +367,8 @@ class TableWorker:
             failpoints.passing("after-schema-change", self.name)
             self._around.recorder.schema_changed(self.name)
             self._head = self._lake.head(self._head)
-        share = self._foldable(came)
+        keys = SliceKeys(came.records, self._queries)
+        share = self._foldable(came.found, keys)
         if share < 1 and part.records > len(part.end):
             let_go(came.records)  # nothing of it is anywhere yet
             self._take(topic, self._portion.smaller(part, share), watch)
@@ -383,7 +382,7 @@ class TableWorker:
                 reasons = self._around.quarantine.add(self.name, raw, bad_ones, withheld_columns(self._settings))
                 failpoints.passing("after-quarantine", self.name)
         with watch.phase("write"):
-            bad = self._merge(came.records, came.found, progress, part, topic)
+            bad = self._merge(came, keys, progress, part, topic)
         self._portion.took(came.found)
         self._record(came.found, watch, reasons)
         if bad is not None:
@@ -393,11 +392,11 @@ class TableWorker:
                 "look at their reasons in the quarantine table; mend the cause or raise quarantine.max_ratio",
             )
 
-    def _foldable(self, came: Read) -> float:
+    def _foldable(self, found: Facts, keys: SliceKeys) -> float:
         """What share of a slice can be folded at once, by its key that has most."""
-        if self._settings.mode == "append" or came.found.payload <= self._of_one_key:
+        if self._settings.mode == "append" or found.payload <= self._of_one_key:
             return 1.0
-        return self._of_one_key / max(1, largest_key(came.records, self._queries))
+        return self._of_one_key / max(1, keys.largest)
 
     def _replay(self, topic: Topic) -> None:
         """Applies the table's records in quarantine again, those that can be applied by now."""
@@ -422,6 +421,7 @@ class TableWorker:
         part = DecodedSlice(
             again.records,
             again.found,
+            SliceKeys(again.records, self._queries),
             again.truncated,
             again.after.truncated,
             first=False,
@@ -433,16 +433,18 @@ class TableWorker:
         self._around.quarantine.applied(self.topic, again.records)
         let_go(came.records)
 
-    def _merge(self, records: DataFrame, found: Facts, progress: Progress, part: Slice, topic: Topic) -> int | None:
+    def _merge(self, came: Read, keys: SliceKeys, progress: Progress, part: Slice, topic: Topic) -> int | None:
         """Commits the slice; see _commit."""
+        found = came.found
         truncated = found.truncated if self._settings.truncate in ("apply", "soft") else None
         after = advanced(progress, found, part.end, truncated, self._first, lambda: self._around.broker.latest(topic))
         head = self._head
         assert head is not None
         to = self._destination(progress)
         slice_ = DecodedSlice(
-            records,
+            came.records,
             found,
+            keys,
             truncated,
             after.truncated,
             first=head.progress is None or head.progress.is_new,

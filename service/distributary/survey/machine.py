@@ -12,6 +12,7 @@ from distributary.errors import SetupError
 from distributary.launch.bundle import cache_directory
 from distributary.launch.jars import DIRECTORY_VARIABLE, declared
 from distributary.launch.java import java
+from distributary.launch.memory import machine_memory
 from distributary.launch.session import DRIVER_MEMORY
 from distributary.survey.finding import Doubtful, Healthy
 
@@ -19,7 +20,6 @@ _UNITS = {"": 2**20, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}  # Spark ta
 _MEMORY = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 _JVM_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "_JAVA_OPTIONS")
 _OTHER_ZONE = re.compile(r"-Duser\.timezone=(?!UTC\b|GMT\b)(\S+)", re.IGNORECASE)
-_CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def java_is_there() -> Healthy:
@@ -44,7 +44,7 @@ def jars_are_there() -> Healthy | Doubtful:
 def memory_suffices(properties: Mapping[str, str]) -> Healthy | Doubtful:
     """Raises SetupError where Spark's driver is to have more than this machine has."""
     wanted = spark_bytes(properties.get("spark.driver.memory", DRIVER_MEMORY))
-    total, free = _memory()
+    total, free = machine_memory()
     if wanted is None or total is None or free is None:
         return Doubtful("memory-unknown", "how much memory there is can't be told here", "see to it by hand")
     said = f"spark.driver.memory is {_in_gib(wanted)}, of {_in_gib(total)} memory {_in_gib(free)} are free"
@@ -60,23 +60,6 @@ def spark_bytes(text: str) -> int | None:
     """The bytes of Spark's `4g`, `512m`; None for what is no such size."""
     found = _MEMORY.fullmatch(text.strip())
     return int(found[1]) * _UNITS[found[2].lower()] if found else None
-
-
-def _memory() -> tuple[int | None, int | None]:
-    """All memory and the free one, in bytes; a container's limit counts for both. None where the system tells none."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None, None
-    sizes = {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)}
-    total, free = sizes.get("MemTotal"), sizes.get("MemAvailable")
-    try:
-        limit = _CGROUP_LIMIT.read_text(encoding="ascii").strip()
-    except OSError:
-        return total, free
-    if limit.isdigit() and total is not None and free is not None:
-        return min(total, int(limit)), min(free, int(limit))
-    return total, free
 
 
 def _in_gib(size: int) -> str:

@@ -13,6 +13,7 @@ from distributary.merge.choice import (
     RECORDS,
     TOUCHED_BYTES,
     VALUES,
+    times,
     why_not_key,
     why_not_size,
     why_not_table,
@@ -105,6 +106,11 @@ def test_large_slices_are_sparks() -> None:
     assert "values" in (why_not_size(facts(RECORDS), columns + 1) or "")
 
 
+def test_the_more_memory_there_is_the_more_is_committed_here() -> None:
+    gib = 1 << 30
+    assert [times(spare) for spare in (0, gib // 4, gib, 2 * gib, 4 * gib, 64 * gib)] == [1, 1, 2, 4, AT_MOST, AT_MOST]
+
+
 def test_where_the_config_asks_for_it_larger_ones_are_committed_here_too_but_not_any() -> None:
     assert why_not_size(facts(AT_MOST * RECORDS, AT_MOST * PAYLOAD_BYTES), VALUES // RECORDS, AT_MOST) is None
     assert why_not_size(facts(payload=AT_MOST * PAYLOAD_BYTES + 1), 1, AT_MOST) is not None
@@ -113,3 +119,4 @@ def test_where_the_config_asks_for_it_larger_ones_are_committed_here_too_but_not
 def test_many_files_that_may_have_a_key_are_sparks() -> None:
     assert why_not_touched(TOUCHED_BYTES) is None
     assert why_not_touched(TOUCHED_BYTES + 1) is not None
+    assert why_not_touched(2 * TOUCHED_BYTES, 2) is None
