@@ -33,8 +33,8 @@ AT_MOST = 8
 """So many times as much of each where there is memory for it, or where the config asks for this process: Spark hands
 over 1 GiB at most (`spark.driver.maxResultSize`)."""
 
-MEMORY = 512 * 1024 * 1024
-"""Bytes of memory that this process needs for each time as much."""
+MEMORY = 1024 * 1024 * 1024
+"""Bytes of memory beside Java that there must be for each time as much."""
 
 # Features of a table that it may have; each that is not here is refused by the library, or not seen to be kept.
 _FEATURES = {

@@ -78,7 +78,9 @@ class LakeTable:
         codec = str(self.session.conf.get("spark.sql.parquet.compression.codec"))
         self.direct = None
         if here is not None and commit != "spark":
-            self.direct = DirectTable(here, codec, times(beside_java(self.session)))
+            # Where there are executors, what is large is theirs.
+            alone = str(self.session.sparkContext.master).startswith("local")
+            self.direct = DirectTable(here, codec, times(beside_java(self.session)) if alone else 1)
 
     def suit(self, records: int, rows: int = 0, row_bytes: float = 0) -> None:
         """Suits the session to a slice of so many records: a small one is over before compiled code would pay. `rows`:

@@ -108,7 +108,7 @@ def test_large_slices_are_sparks() -> None:
 
 def test_the_more_memory_there_is_the_more_is_committed_here() -> None:
     gib = 1 << 30
-    assert [times(spare) for spare in (0, gib // 4, gib, 2 * gib, 4 * gib, 64 * gib)] == [1, 1, 2, 4, AT_MOST, AT_MOST]
+    assert [times(spare) for spare in (0, gib, 2 * gib, 7 * gib, 8 * gib, 64 * gib)] == [1, 1, 2, 7, AT_MOST, AT_MOST]
 
 
 def test_where_the_config_asks_for_it_larger_ones_are_committed_here_too_but_not_any() -> None:
