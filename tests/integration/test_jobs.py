@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.changes import Topic
+from tests.support.changes import INT, TEXT, Topic
 from tests.support.kafka import Record
 from tests.support.spark import Bench
 
@@ -16,6 +16,8 @@ from distributary.operate import reader
 from distributary.operate.worker import TableWorker
 
 COLUMNS = {"id": "int", "v": "string"}
+SCHEMA = {"id": INT, "v": TEXT}
+NOTHING = b'{"schema":null,"payload":null}'
 
 
 @pytest.fixture
@@ -78,6 +80,33 @@ def test_a_small_slice(session: SparkSession, kafka: str, tmp_path: Path, topic:
     """The look at the decoded records, and their fold; the rest is not Spark's."""
     bench, worker = worker_of(session, kafka, tmp_path, topic)
     assert counted(bench, worker, ordinary(topic)) == 2
+
+
+def test_a_small_slice_with_a_schema(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
+    """It is read once, with tombstones in all forms and what is no JSON among it; twice where it is written otherwise
+    than JsonConverter does, and then with care at once, for a while."""
+
+    def with_schema(records: Iterable[Record]) -> list[Record]:
+        found: list[Record] = []
+        for record in records:
+            is_tombstone = record.value is None
+            found.append(record._replace(key=found[-1].key) if is_tombstone else topic.with_schema(record, SCHEMA))
+        return found
+
+    bench = Bench(session, kafka, tmp_path, topic.name).create()
+    of_quarantine = 8
+    worker = bench.take(with_schema(creates(topic, range(1, 20))))
+    bench.take(with_schema(creates(topic, range(20, 25))), worker)
+    assert counted(bench, worker, iter(with_schema(ordinary(topic)))) == 2
+    [delete] = with_schema([topic.change("d", {"id": 8}, at=150)])
+    assert counted(bench, worker, iter([delete, delete._replace(value=NOTHING)])) == 2
+    one, two = with_schema(topic.change("c", {"id": 9}, {"id": 9, "v": "x"}, at=at) for at in (160, 170))
+    bad = one._replace(value=b"no JSON")
+    counted(bench, worker, iter([bad]))  # the quarantine's table is made
+    assert counted(bench, worker, iter([bad])) == 1 + of_quarantine
+    loose = [r._replace(value=(r.value or b"").replace(b',"payload":', b', "payload": ')) for r in (one, two)]
+    assert counted(bench, worker, iter(loose[:1])) == 4
+    assert counted(bench, worker, iter(loose[1:])) == 2
 
 
 def test_a_first_slice_by_spark(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:

@@ -20,6 +20,7 @@ from distributary.decode.slices import shape_number, sliced
 KEY_SCHEMA = '{"type":"struct","fields":[{"type":"int32","optional":false,"field":"id"}],"optional":false}'
 SCHEMA = '{"type":"struct","fields":[{"type":"string","field":"ä,\\"payload\\""}],"optional":false,"name":"s.Envelope"}'
 KEY = f'{{"schema":{KEY_SCHEMA},"payload":{{"id":1}}}}'.encode()
+NOTHING = b'{"schema":null,"payload":null}'
 VALUES: dict[str, bytes | None] = {
     "usual": f'{{"schema":{SCHEMA},"payload":{{"op":"c","after":{{"x":"ä"}}}}}}'.encode(),
     "null": f'{{"schema":{SCHEMA},"payload":null}}'.encode(),
@@ -38,6 +39,7 @@ VALUES: dict[str, bytes | None] = {
     "empty": b"",
     "blanks alone": b"  ",
     "JSON's null": b"null",
+    "null with a null schema": NOTHING,
     "tombstone": None,
 }
 
@@ -97,14 +99,17 @@ def test_the_quick_way_cuts_as_the_thorough_one(session: SparkSession) -> None:
     assert (usual["old_key"], usual["new_key"]) == ("", "n")
 
 
-def test_keys_are_alike_too(session: SparkSession) -> None:
-    keys = [KEY, None, b'{"id":1}', KEY.replace(b"int32", b"int64"), b"no JSON", b'{"schema":' + KEY_SCHEMA.encode()]
+def test_keys_are_cut_alike_too(session: SparkSession) -> None:
+    others = [b'{"id":1}', KEY.replace(b"int32", b"int64"), b'{"schema":' + KEY_SCHEMA.encode()]
+    keys = [KEY, None, b"no JSON", b"null", NOTHING, b"\xff", *others]
     raw = kafka(session, ((key, VALUES["usual"]) for key in keys))
-    found = alike(raw, Shape(Signature(KEY_SCHEMA, SCHEMA), {}, {})).orderBy("offset").collect()
-    assert [(row["known"], row["k"]) for row in found[:2]] == [(True, '{"id":1}'), (True, None)]
-    assert not any(row["known"] for row in found[2:])
-    without = alike(raw, Shape(Signature(None, SCHEMA), {}, {})).orderBy("offset").collect()
-    assert [row["known"] for row in without] == [key is None for key in keys]
+    thorough = {row["offset"]: row for row in sliced(raw).collect()}
+    for key_schema in (KEY_SCHEMA, None):
+        known = alike(raw, Shape(Signature(key_schema, SCHEMA), {}, {})).where("known").collect()
+        left_out = {key for key in keys if key not in [keys[row["offset"]] for row in known]}
+        assert left_out == {*others, *((KEY,) if key_schema is None else ())}
+        for row in known:
+            assert (row["k"], row["fault"]) == (thorough[row["offset"]]["k"], thorough[row["offset"]]["fault"])
 
 
 def test_only_null_is_a_tombstone(session: SparkSession) -> None:
@@ -113,6 +118,7 @@ def test_only_null_is_a_tombstone(session: SparkSession) -> None:
         "null",
         "null with blanks",
         "JSON's null",
+        "null with a null schema",
         "tombstone",
     }
     assert {name for name, row in found.items() if row["fault"] is not None} == {"no text"}

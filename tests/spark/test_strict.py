@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.spark.test_links import RAW
 
@@ -99,8 +99,10 @@ def strictly(data: bytes) -> Any:
     return value
 
 
-def read(session: SparkSession, form: Form, records: Sequence[tuple[bytes, bytes]]) -> list[dict[str, Any]]:
-    """What the decoder makes of the records (key, value), in their order: by all its ways the same."""
+def decode(
+    session: SparkSession, form: Form, records: Sequence[tuple[bytes, bytes]], *, alike_cut: bool, usual: bool = False
+) -> list[dict[str, Any]]:
+    """What the decoder makes of the records (key, value), in their order."""
     rows = [
         {"key": key, "value": value, "partition": 0, "offset": number, "headers": [],
          "timestamp": dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)}
@@ -109,19 +111,36 @@ def read(session: SparkSession, form: Form, records: Sequence[tuple[bytes, bytes
     raw = session.createDataFrame(pa.Table.from_pylist(rows, schema=RAW))
     order = BY_OFFSET if form.unwrapped else "sqlserver"
     reading = Reading(order, 0, TYPES, {"id": "int"}, "", before=True, unwrapped=form.unwrapped)
-    cut = with_known(sliced(raw, form.unwrapped), form.shape)
-    quickly = alike(raw, form.shape, form.unwrapped)
+    shape, unwrapped = form.shape, form.unwrapped
+    cut = alike(raw, shape, unwrapped) if alike_cut else with_known(sliced(raw, unwrapped), shape)
+    found = decoded(cut, form.shape, reading, usual=usual).select(
+        "offset", "known", "kind", F.col("bad.code").alias("bad"), "k", "row"
+    )
+    return list(found.orderBy("offset").toArrow().to_pylist())
 
-    def told(found: DataFrame) -> list[dict[str, Any]]:
-        rows = found.select("offset", "known", "kind", F.col("bad.code").alias("bad"), "k", "row")
-        return list(rows.orderBy("offset").toArrow().to_pylist())
 
-    careful = told(decoded(cut, form.shape, reading))
+def read(session: SparkSession, form: Form, records: Sequence[tuple[bytes, bytes]]) -> list[dict[str, Any]]:
+    """The same, by all its ways alike."""
+    careful = decode(session, form, records, alike_cut=False)
     for usual in (False, True):
-        for row, other in zip(told(decoded(quickly, form.shape, reading, usual=usual)), careful, strict=True):
+        quick = decode(session, form, records, alike_cut=True, usual=usual)
+        for row, other in zip(quick, careful, strict=True):
             same = row == other if other["bad"] is None else row["bad"] == other["bad"]
             assert same or not row["known"], (usual, records[row["offset"]])
     return careful
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_record_that_is_written_as_usual_is_known_the_quick_way(session: SparkSession, name: str) -> None:
+    form = FORMS[name]
+    priced = {**ROW, "price": "BOI="}
+    payload = priced if form.unwrapped else {**form.payload, "before": priced, "after": priced}
+    key, value = (form.written(compact(v), key=k) for v, k in ((KEY, True), (payload, False)))
+    usual = (key.encode(), value.encode())
+    [quick] = decode(session, form, [usual], alike_cut=True, usual=True)
+    assert quick == decode(session, form, [usual], alike_cut=False)[0]
+    assert quick["known"]
+    assert (quick["bad"], quick["row"]["c3"]) == (None, Decimal("12.50"))
 
 
 def says(wire: Any, column: str, got: Any) -> bool:

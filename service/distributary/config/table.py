@@ -122,8 +122,8 @@ class TableDefaults(Section):
     commit: Engine | None = Field(
         None,
         description="What commits to the table. auto: slices by the deltalake library, in the service's own process, "
-        "where their size, the machine's memory, the table and its storage allow it; all others by Spark. spark: all by "
-        "Spark. deltalake: larger ones by the library too, whatever the memory. Default: auto.",
+        "where their size, the machine's memory, the table and its storage allow it; all others by Spark. spark: all "
+        "by Spark. deltalake: larger ones by the library too, whatever the memory. Default: auto.",
     )
     maintenance: MaintenanceKeys | None = Field(
         None, description="When its files are compacted, and when files that it no longer has are removed."

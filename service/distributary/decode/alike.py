@@ -17,6 +17,9 @@ from distributary.decode.shapes import Shape, has_schema
 from distributary.decode.slices import CUT, OPEN, added_headers, key_headers, shape_number, sliced
 from distributary.decode.unwrapped import Unwrapped
 
+_NOTHING = b'{"schema":null,"payload":null}'
+"""How JsonConverter with schemas may write a null."""
+
 
 def alike(raw: DataFrame, shape: Shape, unwrapped: Unwrapped | None = None, *, before: bool = False) -> DataFrame:
     """Key and value as text, cut into schema and payload; for a topic whose records have that shape.
@@ -34,25 +37,20 @@ def alike(raw: DataFrame, shape: Shape, unwrapped: Unwrapped | None = None, *, b
         "timestamp",
         *key_headers(),
         *added_headers(unwrapped),
-        "key",
-        "value",
+        *(F.when(F.col(data) != F.lit(bytearray(_NOTHING)), F.col(data)).alias(data) for data in ("key", "value")),
+    )
+    found = found.select(
+        "*",
         _which("key", keys).alias("k_schema"),
         _which("value", rows).alias("v_schema"),
     )
     kept = [c for c in found.columns if c not in ("key", "value", "k_schema", "v_schema")]
-    # A value that is no JSON object at all has no other shape either.
-    known = (
-        "(key IS NULL OR k_schema IS NOT NULL)"
-        f" AND (value IS NULL OR v_schema IS NOT NULL OR NOT {strict.begins_object('CAST(value AS STRING)')})"
-    )
+    known = f"{_known('key', 'k_schema')} AND {_known('value', 'v_schema')}"
     cut = found.select("*", F.expr(known).alias("known")).select(
         *kept,
         "known",
-        _payload("key", "k_schema", keys).alias("k"),
-        F.coalesce(
-            _payload("value", "v_schema", rows),
-            F.expr("CASE WHEN known AND v_schema IS NULL THEN CAST(value AS STRING) END"),
-        ).alias("v"),
+        _text("key", "k_schema", keys).alias("k"),
+        _text("value", "v_schema", rows).alias("v"),
     )
     valid = "coalesce(is_valid_utf8(k), true) AND coalesce(is_valid_utf8(v), true)"
     return cut.select(
@@ -86,9 +84,14 @@ def _which(data: str, beginnings: Sequence[bytes]) -> Column:
     return found
 
 
-def _payload(data: str, schema: str, beginnings: Sequence[bytes]) -> Column:
-    """STRING: what lies between such a beginning and the last brace."""
-    found = F.lit(None).cast("string")
+def _known(data: str, schema: str) -> str:
+    """BOOLEAN: there is nothing, or one of the schemas, or what is no JSON object at all: that has no other shape."""
+    return f"({data} IS NULL OR {schema} IS NOT NULL OR NOT {strict.begins_object(f'CAST({data} AS STRING)')})"
+
+
+def _text(data: str, schema: str, beginnings: Sequence[bytes]) -> Column:
+    """STRING, of what is known: what lies between one of the beginnings and the last brace; else all that there is."""
+    found = F.expr(f"CASE WHEN known THEN CAST({data} AS STRING) END")
     for index, begin in enumerate(beginnings):
         start = len(begin) + 1
         inner = F.expr(f"CAST(substring({data}, {start}, octet_length({data}) - {start}) AS STRING)")

@@ -21,9 +21,9 @@ _TRANSACTION_FIELDS = "transaction: STRUCT<id: STRING, data_collection_order: ST
 
 
 def parsed(records: DataFrame, shape: Shape, reading: Reading, *, usual: bool) -> DataFrame:
-    """Records cut by alike() with `p`, the envelope as a struct, and `kp`, the key; old_keyp and new_keyp from headers;
-    `plain`, `value_frame` and `key_frame`, which both were read from. `usual`: the shape is that of usual values
-    (Shape.usual), and a record that from_json has not read as it was asked to is not `known` any more.
+    """Records that were cut (see records.decoded) with `p`, the envelope as a struct, and `kp`, the key; old_keyp and
+    new_keyp from headers; `plain`, `value_frame` and `key_frame`, which both were read from. `usual`: the shape is that
+    of usual values (Shape.usual), and a record that from_json has not read as it was asked to is not `known` any more.
 
     Where the row stands for the key: also `half`, which of its two changes an update of the key is, and `half_op`.
     """
@@ -107,5 +107,7 @@ def _known(shape: Shape, reading: Reading) -> str:
     ]
     refused = [f"v IS NOT NULL AND {strict.broken('value_frame')} AND {strict.begins_object('v')}"]
     if not reading.key_from_row:
-        refused.append(f"plain IS NULL AND k IS NOT NULL AND {strict.broken('key_frame')}")
+        refused.append(
+            f"plain IS NULL AND k IS NOT NULL AND {strict.broken('key_frame')} AND {strict.begins_object('k')}"
+        )
     return f"known AND (fault IS NOT NULL OR NOT coalesce({' OR '.join([*refused, *doubts])}, false))"

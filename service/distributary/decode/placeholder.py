@@ -42,16 +42,6 @@ def _forms(text: str) -> dict[str, list[str]]:
     return {"STRING": [*dict.fromkeys(plain), pair], "ARRAY<STRING>": [*plain[:2], ",".join(map(str, data)), derived]}
 
 
-def may_hold_placeholder(value: str, connector: str, placeholder: str) -> str:
-    """BOOLEAN: whether the text of a record's value may hold a placeholder in any of its forms; a quick look."""
-    if connector not in CONNECTORS_WITH_PLACEHOLDER:
-        return "false"
-    forms = _forms(placeholder_text(placeholder))
-    inside = [json.dumps(form, ensure_ascii=False)[1:-1] for kind in forms.values() for form in kind if "{" not in form]
-    found = " OR ".join(f"contains({value}, {sql.text(form)})" for form in dict.fromkeys(inside))
-    return f"{value} IS NOT NULL AND ({found})"
-
-
 def is_placeholder(wire: str, wire_type: str, placeholder: str) -> str | None:
     """BOOLEAN: whether a value, as from_json read it, is the placeholder; None for types that never have one."""
     text = placeholder_text(placeholder)

@@ -22,8 +22,6 @@ its source block names, as an incremental snapshot's row has only those of the s
 
 from __future__ import annotations
 
-from distributary.decode.sql import let
-
 BY_OFFSET = "offset"
 """The name that stands for a connector's where the source's own positions are not known."""
 
@@ -91,18 +89,20 @@ def _db2(s: str, op: str) -> str:
 
 
 def _postgresql(s: str, op: str) -> str:
-    # `["12","34"]` or `[null,"34"]`; connectors before 1.5 have no sequence: the lsn is all there is.
-    parts = f"split(translate({s}.sequence, '[]\" ', ''), ',')"
-    read = f"greatest({_wide(f'{s}.lsn')}, {_wide('part_[0]')}, {_wide('part_[1]')}, repeat('0', {_UNSIGNED_DIGITS}))"
-    lsn = _wide(f"coalesce(part_[1], {s}.lsn)")
-    twice = let("read_", read, "concat(read_, 'r', read_)")
+    # `["12","34"]` or `[null,"34"]`; connectors before 1.5 have no sequence: the lsn is all there is. Not split into an
+    # array that a lambda looks at: for lambdas Spark generates no code.
+    parts = f"translate({s}.sequence, '[]\" ', '')"
+    first = f"substring_index({parts}, ',', 1)"
+    second = f"CASE WHEN contains({parts}, ',') THEN substring_index(substring_index({parts}, ',', 2), ',', -1) END"
+    read = f"greatest({_wide(f'{s}.lsn')}, {_wide(first)}, {_wide(second)}, repeat('0', {_UNSIGNED_DIGITS}))"
+    lsn = _wide(f"coalesce({second}, {s}.lsn)")
     body = (
-        f"CASE WHEN {op} = 'r' THEN {twice}"
-        f" WHEN coalesce(part_[0], 'null') = 'null' THEN concat({lsn}, '?', {lsn})"
-        f" ELSE concat({_wide('part_[0]')}, '.', {lsn}) END"
+        f"CASE WHEN {op} = 'r' THEN concat({read}, 'r', {read})"
+        f" WHEN coalesce({first}, 'null') = 'null' THEN concat({lsn}, '?', {lsn})"
+        f" ELSE concat({_wide(first)}, '.', {lsn}) END"
     )
     time = f"coalesce({_number(f'{s}.ts_ms', _TIME_DIGITS)}, repeat('0', {_TIME_DIGITS}))"
-    return f"concat({let('part_', parts, body)}, '@', {time})"
+    return f"concat({body}, '@', {time})"
 
 
 def _wide(number: str) -> str:

@@ -14,7 +14,7 @@ from distributary.decode import envelope as e
 from distributary.decode import sql, strict
 from distributary.decode.keys import key_hash, key_of_header, key_of_row, key_struct
 from distributary.decode.parsed import parsed, tells_transactions
-from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER, is_placeholder, may_hold_placeholder
+from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER, is_placeholder
 from distributary.decode.position import position_sql, transaction_sql
 from distributary.decode.reading import Reading
 from distributary.decode.shapes import Shape
@@ -80,7 +80,7 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading, *, usual: bool =
         F.expr(_read_id(reading)).alias("read_id"),
         F.expr(transaction_sql(reading.connector, source, "pos")).alias("tx"),
         F.expr(f"coalesce(lower({source}.snapshot) IN ({_SNAPSHOT_ENDS}), false)").alias("ends"),
-        F.expr(_placeholder(reading)).alias("placeholder"),
+        F.expr(_placeholder(shape, reading)).alias("placeholder"),
         F.expr(_missing(shape, reading)).alias("missing"),
         *(F.expr(_TRANSACTION).alias(name) for name in transaction),
         *_values("kp", "k", reading.key_codecs(shape)),
@@ -177,8 +177,20 @@ def _sender(reading: Reading) -> str:
     return reading.connector
 
 
-def _placeholder(reading: Reading) -> str:
-    return may_hold_placeholder("v", _sender(reading), reading.placeholder)
+def _placeholder(shape: Shape, reading: Reading) -> str:
+    """BOOLEAN: some value of the row was not sent."""
+    tests = [test for _, test in _not_sent("p.after", shape, reading)]
+    return f"p.after IS NOT NULL AND ({' OR '.join(tests)})" if tests else "false"
+
+
+def _not_sent(row: str, shape: Shape, reading: Reading) -> Iterator[tuple[str, str]]:
+    """The table's columns that may not have been sent, and BOOLEAN: a row's was not."""
+    if _sender(reading) not in CONNECTORS_WITH_PLACEHOLDER:
+        return
+    for name, codec in shape.row.items():
+        test = is_placeholder(f"{row}.{sql.name(name)}", codec.wire, reading.placeholder)
+        if name in reading.columns and test is not None:
+            yield name, test
 
 
 def _read_id(reading: Reading) -> str:
@@ -191,17 +203,12 @@ def _read_id(reading: Reading) -> str:
 def _missing(shape: Shape, reading: Reading) -> str:
     """ARRAY<INT>: the places, among the table's columns, of values that the source did not send."""
     none = "CAST(NULL AS ARRAY<INT>)"
-    if not reading.missing or _sender(reading) not in CONNECTORS_WITH_PLACEHOLDER:
+    if not reading.missing:
         return none
     place = {name: i for i, name in enumerate(reading.columns)}
 
-    def places(struct: str) -> str:
-        found = [
-            f"CASE WHEN {test} THEN {place[name]} END"
-            for name, codec in shape.row.items()
-            if name in place
-            and (test := is_placeholder(f"{struct}.{sql.name(name)}", codec.wire, reading.placeholder)) is not None
-        ]
+    def places(row: str) -> str:
+        found = [f"CASE WHEN {test} THEN {place[name]} END" for name, test in _not_sent(row, shape, reading)]
         return f"array_compact(array({', '.join(found)}))" if found else none
 
     return (

@@ -36,6 +36,9 @@ over 1 GiB at most (`spark.driver.maxResultSize`)."""
 MEMORY = 1024 * 1024 * 1024
 """Bytes of memory beside Java that there must be for each time as much."""
 
+HEAP = 400 * 1024 * 1024
+"""The same of Java's heap: Spark hands the rows over from there."""
+
 # Features of a table that it may have; each that is not here is refused by the library, or not seen to be kept.
 _FEATURES = {
     *("appendOnly", "invariants", "timestampNtz", "columnMapping"),
@@ -81,9 +84,9 @@ def why_not_key(schema: Mapping[str, Any], key: Sequence[str]) -> str | None:
     return f"the key's column {other[0]} is {types.get(other[0])}" if other else None
 
 
-def times(spare: int) -> int:
-    """How many times as much of each this process takes where the machine has `spare` bytes beside Java."""
-    return max(1, min(AT_MOST, spare // MEMORY))
+def times(heap: int, spare: int) -> int:
+    """How many times as much of each this process takes, with so many bytes of Java's heap and so many beside Java."""
+    return max(1, min(AT_MOST, heap // HEAP, spare // MEMORY))
 
 
 def why_not_size(found: Facts, columns: int, times: int = 1) -> str | None:

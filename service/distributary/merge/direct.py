@@ -35,8 +35,9 @@ _CHECKPOINT_INTERVAL = 10  # Delta's own default
 # Of other types the library would tell smallest and largest values that are not exact (decimals as floating point), or
 # by another order than Spark's (NaN), and readers would pass over files that have what they look for.
 _TOLD_EXACTLY = {"byte", "short", "integer", "long", "string", "date", "boolean", "timestamp"}
-# Each row has another value, or nearly so: to look for a dictionary of them takes a sixth of a merge's time.
-_UNIQUE = ("__position", "__offset")
+# Each row has another value, or nearly so (but for positions of a snapshot's rows): to look for a dictionary of them,
+# and of the key, takes a sixth of a merge's time.
+_UNIQUE = ("__offset", "__position")
 _TOLD_BYTES = 64  # of a text
 # Parquet's compression by Spark's names (spark.sql.parquet.compression.codec); left to itself, the library does none.
 _CODECS: dict[str, Literal["UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "BROTLI", "LZ4_RAW"]] = {
@@ -131,7 +132,7 @@ class DirectTable:
             if table.version() == head.version:  # no row changed: the library commits nothing
                 table.create_write_transaction([], "append", table.schema(), [], **_carrying(progress))
 
-    def _writing(self, table: DeltaTable, unique: Collection[str] = _UNIQUE) -> WriterProperties:
+    def _writing(self, table: DeltaTable, unique: Collection[str] = ()) -> WriterProperties:
         """Compressed as Spark's files; statistics of those columns alone of which they are exact. `unique`: columns
         that have another value in each row."""
         fields = json.loads(table.schema().to_json())["fields"]

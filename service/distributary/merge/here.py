@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
-from functools import cache
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -23,6 +22,7 @@ from distributary.merge.progress import Head, Progress
 from distributary.merge.room import Room
 from distributary.merge.table import Write
 
+_ROOM = Room(AT_ONCE)
 _ASKS_MORE = "it has values that were not sent, snapshot rows among changes, a truncate, or deleted rows that stay"
 
 
@@ -63,7 +63,7 @@ def merged_here(
         return _or_spark(to, _append(table, first), by_spark)
 
     def merge(head: Head, progress: Progress) -> None:
-        with _room(table.times).taken(touched + rows.rows.nbytes):
+        with _room(table).taken(touched + rows.rows.nbytes):
             table.merge(rows, list(to.key), head, progress)
 
     return _or_spark(to, merge, by_spark)
@@ -83,7 +83,7 @@ def appended_here(to: Destination, part: DecodedSlice, rows: DataFrame) -> Write
 
 def _append(table: DirectTable, rows: pa.Table) -> Write:
     def append(head: Head, progress: Progress) -> None:
-        with _room(table.times).taken(rows.nbytes):
+        with _room(table).taken(rows.nbytes):
             table.append(rows, head, progress)
 
     return append
@@ -93,10 +93,10 @@ def _why_not(to: Destination, part: DecodedSlice, table: DirectTable) -> str | N
     return why_not_size(part.found, len(to.columns), AT_MOST if to.settings.commit == "deltalake" else table.times)
 
 
-@cache
-def _room(times: int) -> Room:
-    """What all tables share."""
-    return Room(times * AT_ONCE)
+def _room(table: DirectTable) -> Room:
+    """What all tables share; its size follows from this process's memory, so that each table widens it as far."""
+    _ROOM.widen(table.times * AT_ONCE)
+    return _ROOM
 
 
 def _why_not_rows(keys: FlatKeys) -> str | None:

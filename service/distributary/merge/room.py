@@ -15,6 +15,12 @@ class Room:
         self._taken = 0
         self._changed = threading.Condition()
 
+    def widen(self, size: int) -> None:
+        """From now on there are so many bytes, where there were fewer."""
+        with self._changed:
+            self._size = max(self._size, size)
+            self._changed.notify_all()
+
     @contextmanager
     def taken(self, size: int) -> Iterator[None]:
         """Takes so many bytes until the block ends."""

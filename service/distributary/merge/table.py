@@ -15,7 +15,7 @@ from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from distributary.config.table import Engine
 from distributary.decode import sql
-from distributary.launch.memory import beside_java
+from distributary.launch.memory import beside_java, java_heap, machine_memory
 from distributary.merge.choice import times
 from distributary.merge.direct import DirectTable, NotByLibrary, commit_lost
 from distributary.merge.layout import Layout, LayoutChanges, changes, check_layout, refused
@@ -80,7 +80,8 @@ class LakeTable:
         if here is not None and commit != "spark":
             # Where there are executors, what is large is theirs.
             alone = str(self.session.sparkContext.master).startswith("local")
-            self.direct = DirectTable(here, codec, times(beside_java(self.session)) if alone else 1)
+            heap = java_heap(self.session)
+            self.direct = DirectTable(here, codec, times(heap, beside_java(heap, machine_memory())) if alone else 1)
 
     def suit(self, records: int, rows: int = 0, row_bytes: float = 0) -> None:
         """Suits the session to a slice of so many records: a small one is over before compiled code would pay. `rows`:

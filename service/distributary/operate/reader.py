@@ -36,7 +36,7 @@ from distributary.operate.limits import refuse_unbuilt
 from distributary.operate.look import Known, Look, look_at
 from distributary.operate.wire import Wire
 
-# A topic with a value now and then that from_json does not read by itself is not to be read twice all the time.
+# A topic with a record now and then that is written otherwise than usual is not to be read twice all the time.
 _CAREFUL_SLICES = 50
 _HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 
@@ -178,8 +178,12 @@ class TableReader:
     def _sliced(self, raw: DataFrame) -> DataFrame:
         return self._wire.sliced(raw, self._unwrapped, before=self._details.before)
 
-    def _alike(self, raw: DataFrame, shape: Shape) -> DataFrame:
-        return self._wire.alike(raw, shape, self._unwrapped, before=self._details.before)
+    def _cut(self, raw: DataFrame, shape: Shape, *, usual: bool) -> DataFrame:
+        """Sliced records with known BOOLEAN. What is written otherwise than usual is not known the quick way, so that a
+        slice that is read with care is cut with care too."""
+        if usual:
+            return self._wire.alike(raw, shape, self._unwrapped, before=self._details.before)
+        return with_known(self._sliced(raw), shape)
 
     def _learnt(self, raw: DataFrame) -> DataFrame:
         """Sliced records of which all schemas and shapes are known."""
@@ -246,7 +250,7 @@ class TableReader:
             records = self._queries.over(
                 raw,
                 (shape, reading, self._wire.known, usual),
-                lambda rows: decoded(self._alike(rows, shape), shape, reading, usual=usual),
+                lambda rows: decoded(self._cut(rows, shape, usual=usual), shape, reading, usual=usual),
             )
         else:
             records = self._of_shapes(cut, reading)

@@ -108,7 +108,9 @@ def test_large_slices_are_sparks() -> None:
 
 def test_the_more_memory_there_is_the_more_is_committed_here() -> None:
     gib = 1 << 30
-    assert [times(spare) for spare in (0, gib, 2 * gib, 7 * gib, 8 * gib, 64 * gib)] == [1, 1, 2, 7, AT_MOST, AT_MOST]
+    heap = 32 * gib // 9  # 4 GiB
+    assert [times(heap, spare * gib) for spare in (0, 1, 2, 7, 8, 64)] == [1, 1, 2, 7, AT_MOST, AT_MOST]
+    assert [times(heap // 4, 64 * gib), times(heap // 2, 64 * gib)] == [2, 4]
 
 
 def test_where_the_config_asks_for_it_larger_ones_are_committed_here_too_but_not_any() -> None:
