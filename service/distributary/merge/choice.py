@@ -25,6 +25,10 @@ VALUES = 4_000_000
 TOUCHED_BYTES = 128 * 1024 * 1024
 """Of the table's files that may have one of the keys: they are read and rewritten in this process."""
 
+SMALL_ROW = 1024
+"""Bytes of a row in those files, up to which more of them are taken where there is memory: the library has some
+thousand rows in memory at a time, however large they are."""
+
 AT_ONCE = 192 * 1024 * 1024
 """Bytes of such files and of folded rows that are written at one time, of all tables. Rows of other tables may wait
 beside them."""
@@ -99,9 +103,11 @@ def why_not_size(found: Facts, columns: int, times: int = 1) -> str | None:
     return next((f"the slice has {n} {what}" for what, (n, limit) in sizes.items() if n > times * limit), None)
 
 
-def why_not_touched(size: int, times: int = 1) -> str | None:
-    """`size`: bytes of the table's files that may have one of the keys."""
-    return f"{size} bytes of files may have one of the keys" if size > times * TOUCHED_BYTES else None
+def why_not_touched(size: int, rows: int, times: int = 1) -> str | None:
+    """`size`: bytes of the table's files that may have one of the keys, `rows`: how many rows they have, 0 where the
+    log does not tell."""
+    limit = TOUCHED_BYTES * (times if size <= rows * SMALL_ROW else 1)
+    return f"{size} bytes of files may have one of the keys" if size > limit else None
 
 
 def _unfit(fields: Sequence[Mapping[str, Any]]) -> Iterator[str]:

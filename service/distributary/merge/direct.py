@@ -82,19 +82,18 @@ class DirectTable:
         reason = why_not_table((*versions, features), metadata.configuration, schema)
         return reason or (why_not_key(schema, key) if key is not None else None)
 
-    def touched(self, head: Head, column: str, ends: tuple[Any, Any] | None) -> int:
-        """Bytes of the files that may have rows whose `column` lies between those values; None: it may be any."""
+    def touched(self, head: Head, column: str, ends: tuple[Any, Any] | None) -> tuple[int, int]:
+        """Bytes and rows of the files that may have rows whose `column` lies between those values; None: it may be any.
+        No rows where the log does not tell how many."""
         files = pa.table(self._at(head).get_add_actions(flatten=True))
-        sizes = files.column("size_bytes")
         names = (f"min.{column}", f"max.{column}")
-        if ends is None or not set(names) <= set(files.column_names):
-            return int(pc.sum(sizes).as_py() or 0)
-        smallest, largest = (files.column(name) for name in names)
-        low, high = map(pa.scalar, ends)
-        below = pc.less(largest.cast(low.type), low)
-        above = pc.greater(smallest.cast(high.type), high)
-        elsewhere = pc.fill_null(pc.or_(below, above), False)
-        return int(pc.sum(sizes.filter(pc.invert(elsewhere))).as_py() or 0)
+        if ends is not None and set(names) <= set(files.column_names):
+            smallest, largest = (files.column(name) for name in names)
+            low, high = map(pa.scalar, ends)
+            below = pc.less(largest.cast(low.type), low)
+            above = pc.greater(smallest.cast(high.type), high)
+            files = files.filter(pc.invert(pc.fill_null(pc.or_(below, above), False)))
+        return _sum(files, "size_bytes"), _sum(files, "num_records")
 
     def nothing(self, head: Head, progress: Progress) -> None:
         """Commits the progress alone."""
@@ -209,6 +208,12 @@ def _carrying(progress: Progress) -> dict[str, Any]:
         ),
         "post_commithook_properties": PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
     }
+
+
+def _sum(files: pa.Table, column: str) -> int:
+    """0 also where some file does not have the number."""
+    numbers = files.column(column) if column in files.column_names else pa.chunked_array([pa.nulls(files.num_rows)])
+    return 0 if numbers.null_count else int(pc.sum(numbers).as_py() or 0)
 
 
 def _with(merge: Any, clause: Clause) -> Any:

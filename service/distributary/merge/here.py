@@ -45,8 +45,8 @@ def merged_here(
     reason = reason or _why_not(to, part, table) or table.why_not(part.head, key)
     touched = 0
     if reason is None and key is not None:
-        touched = table.touched(part.head, key[0], part.found.keys)
-        reason = None if to.settings.commit == "deltalake" else why_not_touched(touched, table.times)
+        touched, among = table.touched(part.head, key[0], part.found.keys)
+        reason = None if to.settings.commit == "deltalake" else why_not_touched(touched, among, table.times)
     rows = None
     if reason is None:
         made = (clause for clause in clauses.clauses(keys) if clause.of is Rows.KEYS_ONLY or not part.first)

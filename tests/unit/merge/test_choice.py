@@ -11,6 +11,7 @@ from distributary.merge.choice import (
     AT_MOST,
     PAYLOAD_BYTES,
     RECORDS,
+    SMALL_ROW,
     TOUCHED_BYTES,
     VALUES,
     times,
@@ -119,6 +120,15 @@ def test_where_the_config_asks_for_it_larger_ones_are_committed_here_too_but_not
 
 
 def test_many_files_that_may_have_a_key_are_sparks() -> None:
-    assert why_not_touched(TOUCHED_BYTES) is None
-    assert why_not_touched(TOUCHED_BYTES + 1) is not None
-    assert why_not_touched(2 * TOUCHED_BYTES, 2) is None
+    rows = TOUCHED_BYTES
+    assert why_not_touched(TOUCHED_BYTES, rows) is None
+    assert why_not_touched(TOUCHED_BYTES + 1, rows) is not None
+    assert why_not_touched(2 * TOUCHED_BYTES, rows, 2) is None
+    assert why_not_touched(2 * TOUCHED_BYTES + 1, rows, 2) is not None
+
+
+def test_files_of_large_rows_are_not_taken_because_there_is_memory() -> None:
+    assert why_not_touched(TOUCHED_BYTES, 1, AT_MOST) is None
+    assert why_not_touched(2 * TOUCHED_BYTES, 2 * TOUCHED_BYTES // SMALL_ROW, AT_MOST) is None
+    for rows in (2 * TOUCHED_BYTES // SMALL_ROW - 1, 0):
+        assert why_not_touched(2 * TOUCHED_BYTES, rows, AT_MOST) is not None
