@@ -79,7 +79,7 @@ MUTATIONS = (
         "PostgreSQL's snapshot rows are ordered like changes",
         "2.3",
         "merge/fold.py",
-        'beside = "e.kind = \'r\'" if connector == "postgresql" else "false"',
+        'beside = "e.kind = \'r\'" if _has_reads(folding) else "false"',
         'beside = "false"',
     ),
     Mutation(
