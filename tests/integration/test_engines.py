@@ -18,11 +18,13 @@ from pyspark.sql import functions as F
 from tests.support.changes import Row, Topic
 from tests.support.kafka import Record
 from tests.support.lake import read_table
-from tests.support.spark import Bench
+from tests.support.spark import Bench, rows_of
 
 from distributary.decode import sql
 from distributary.errors import TransientError
 from distributary.merge import direct
+from distributary.merge.clause import Clause, Rows
+from distributary.merge.flat import FlatKeys
 from distributary.merge.progress import Head, Progress, first_progress
 from distributary.operate.worker import TableWorker
 
@@ -131,6 +133,27 @@ def test_the_library_compresses_by_the_codec_that_spark_was_given(tmp_path: Path
     assert table.why_not(head) is None
     table.append(rows, head, first_progress("t", "id", "sqlserver", "upsert", ("id",)).next_commit())
     assert codecs(tmp_path) == {written}
+
+
+def test_a_merge_looks_for_no_dictionary_where_each_row_has_another_value(tmp_path: Path) -> None:
+    """That of a first append is worth it: a snapshot's rows may all have one position."""
+    rows = pa.table({"id": [1, 2, 3], "v": ["x"] * 3, "__offset": [1, 2, 3], "__position": ["a", "b", "c"]})
+    head = Head(write_empty(tmp_path, rows.schema), None)
+    table = direct.DirectTable(str(tmp_path), "snappy")
+    progress = first_progress("t", "id", "sqlserver", "upsert", ("id",))
+    table.append(rows, head, progress.next_commit())
+    assert dictionaries(tmp_path) == {"id", "v", "__offset", "__position"}
+    keys = FlatKeys(pa.table({"k0": [2], "x0": ["y"]}), [Clause(Rows.BOTH, "true", {"v": "s.x0"})], 1)
+    table.merge(keys, ["id"], Head(head.version + 1, None), progress.next_commit())
+    assert dictionaries(tmp_path) == {"v"}
+    assert rows_of(tmp_path, "id", "v") == [(1, "x"), (2, "y"), (3, "x")]
+
+
+def dictionaries(table: Path) -> set[str]:
+    """The columns of a table's files that have one."""
+    files = [pq.read_metadata(path).row_group(0) for path in DeltaTable(table).file_uris()]
+    columns = [file.column(at) for file in files for at in range(file.num_columns)]
+    return {column.path_in_schema for column in columns if column.has_dictionary_page}
 
 
 def test_a_codec_that_the_library_does_not_have_leaves_the_table_to_spark(tmp_path: Path) -> None:

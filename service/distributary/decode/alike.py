@@ -1,7 +1,7 @@
 """Records that look like those before them: cut by the bytes of the schemas that are known, which most are.
 
 JsonConverter writes the schema before the payload, the same one each time, and it is most of a record's bytes: they are
-compared, not looked through. What slices.sliced does for all other records would be a tenth of the work on each one.
+compared, not looked through, and none of what slices.sliced asks of all other records is in the plan.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def _limits(root: Path) -> Iterator[int]:
     with suppress(OSError):
         for line in (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines():
             number, _, group = line.split(":", 2)
-            mine = Path(group.lstrip("/"))
             if number == "0":  # version 2, where a group has what those above it leave to it
+                mine = Path(group.lstrip("/"))
                 places |= {part / "memory.max" for part in (mine, *mine.parents)}
     for place in places:
         with suppress(OSError, ValueError):  # `max`: no limit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
 
 from delta.tables import DeltaMergeBuilder, DeltaTable, DeltaTableBuilder
@@ -80,8 +81,7 @@ class LakeTable:
         if here is not None and commit != "spark":
             # Where there are executors, what is large is theirs.
             alone = str(self.session.sparkContext.master).startswith("local")
-            heap = java_heap(self.session)
-            self.direct = DirectTable(here, codec, times(heap, beside_java(heap, machine_memory())) if alone else 1)
+            self.direct = DirectTable(here, codec, _times(java_heap(self.session)) if alone else 1)
 
     def suit(self, records: int, rows: int = 0, row_bytes: float = 0) -> None:
         """Suits the session to a slice of so many records: a small one is over before compiled code would pay. `rows`:
@@ -267,6 +267,12 @@ class LakeTable:
         finally:
             for key in settings:
                 self.session.conf.unset(key)
+
+
+@cache
+def _times(heap: int) -> int:
+    """See choice.times. Once for all tables: later Java has filled more of its heap, and less memory is free."""
+    return times(heap, beside_java(heap, machine_memory()))
 
 
 @contextmanager
