@@ -83,8 +83,9 @@ def test_a_small_slice(session: SparkSession, kafka: str, tmp_path: Path, topic:
 
 
 def test_a_small_slice_with_a_schema(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
-    """It is read once, with tombstones in all forms and what is no JSON among it; twice where it is written otherwise
-    than JsonConverter does, and then with care at once, for a while."""
+    """Its first records tell what it is like without Spark. It is read once, with tombstones in all forms and what is
+    no JSON among it; twice where it is written otherwise than JsonConverter does, and then with care at once, for a
+    while."""
 
     def with_schema(records: Iterable[Record]) -> list[Record]:
         found: list[Record] = []
@@ -95,7 +96,9 @@ def test_a_small_slice_with_a_schema(session: SparkSession, kafka: str, tmp_path
 
     bench = Bench(session, kafka, tmp_path, topic.name).create()
     of_quarantine = 8
-    worker = bench.take(with_schema(creates(topic, range(1, 20))))
+    worker = bench.take(())
+    of_new_table = 1
+    assert counted(bench, worker, iter(with_schema(creates(topic, range(1, 20))))) == 2 + of_new_table
     bench.take(with_schema(creates(topic, range(20, 25))), worker)
     assert counted(bench, worker, iter(with_schema(ordinary(topic)))) == 2
     [delete] = with_schema([topic.change("d", {"id": 8}, at=150)])

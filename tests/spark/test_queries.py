@@ -33,7 +33,15 @@ def frame(session: SparkSession, *texts: str, first: int = 1) -> DataFrame:
     return session.createDataFrame([(first + i, text) for i, text in enumerate(texts)], "n INT, text STRING")
 
 
-@pytest.mark.parametrize("kept", [lambda rows: rows, lambda rows: rows.localCheckpoint()], ids=["as it is", "kept"])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        lambda rows: rows,
+        lambda rows: rows.localCheckpoint(),
+        lambda rows: Queries().over(rows, "all", lambda none: none.select("*")),
+    ],
+    ids=["as it is", "kept", "what another query says"],
+)
 def test_one_plan_is_put_over_slice_after_slice(session: SparkSession, kept: Callable[[DataFrame], DataFrame]) -> None:
     queries, made = Queries(), []
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from distributary.decode.shapes import Signature, has_schema
+from distributary.decode.slices import CUT, OPEN
 from distributary.decode.types import by_value
 
 NO_FIELDS = "[]"
@@ -32,6 +33,33 @@ def signatures(records: DataFrame) -> list[Seen]:
         .collect()
     )
     return combined((row["ks"], row["vs"], row["newest"] or 0.0) for row in rows)
+
+
+def told_by_schemas(records: Iterable[tuple[bytes | None, bytes | None, int]]) -> list[Seen] | None:
+    """The same of some records (key, value, and timestamp in milliseconds) without any job, where each of them is as
+    JsonConverter writes it with its schema; None where one is not.
+
+    What comes of it is a guess, as of all first records: those that follow are compared with it.
+    """
+    found: list[tuple[str | None, str | None, float]] = []
+    for key, value, timestamp in records:
+        of_key, of_row = _schema_beside(key), _schema_beside(value)
+        if of_key is None or of_row is None:
+            return None
+        found.append((of_key or None, of_row or None, timestamp / 1000))
+    return combined(found)
+
+
+def _schema_beside(data: bytes | None) -> str | None:
+    """The schema's text before an object or a null; empty where there is nothing, None where it is anything else."""
+    if data is None:
+        return ""
+    try:
+        schema, cut, payload = data.decode().partition(CUT)
+    except UnicodeDecodeError:
+        return None
+    usual = cut and schema.startswith(OPEN + "{") and payload.endswith("}")
+    return schema.removeprefix(OPEN) if usual and (payload.startswith("{") or payload == "null}") else None
 
 
 def combined(seen: Iterable[tuple[str | None, str | None, float]]) -> list[Seen]:

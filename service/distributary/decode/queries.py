@@ -79,8 +79,7 @@ def _as_it_is(session: SparkSession) -> Iterator[None]:
 def _planned(session: SparkSession, schema: Any, make: Callable[[DataFrame], DataFrame]) -> tuple[Any, Any, Any]:
     """The leaf, the plan, and the schema of what it says."""
     # Of rows that are known to be none Spark would plan nothing.
-    nothing = session._jsparkSession.createDataFrame(_named(session._jvm, "java.util.ArrayList")(), schema)
-    made = make(_of_rdd(session, nothing.queryExecution().toRdd(), schema))
+    made = make(_of_rdd(session, session.sparkContext._jsc.emptyRDD().rdd(), schema))
     execution = made._jdf.queryExecution()
     plan = execution.executedPlan()
     [leaf] = _items(plan.collectLeaves())
@@ -92,15 +91,23 @@ def _run_over(rows: DataFrame, made: _Made) -> DataFrame:
     session = rows.sparkSession
     jvm: Any = session._jvm
     old = made.leaf
-    rdd = rows._jdf.queryExecution().toRdd()
     # The nodes of a plan keep the session that is active while they are made.
     _named(jvm, "org.apache.spark.sql.classic.SparkSession").setActiveSession(session._jsparkSession)
-    leaf = old.copy(old.output(), rdd, old.name(), old.outputPartitioning(), old.outputOrdering(), old.stream())
+    leaf = old.copy(
+        old.output(), _rdd_of(rows), old.name(), old.outputPartitioning(), old.outputOrdering(), old.stream()
+    )
     # A Map is a partial function too: the plan's nodes that are in it are replaced.
     by_leaf = getattr(_named(jvm, "scala.collection.immutable.Map$"), "MODULE$").empty().updated(old, leaf)
     settings = session._jsparkSession.sessionState().conf()
     found = _named(jvm, f"{_EXECUTION}.SQLExecutionRDD")(made.plan.transform(by_leaf).execute(), settings)
     return _of_rdd(session, found, made.says)
+
+
+def _rdd_of(rows: DataFrame) -> Any:
+    """The rows as Spark has them. Of such a one again: it need not be planned, and no row is copied once more."""
+    execution = rows._jdf.queryExecution()
+    logical = execution.logical()
+    return logical.rdd() if logical.nodeName() == "LogicalRDD" else execution.toRdd()
 
 
 def _of_rdd(session: SparkSession, rdd: Any, schema: Any) -> DataFrame:

@@ -1,0 +1,72 @@
+"""What first records tell of their shapes by themselves is what Spark finds in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.test_links import RAW
+from tests.spark.test_slices import KEY, VALUES
+from tests.support.recorded import Record, Scenario
+
+from distributary.decode.discover import signatures, told_by_schemas
+from distributary.decode.shapes import Signature
+from distributary.decode.slices import sliced
+
+WITH_SCHEMA = ("usual", "null", "another schema", "tombstone")
+FIRST = 20
+
+
+def by_spark(session: SparkSession, records: Sequence[tuple[bytes | None, bytes | None, int]]) -> list[Signature]:
+    rows: list[dict[str, Any]] = [
+        {"key": key, "value": value, "partition": 0, "offset": i, "timestamp": at * 1000, "headers": []}
+        for i, (key, value, at) in enumerate(records)
+    ]
+    cut = sliced(session.createDataFrame(pa.Table.from_pylist(rows, schema=RAW)))
+    return [seen.signature for seen in signatures(cut)]
+
+
+def told(records: Iterable[tuple[bytes | None, bytes | None, int]]) -> list[Signature] | None:
+    found = told_by_schemas(records)
+    return None if found is None else [seen.signature for seen in found]
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_a_record_with_its_schema_tells_it(session: SparkSession, kind: str) -> None:
+    as_value, as_key = ([(KEY, VALUES[kind], 1)], [(VALUES[kind], VALUES["usual"], 1)])
+    for records in (as_value, as_key):
+        if kind in WITH_SCHEMA:
+            assert told(records) == by_spark(session, records)
+        else:
+            assert told(records) is None
+
+
+def test_one_record_that_is_written_otherwise_leaves_all_to_spark() -> None:
+    usual = (KEY, VALUES["usual"], 1)
+    assert told([usual, usual])
+    assert told([usual, (KEY, VALUES["no schema"], 2), usual]) is None
+
+
+def test_the_newest_comes_last(session: SparkSession) -> None:
+    records = [(KEY, VALUES["another schema"], 2000), (KEY, VALUES["usual"], 1000), (KEY, None, 3000)]
+    found = told(records)
+    assert found is not None
+    assert found == by_spark(session, records)
+    assert [signature.row for signature in found][-1] == '{"type":"struct","fields":[],"optional":true}'
+
+
+@pytest.mark.parametrize("name", ["pg_json_schema", "maria_json_schema", "pg_schema_evolution", "pg_types"])
+def test_recorded_topics(session: SparkSession, name: str) -> None:
+    topics: dict[str, list[Record]] = {}
+    for record in Scenario(name).records:
+        topics.setdefault(record.topic, []).append(record)
+    compared = 0
+    for records in topics.values():
+        first = [(r.key, r.value, r.timestamp) for r in records[:FIRST]]
+        if (found := told(first)) is not None:
+            assert set(found) == set(by_spark(session, first))
+            compared += 1
+    assert compared >= len(topics) - 1
