@@ -97,8 +97,8 @@ def test_a_small_slice_with_a_schema(session: SparkSession, kafka: str, tmp_path
     bench = Bench(session, kafka, tmp_path, topic.name).create()
     of_quarantine = 8
     worker = bench.take(())
-    of_new_table = 1
-    assert counted(bench, worker, iter(with_schema(creates(topic, range(1, 20))))) == 2 + of_new_table
+    making_the_table = 1
+    assert counted(bench, worker, iter(with_schema(creates(topic, range(1, 20))))) == 2 + making_the_table
     bench.take(with_schema(creates(topic, range(20, 25))), worker)
     assert counted(bench, worker, iter(with_schema(ordinary(topic)))) == 2
     [delete] = with_schema([topic.change("d", {"id": 8}, at=150)])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -14,9 +15,13 @@ from tests.spark.test_links import RAW
 from tests.support.avro import AvroWriter
 from tests.support.recorded import Scenario
 
+from distributary.consume.broker import Record
 from distributary.decode.avro import addresses, sliced_avro
-from distributary.decode.avro_schema import translated
+from distributary.decode.avro_schema import AvroSchema, translated
+from distributary.decode.discover import signatures
 from distributary.decode.framing import SIDES
+from distributary.operate.registry import Registry
+from distributary.operate.wire import AvroWire
 
 TABLES = {
     "pg_types": ("all_types", "dflt", "nn", "special"),
@@ -49,6 +54,16 @@ def payload(data: bytes | None) -> Any:
     return told(record["schema"], record["payload"])
 
 
+@dataclass(frozen=True)
+class Known:
+    """What the service asks a registry for."""
+
+    client: SchemaRegistryClient
+
+    def schema(self, address: str) -> AvroSchema:
+        return translated(str(self.client.get_schema(int(address)).schema_str))
+
+
 @pytest.mark.parametrize(("name", "table"), [(name, table) for name, tables in TABLES.items() for table in tables])
 def test_what_is_read_of_avro_is_what_is_read_of_json(session: SparkSession, name: str, table: str) -> None:
     scenario = Scenario(name)
@@ -71,10 +86,35 @@ def test_what_is_read_of_avro_is_what_is_read_of_json(session: SparkSession, nam
     schemas = {
         side: {a: translated(str(registry.get_schema(int(a)).schema_str)) for a in named[side]} for side in SIDES
     }
-    read = sliced_avro(raw, schemas).select("offset", "fault", "k", "v").toArrow().to_pylist()
+    cut = sliced_avro(raw, schemas)
+    first = [Record(0, row["offset"], row["key"], row["value"], (), row["offset"]) for row in rows]
+    told_first = AvroWire(cast("Registry", Known(registry))).told(first)
+    assert told_first is not None
+    assert {seen.signature for seen in told_first} == {seen.signature for seen in signatures(cut)}
+    read = cut.select("offset", "fault", "k", "v").toArrow().to_pylist()
     assert len(read) == len(records)
     for row in read:
         record = records[row["offset"]]
         assert row["fault"] is None
         assert (row["k"] and json.loads(row["k"])) == payload(record.key)
         assert (row["v"] and json.loads(row["v"])) == payload(record.value)
+
+
+def test_what_is_no_avro_tells_nothing_at_first() -> None:
+    """Else a table's columns would come from records that are then put into quarantine."""
+    scenario = Scenario("pg_json_schema")
+    (record, *_) = scenario.topic("public", "customers")
+    registry = SchemaRegistryClient.new_client({"url": "mock://first"})
+    writer, wire = AvroWriter(registry), AvroWire(cast("Registry", Known(registry)))
+    key, value = writer.written(record.key, "key"), writer.written(record.value, "value")
+    assert key is not None
+    assert value is not None
+
+    def told_of(key_2: bytes | None, value_2: bytes | None) -> int | None:
+        found = wire.told([Record(0, 0, key, value), Record(0, 1, key_2, value_2)])
+        return None if found is None else len(found)
+
+    assert told_of(key, value) == told_of(key, None) == told_of(None, value) == 1
+    for bad in (record.value, value + b"more", value[:-1], b"\0\0\0\0\1", b""):
+        assert told_of(key, bad) is None
+    assert told_of(record.key, value) is None

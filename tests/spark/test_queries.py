@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from distributary.decode.queries import Queries
+from distributary.decode.queries import Queries, _rdd_of
 from distributary.merge.table import SMALL_SETTINGS
 
 
@@ -55,6 +55,13 @@ def test_one_plan_is_put_over_slice_after_slice(session: SparkSession, kept: Cal
         assert sorted(said.collect()) == sorted(asked(rows).collect())
         assert said.schema == asked(rows).schema
     assert made == [0]
+
+
+def test_what_spark_has_already_is_not_planned_again(session: SparkSession) -> None:
+    rows = frame(session, "a")
+    for there in (rows.localCheckpoint(), Queries().over(rows, "all", lambda none: none.select("*"))):
+        assert _rdd_of(there).id() == there._jdf.queryExecution().logical().rdd().id()
+        assert _rdd_of(there.select("n")).id() != _rdd_of(there).id()
 
 
 def test_two_slices_stand_side_by_side(session: SparkSession) -> None:

@@ -36,30 +36,28 @@ def signatures(records: DataFrame) -> list[Seen]:
 
 
 def told_by_schemas(records: Iterable[tuple[bytes | None, bytes | None, int]]) -> list[Seen] | None:
-    """The same of some records (key, value, and timestamp in milliseconds) without any job, where each of them is as
-    JsonConverter writes it with its schema; None where one is not.
-
-    What comes of it is a guess, as of all first records: those that follow are compared with it.
-    """
+    """What signatures() would say of some records (key, value, and timestamp in milliseconds), without any job; None
+    where one of them is not as JsonConverter writes it with its schema."""
     found: list[tuple[str | None, str | None, float]] = []
     for key, value, timestamp in records:
-        of_key, of_row = _schema_beside(key), _schema_beside(value)
-        if of_key is None or of_row is None:
+        if not (_has_schema_or_nothing(key) and _has_schema_or_nothing(value)):
             return None
-        found.append((of_key or None, of_row or None, timestamp / 1000))
+        found.append((_schema(key), _schema(value), timestamp / 1000))
     return combined(found)
 
 
-def _schema_beside(data: bytes | None) -> str | None:
-    """The schema's text before an object or a null; empty where there is nothing, None where it is anything else."""
-    if data is None:
-        return ""
+def _has_schema_or_nothing(data: bytes | None) -> bool:
+    """Whether it is a schema and a payload, which is an object or null, cut as slices.sliced cuts them."""
     try:
-        schema, cut, payload = data.decode().partition(CUT)
+        schema, _, payload_and_brace = (data or b"").decode().partition(CUT)
     except UnicodeDecodeError:
-        return None
-    usual = cut and schema.startswith(OPEN + "{") and payload.endswith("}")
-    return schema.removeprefix(OPEN) if usual and (payload.startswith("{") or payload == "null}") else None
+        return False
+    is_payload = payload_and_brace.startswith("{") or payload_and_brace == "null}"
+    return data is None or (schema.startswith(OPEN + "{") and is_payload and payload_and_brace.endswith("}"))
+
+
+def _schema(data: bytes | None) -> str | None:
+    return None if data is None else data.decode().partition(CUT)[0].removeprefix(OPEN)
 
 
 def combined(seen: Iterable[tuple[str | None, str | None, float]]) -> list[Seen]:

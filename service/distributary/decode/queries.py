@@ -104,7 +104,8 @@ def _run_over(rows: DataFrame, made: _Made) -> DataFrame:
 
 
 def _rdd_of(rows: DataFrame) -> Any:
-    """The rows as Spark has them. Of such a one again: it need not be planned, and no row is copied once more."""
+    """The rows as Spark has them. Those that it has already, because they were kept (see kept.kept) or are what another
+    query says, are not planned once more, nor copied."""
     execution = rows._jdf.queryExecution()
     logical = execution.logical()
     return logical.rdd() if logical.nodeName() == "LogicalRDD" else execution.toRdd()

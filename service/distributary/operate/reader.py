@@ -15,7 +15,7 @@ from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker, Record, Topic
 from distributary.decode.alike import with_known
-from distributary.decode.discover import signatures, told_by_schemas, types_by_value
+from distributary.decode.discover import signatures, types_by_value
 from distributary.decode.masks import Masks, check_masks, masks_of
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
 from distributary.decode.position import BY_OFFSET
@@ -119,8 +119,7 @@ class TableReader:
         records = self._broker.head(topic, start)
         known = Known(progress.connector, progress.unwrapped) if progress else None
         added = added_by(self._source.connector_properties)
-        as_json = self._wire.as_json(records)
-        look = look_at(as_json, topic.name, self._source.connector, added, known)
+        look = look_at(self._wire.as_json(records), topic.name, self._source.connector, added, known)
         refuse_unbuilt(self._settings, look)
         self._look = look if look.tells_all else None
         self._unwrapped = look.unwrapped
@@ -135,11 +134,11 @@ class TableReader:
         if progress is not None:
             check_renames(progress.renames, self._renames, self._columns)
             check_masks(progress.masks, self._masks, self._renames.as_source(self._columns))
-        told = told_by_schemas((r.key, r.value, r.timestamp or 0) for r in as_json)
-        if told is None:
+        first = self._wire.told(records)
+        if first is None:
             self._learn(self._sliced(self._as_raw(records)))
-        elif told:
-            self._know([self._shape(seen.signature, {}) for seen in told])
+        elif first:
+            self._take_shapes([self._shape(seen.signature, {}) for seen in first])
         return look
 
     def read(self, raw: DataFrame, progress: Progress) -> Read:
@@ -216,9 +215,9 @@ class TableReader:
                     columns=dict(shown),
                     fix="name their types under `columns` in the config",
                 )
-        self._know(shapes)
+        self._take_shapes(shapes)
 
-    def _know(self, shapes: list[Shape]) -> None:
+    def _take_shapes(self, shapes: list[Shape]) -> None:
         self._shapes = shapes
         for shape in shapes:
             self.renamed.update(shape.renames.lake)

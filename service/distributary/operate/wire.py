@@ -17,6 +17,7 @@ from distributary.consume.tail import Headers
 from distributary.decode.alike import alike, with_known
 from distributary.decode.avro import addresses, sliced_avro
 from distributary.decode.avro_schema import AvroSchema
+from distributary.decode.discover import Seen, combined, told_by_schemas
 from distributary.decode.framing import SIDES, Side, address
 from distributary.decode.shapes import Shape
 from distributary.decode.slices import sliced
@@ -33,6 +34,10 @@ class Wire(Protocol):
 
     def as_json(self, records: Sequence[Record]) -> Sequence[Record]:
         """Records for a first look, as JsonConverter would have written them."""
+
+    def told(self, records: Sequence[Record]) -> list[Seen] | None:
+        """The signatures of first records, where all of them tell theirs without Spark, else None. The table's columns
+        follow from them before Spark has read one: of a record in which it will see a fault nothing may be told."""
 
     def sliced(self, raw: DataFrame, unwrapped: Unwrapped | None, *, before: bool) -> DataFrame:
         """Kafka's records cut into schema and payload, see slices.sliced."""
@@ -51,6 +56,9 @@ class JsonWire:
 
     def as_json(self, records: Sequence[Record]) -> Sequence[Record]:
         return records
+
+    def told(self, records: Sequence[Record]) -> list[Seen] | None:
+        return told_by_schemas((r.key, r.value, r.timestamp or 0) for r in records)
 
     def sliced(self, raw: DataFrame, unwrapped: Unwrapped | None, *, before: bool) -> DataFrame:
         return sliced(raw, unwrapped, before=before)
@@ -86,6 +94,21 @@ class AvroWire:
         self._learn(named)
         return [as_json(record, self._registry) for record in records]
 
+    def told(self, records: Sequence[Record]) -> list[Seen] | None:
+        found: list[tuple[str | None, str | None, float]] = []
+        for record in records:
+            schemas: dict[Side, str | None] = dict.fromkeys(SIDES)
+            for side, data in _sides(record):
+                if data is None:
+                    continue
+                read = _read(data, record.headers, side, self._registry)
+                if read is None:
+                    return None
+                schema, value = read
+                schemas[side] = None if value is None else schema.connect
+            found.append((schemas["key"], schemas["value"], (record.timestamp or 0) / 1000))
+        return combined(found)
+
     def sliced(self, raw: DataFrame, unwrapped: Unwrapped | None, *, before: bool) -> DataFrame:  # noqa: ARG002
         """A schema tells the whole row, also where there is only the one before the change."""
         return sliced_avro(raw, self._schemas, unwrapped)
@@ -120,21 +143,29 @@ def as_json(record: Record, registry: Registry | None) -> Record:
 
 
 def json_of(data: bytes | None, headers: Headers, side: Side, registry: Registry | None) -> bytes | None:
-    """The same of a key or a value. What can't be read stays as it is: it is no JSON either."""
-    found = None if data is None else address(data, headers, side)
-    if registry is None or found is None:
+    """The same of a key or a value. What is not Avro as it should be stays as it is."""
+    read = None if data is None or registry is None else _read(data, headers, side, registry)
+    if read is None:
         return data
-    schema = registry.schema(found[0])
-    if not schema.readable:
-        return data
-    try:
-        value = schemaless_reader(io.BytesIO(found[1]), parse_schema(schema.parsed), None)
-    except Exception:  # whatever broken bytes make the reader raise
-        return data
+    schema, value = read
     if value is None:
         return None
     payload = json.dumps(value, default=_base64, ensure_ascii=False)
     return f'{{"schema":{schema.connect},"payload":{payload}}}'.encode()
+
+
+def _read(data: bytes, headers: Headers, side: Side, registry: Registry) -> tuple[AvroSchema, Any] | None:
+    """The schema and the value of a key or a value; None where it names no schema that can be read, or is not what the
+    schema says, to its last byte."""
+    found = address(data, headers, side)
+    if found is None or not (schema := registry.schema(found[0])).readable:
+        return None
+    body = io.BytesIO(found[1])
+    try:
+        value = schemaless_reader(body, parse_schema(schema.parsed), None)
+    except Exception:  # whatever broken bytes make the reader raise
+        return None
+    return None if body.read(1) else (schema, value)
 
 
 def _sides(record: Record) -> list[tuple[Side, bytes | None]]:
