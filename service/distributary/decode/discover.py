@@ -40,24 +40,21 @@ def told_by_schemas(records: Iterable[tuple[bytes | None, bytes | None, int]]) -
     where one of them is not as JsonConverter writes it with its schema."""
     found: list[tuple[str | None, str | None, float]] = []
     for key, value, timestamp in records:
-        if not (_has_schema_or_nothing(key) and _has_schema_or_nothing(value)):
+        of_key, of_row = (None if data is None else _schema_beside(data) for data in (key, value))
+        if (key is not None and of_key is None) or (value is not None and of_row is None):
             return None
-        found.append((_schema(key), _schema(value), timestamp / 1000))
+        found.append((of_key, of_row, timestamp / 1000))
     return combined(found)
 
 
-def _has_schema_or_nothing(data: bytes | None) -> bool:
-    """Whether it is a schema and a payload, which is an object or null, cut as slices.sliced cuts them."""
+def _schema_beside(data: bytes) -> str | None:
+    """The schema before a payload that is an object or null, cut as slices.sliced cuts it; None of all else."""
     try:
-        schema, _, payload_and_brace = (data or b"").decode().partition(CUT)
+        schema, _, behind = data.decode().partition(CUT)
     except UnicodeDecodeError:
-        return False
-    is_payload = payload_and_brace.startswith("{") or payload_and_brace == "null}"
-    return data is None or (schema.startswith(OPEN + "{") and is_payload and payload_and_brace.endswith("}"))
-
-
-def _schema(data: bytes | None) -> str | None:
-    return None if data is None else data.decode().partition(CUT)[0].removeprefix(OPEN)
+        return None
+    is_payload = (behind.startswith("{") and behind.endswith("}")) or behind == "null}"
+    return schema.removeprefix(OPEN) if is_payload and schema.startswith(OPEN + "{") else None
 
 
 def combined(seen: Iterable[tuple[str | None, str | None, float]]) -> list[Seen]:
