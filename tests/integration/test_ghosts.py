@@ -139,8 +139,8 @@ def test_2_4_and_3_10_snapshot_rows_that_are_sent_again_and_such_that_can_not_be
     worker = bench.take(rows)
     # 3.10: a first snapshot that was not interrupted costs neither a look at the table nor a commit of its own.
     assert shown(worker) == 0
-    assert worker._head is not None
-    assert worker._head.version == 1
+    assert worker.head is not None
+    assert worker.head.version == 1
     bench.take([topic.change("d", key(1), at=11)], worker)
     bench.take(rows[:1], worker)
     assert [n for n, _ in bench.rows()] == [2]

@@ -11,7 +11,7 @@ from tests.support.changes import LONG, TEXT, Topic
 from tests.support.kafka import end_offsets, produce
 from tests.support.spark import Bench
 
-from distributary.operate import worker
+from distributary.operate import taking
 
 MOST = 2_000_000
 
@@ -19,7 +19,7 @@ MOST = 2_000_000
 def test_a_slice_has_no_more_bytes_than_the_drivers_memory_is_for(
     session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "slice_bytes", lambda _session: MOST)
+    monkeypatch.setattr(taking, "slice_bytes", lambda _session: MOST)
     topic = Topic(f"portion{random.randrange(10**9)}.dbo.t")
     bench = Bench(session, kafka, tmp_path, topic.name).create(partitions=2)
     texts = ["short"] * 2_000 + ["long text " * 1_000] * 600 + ["short"] * 50
@@ -46,7 +46,7 @@ def test_a_slice_has_no_more_bytes_than_the_drivers_memory_is_for(
 def test_of_one_key_a_slice_has_no_more_than_can_be_folded(
     session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "key_bytes", lambda _session: 200_000)
+    monkeypatch.setattr(taking, "key_bytes", lambda _session: 200_000)
     topic = Topic(f"portion{random.randrange(10**9)}.dbo.t")
     bench = Bench(session, kafka, tmp_path, topic.name).create()
     for number in range(800):

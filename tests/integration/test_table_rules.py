@@ -22,7 +22,7 @@ from distributary.consume.offsets import Slice
 from distributary.consume.source import read
 from distributary.decode import queries
 from distributary.errors import TableHalt, TransientError
-from distributary.operate import worker as worker_module
+from distributary.operate import taking
 from distributary.operate.overview import overview
 
 _numbers = itertools.count()
@@ -343,7 +343,7 @@ def test_6_3_what_can_not_be_applied_lies_in_quarantine_once_and_its_neighbours_
     values = [value for (value,) in rows_of(bench.quarantine, "value")]
     assert b"\xff\xfe" in values
     # The slice is taken again before its commit came about: nothing is in quarantine twice.
-    assert worker._head is not None
+    assert worker.head is not None
     worker._around.quarantine.add("dbo.t", *_bad_again(worker))
     assert len(rows_of(bench.quarantine, "reason")) == 5
 
@@ -368,8 +368,8 @@ def test_a_large_slice_of_one_partition_is_decoded_by_all_cores(bench: Bench, mo
         tasks.append(raw.rdd.getNumPartitions())
         return raw
 
-    monkeypatch.setattr(worker_module, "SMALL_SLICE", 10)
-    monkeypatch.setattr(worker_module, "read", counted)
+    monkeypatch.setattr(taking, "SMALL_SLICE", 10)
+    monkeypatch.setattr(taking, "read", counted)
     worker = bench.take(topic.records)
     bench.take(topic.records[:10], worker)
     assert tasks == [2, 1]
@@ -409,8 +409,8 @@ def test_6_1_a_driver_that_starts_anew_skips_no_merge_and_applies_nothing_twice(
     versions = []
     for record in topic.records:  # each time a new driver, whose batches would count from 0
         worker = bench.take([record])
-        assert worker._head is not None
-        versions.append(worker._head.version)
+        assert worker.head is not None
+        versions.append(worker.head.version)
         assert bench.rows() == [(1, len(versions))]
     assert versions == sorted(set(versions))
     assert bench.worker().behind() == 0
@@ -423,7 +423,7 @@ def test_6_1_of_two_drivers_one_commits_and_the_other_starts_over_from_the_table
     second.start()
     more = Topic(bench.topic)
     more.change("c", key(2), row(2, "two"), at=2)
-    stale = second._head
+    stale = second.head
     assert stale is not None
     assert stale.progress is not None
     bench.take(more.records, first)

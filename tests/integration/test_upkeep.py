@@ -25,7 +25,7 @@ from distributary.consume.broker import Broker
 from distributary.errors import TransientError
 from distributary.job import Service
 from distributary.merge import clause, deletes, upsert
-from distributary.operate import failpoints, worker
+from distributary.operate import failpoints, tending
 from distributary.operate.caretaker import Caretaker, Jobs
 from distributary.operate.faults import classified
 from distributary.operate.recorder import Recorder
@@ -311,7 +311,7 @@ def test_a_record_is_written_anew_before_the_log_may_lose_it(
     one.session.sql(f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ('delta.checkpointInterval' = '2')")
     take(one, slices[2], take(one, slices[1], table))
     before = progress(table)
-    monkeypatch.setattr(worker, "_RECORD_IS_OLD", -1)
+    monkeypatch.setattr(tending, "_RECORD_IS_OLD", -1)
     table.tend(Task.COMPACT)
     assert operations(one.table)[-1] == "OPTIMIZE"
     again = one.worker()

@@ -15,7 +15,7 @@ from tests.spark.test_links import RAW
 from tests.support.avro import AvroWriter
 from tests.support.recorded import Scenario
 
-from distributary.consume.broker import Record
+from distributary.consume.peek import Record
 from distributary.decode.avro import addresses, sliced_avro
 from distributary.decode.avro_schema import AvroSchema, translated
 from distributary.decode.discover import signatures

@@ -11,7 +11,8 @@ from pydantic import TypeAdapter
 
 from distributary.config import Config
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Record, Topic
+from distributary.consume.broker import Topic
+from distributary.consume.peek import Record
 from distributary.consume.topics import TableId
 from distributary.merge.progress import Progress, first_progress
 from distributary.operate.tables import Listed

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import (
-    TIMESTAMP_NOT_AVAILABLE,
     Consumer,
     IsolationLevel,
     KafkaError,
     KafkaException,
-    Message,
     TopicCollection,
     TopicPartition,
 )
@@ -28,14 +25,14 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from distributary.consume.offsets import Offsets
 from distributary.consume.options import librdkafka_options
+from distributary.consume.peek import Record, records_from, values_at
 from distributary.consume.refusals import refusal
-from distributary.consume.tail import NO_GROUP, Headers, Tail, headers_of
+from distributary.consume.tail import Tail
 from distributary.errors import TransientError
 
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 _TIMEOUT = 30.0  # seconds an admin call may take before the work is tried again
 _LOOKED_AT = 20  # records per partition from which a table's format is learnt
-_FETCHED_OF_A_PLACE = 64 * 1024  # bytes; of a larger record it is all the same
 _LOOKED_FURTHER = 2_000  # where none of those has a value
 _LOADING = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 _UNTIL_LOADED = Retrying(  # a broker that has just started, or that has just become the group's
@@ -57,18 +54,6 @@ class Topic:
     name: str
     topic_id: str
     partitions: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Record:
-    """A record of a topic, looked at to learn the topic's format. `timestamp`: Kafka's, in milliseconds since 1970."""
-
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers = ()
-    timestamp: int | None = None
 
 
 class Broker:
@@ -192,49 +177,20 @@ class Broker:
         records = self.records(topic, start, _LOOKED_AT)
         return records if any(r.value for r in records) else self.records(topic, start, _LOOKED_FURTHER)
 
-    @property
-    def _to_look(self) -> dict[str, Any]:
-        """Options of a consumer that reads some records by their offsets and keeps nothing of where it was."""
-        return {
-            **self._options,
-            "group.id": "distributary-first-look",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "enable.partition.eof": True,
-        }
+    def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 10.0) -> list[Record]:
+        """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more,
+        or where they do not come within `timeout` seconds; no record at all means that there is none."""
+        latest = self.latest(topic)
+        behind = {p: latest[p] - offset for p, offset in start.items() if latest.get(p, 0) > offset}
+        expected = sum(min(at_most, n) for n in behind.values())
+        if not expected:
+            return []
+        from_there = {p: start[p] for p in behind}
+        return records_from(self._options, topic.name, from_there, at_most, expected, timeout)
 
-    def sample(self, topic: str, places: Iterable[tuple[int, int]], seconds: float = 10.0) -> list[list[bytes | None]]:
-        """The values of some records at each of these partitions and offsets, where there are any and come in time.
-        Raises TransientError."""
-        consumer = Consumer(
-            {
-                **self._to_look,
-                # As little as there can be: more than the first records of each place is not looked at.
-                "queued.min.messages": 1,
-                "fetch.message.max.bytes": _FETCHED_OF_A_PLACE,
-                # By default a whole second, as soon as more is fetched than was asked for.
-                "fetch.queue.backoff.ms": 1,
-            }
-        )
-        found: list[list[bytes | None]] = []
-        until = time.monotonic() + seconds
-        try:
-            for partition, offset in places:
-                consumer.assign([TopicPartition(topic, partition, offset)])
-                some: list[bytes | None] = []
-                # Those that came with the first one are there already.
-                while len(some) < _LOOKED_AT and (left := until - time.monotonic()) > 0:
-                    message = consumer.poll(0.0 if some else left)
-                    if message is None or _is_end(message):
-                        break
-                    if (refused := message.error()) is None:
-                        some.append(message.value())
-                    elif refused.code() != NO_GROUP:
-                        raise refusal(f"give records of {topic}", refused)
-                found.append(some)
-        finally:
-            consumer.close()
-        return found
+    def sample(self, topic: str, places: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
+        """The values of some records at each of these partitions and offsets, where there are any and come in time."""
+        return values_at(self._options, topic, places, _LOOKED_AT)
 
     def commit(self, group: str, offsets: Mapping[str, Offsets]) -> None:
         """Commits offsets, by topic, to a consumer group that has no members.
@@ -265,51 +221,3 @@ class Broker:
         finally:
             consumer.close()
         return {error.name(): error.str() for error in refused if error.name() not in _NO_TOPIC}
-
-    def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 10.0) -> list[Record]:
-        """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more,
-        or where they do not come within `timeout` seconds; no record at all means that there is none."""
-        latest = self.latest(topic)
-        behind = {p: latest[p] - offset for p, offset in start.items() if latest.get(p, 0) > offset}
-        expected = sum(min(at_most, n) for n in behind.values())
-        if not expected:
-            return []
-        consumer = Consumer(self._to_look)
-        records: list[Record] = []
-        taken: dict[int, int] = {}
-        ended: set[int | None] = set()
-        try:
-            consumer.assign([TopicPartition(topic.name, p, start[p]) for p in behind])
-            until = time.monotonic() + timeout
-            # Transaction markers and compaction leave offsets without a record: there may be fewer than expected.
-            while len(records) < expected and not ended.issuperset(behind):
-                message = consumer.poll(0.5)
-                if records and (message is None or time.monotonic() > until):
-                    break
-                if message is None:
-                    if time.monotonic() > until:
-                        raise refusal(f"give records of {topic.name}", KafkaError(KafkaError._TIMED_OUT))
-                    continue
-                if (refused := message.error()) is not None:
-                    if refused.code() == KafkaError._PARTITION_EOF:
-                        ended.add(message.partition())
-                        continue
-                    if refused.code() == NO_GROUP:
-                        continue
-                    raise refusal(f"give records of {topic.name}", refused)
-                partition, offset = message.partition(), message.offset()
-                if partition is not None and offset is not None and taken.get(partition, 0) < at_most:
-                    taken[partition] = taken.get(partition, 0) + 1
-                    kind, at = message.timestamp()
-                    timestamp = None if kind == TIMESTAMP_NOT_AVAILABLE else at
-                    records.append(
-                        Record(partition, offset, message.key(), message.value(), headers_of(message), timestamp)
-                    )
-        finally:
-            consumer.close()
-        return records
-
-
-def _is_end(message: Message) -> bool:
-    error = message.error()
-    return error is not None and error.code() == KafkaError._PARTITION_EOF

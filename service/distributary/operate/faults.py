@@ -43,6 +43,7 @@ _WORK_GONE = re.compile(
 _LOOKED_AT = "the table looks at its topic again; if records were lost it halts and names them"
 _LOST = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
+_LONGEST_PAUSE = 60.0  # seconds
 DISK_FULL = "disk-full"
 """The code of an error that only room on a disk helps against."""
 
@@ -84,6 +85,11 @@ def stream_fault(query: StreamingQuery) -> DistributaryError | None:
     if error is None:
         return None
     return _meaning(error, _causes(query._jsq.exception().get()))
+
+
+def pause_after(faults: int, interval: float) -> float:
+    """Seconds until what failed so many times in a row is tried again; `interval` lies between two batches."""
+    return min(_LONGEST_PAUSE, max(1.0, interval) * faults)
 
 
 def _meaning(error: BaseException, causes: Sequence[_Cause]) -> DistributaryError:

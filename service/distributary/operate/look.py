@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from distributary.consume.broker import Record
+from distributary.consume.peek import Record
 from distributary.decode.envelope import CONNECTORS
 from distributary.decode.position import BY_OFFSET, needed_for_order
 from distributary.decode.unwrapped import Unwrapped

@@ -1,4 +1,4 @@
-"""From one table's raw records to decoded ones: learns their format, and brings the table's columns along."""
+"""From one table's raw records to decoded ones: learns their format as they come."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from structlog.typing import FilteringBoundLogger
 
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Broker, Record, Topic
+from distributary.consume.broker import Broker, Topic
+from distributary.consume.peek import Record
 from distributary.decode.alike import with_known
 from distributary.decode.discover import signatures, types_by_value
 from distributary.decode.masks import Masks, check_masks, masks_of
@@ -22,16 +23,16 @@ from distributary.decode.position import BY_OFFSET
 from distributary.decode.queries import Queries
 from distributary.decode.records import Reading, decoded, with_carried
 from distributary.decode.renames import Renames, check_renames
-from distributary.decode.shapes import Shape, Signature, TypeSources, has_schema, joined, renames_of, shape_of
+from distributary.decode.shapes import Shape, Signature, TypeSources, has_schema, joined, shape_of
 from distributary.decode.slices import shape_number
 from distributary.decode.unwrapped import Unwrapped, added_by
-from distributary.evolve.diff import check_key, check_key_columns, taken_as
-from distributary.evolve.policy import allowed_changes
+from distributary.evolve.diff import check_key_columns, taken_as
 from distributary.merge.facts import Facts, facts
 from distributary.merge.kept import kept, let_go
 from distributary.merge.mode import Wants
 from distributary.merge.progress import Progress
 from distributary.merge.table import LakeTable
+from distributary.operate.columns import TableColumns
 from distributary.operate.limits import refuse_unbuilt
 from distributary.operate.look import Known, Look, look_at
 from distributary.operate.wire import Wire
@@ -86,7 +87,7 @@ class TableReader:
         self._log = log
         self._transactions = transactions
         self._details = mode.wants(None)
-        self._columns: dict[str, str] = {}
+        self._table = TableColumns(lake, settings.schema_changes, mode.service_columns, log)
         self._shapes: list[Shape] = []
         self._careful = 0
         self._look: Look | None = None
@@ -109,7 +110,7 @@ class TableReader:
     @property
     def columns(self) -> Mapping[str, str]:
         """The source's columns that the table has: name to Spark type."""
-        return self._columns
+        return self._table.now
 
     def look(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> Look:
         """The format of the table's records, learnt from the first ones from `start` on. Raises TableHalt."""
@@ -130,10 +131,10 @@ class TableReader:
                 " states until their end",
                 fix="name the source's position under add.fields of ExtractNewRecordState",
             )
-        self._columns = self._lake.columns() if self._lake.exists() else {}
+        self._table.look()
         if progress is not None:
-            check_renames(progress.renames, self._renames, self._columns)
-            check_masks(progress.masks, self._masks, self._renames.as_source(self._columns))
+            check_renames(progress.renames, self._renames, self._table.now)
+            check_masks(progress.masks, self._masks, self._renames.as_source(self._table.now))
         first = self._wire.told(records)
         if first is None:
             self._learn(self._sliced(self._as_raw(records)))
@@ -230,7 +231,7 @@ class TableReader:
         return self._asked() != self._told
 
     def _asked(self) -> Mapping[str, str]:
-        columns = self._renames.as_source(self._columns)
+        columns = self._renames.as_source(self._table.now)
         return taken_as(self._ask_told(), columns, self._source.connector_properties)
 
     def _shape(self, signature: Signature, shown: Mapping[str, str]) -> Shape:
@@ -238,7 +239,7 @@ class TableReader:
 
     def _types(self, shown: Mapping[str, str]) -> TypeSources:
         properties = self._source.connector_properties
-        table = self._renames.as_source(self._columns)
+        table = self._renames.as_source(self._table.now)
         return TypeSources(self._settings.columns, table, shown, properties, self._masks, self._told, self._renames)
 
     def _untyped_keys(self, found: Sequence[Signature]) -> set[str]:
@@ -249,7 +250,9 @@ class TableReader:
     def _decoded(self, raw: DataFrame, cut: DataFrame | None, progress: Progress) -> Read:
         """Decodes the records: as they come, where all have the one known shape, else those that were `cut` before,
         which are read with all care."""
-        altered = self._evolve(progress)
+        altered = self._table.follow(self._shapes, progress.key)
+        if altered:
+            self._shapes = [self._retyped(shape) for shape in self._shapes]
         reading = self._reading(progress)
         if cut is None:
             [shape] = self._shapes
@@ -275,12 +278,12 @@ class TableReader:
         return reduce(DataFrame.unionByName, parts)
 
     def _reading(self, progress: Progress) -> Reading:
-        check_key_columns(progress.key, self._columns, self._settings.where)
+        check_key_columns(progress.key, self._table.now, self._settings.where)
         return Reading(
             connector=progress.connector,
             epoch=self._settings.epoch,
-            columns=self._columns,
-            key={name: self._columns[name] for name in progress.key},
+            columns=self._table.now,
+            key={name: self._table.now[name] for name in progress.key},
             placeholder=self._source.connector_properties.get(PLACEHOLDER_PROPERTY, DEFAULT_PLACEHOLDER),
             keyless=self._settings.mode == "append" and not progress.key,
             before=self._details.before,
@@ -290,41 +293,6 @@ class TableReader:
             key_from_row=self._key_from_row,
             transactions=self._transactions.is_set(),
         )
-
-    def _evolve(self, progress: Progress) -> bool:
-        """Makes the table, adds columns or widens them, where the shapes have more than it holds; whether it did."""
-        for shape in self._shapes:
-            check_key(progress.key, shape.key)
-        wire = [
-            {name: codec.target for name, codec in {**shape.key, **shape.row}.items()}
-            for shape in self._shapes
-            if not shape.unreadable
-        ]
-        changes = allowed_changes(
-            self._settings.schema_changes,
-            self._columns,
-            wire,
-            self._mode.service_columns,
-            progress.key,
-            renames_of(self._shapes),
-        )
-        if not changes:
-            return False
-        if not self._columns:
-            self._lake.create(changes.added)
-            self._log.info("table created", path=self._lake.path, columns=dict(changes.added))
-        elif changes.added:
-            self._lake.add_columns(changes.added)
-            self._log.info("columns added", columns=dict(changes.added))
-        if changes.widened:
-            self._lake.widen_columns(changes.widened)
-            self._log.warning(
-                "columns widened in place: readers of the table must know Delta's type widening",
-                columns=dict(changes.widened),
-            )
-        self._columns = self._lake.columns()
-        self._shapes = [self._retyped(shape) for shape in self._shapes]
-        return True
 
     def _retyped(self, shape: Shape) -> Shape:
         """Without schema a column's type is the table's from now on."""

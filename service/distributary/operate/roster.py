@@ -13,6 +13,7 @@ from distributary.consume.offsets import Offsets
 from distributary.consume.topics import TableId, has_database_part, table_of
 from distributary.errors import TableHalt, TransientError
 from distributary.operate.continuity import two_topics
+from distributary.operate.faults import pause_after
 from distributary.operate.logs import get_logger
 from distributary.operate.surroundings import Surroundings
 from distributary.operate.tables import connector_of_topic, lake_path, settings_of
@@ -94,8 +95,7 @@ class Roster:
 
     def _wait_for(self, topic: str, end: Offsets, fault: TransientError) -> None:
         self.unasked[topic], self._fault = end, fault
-        pause = max(1.0, self._around.config.trigger.interval_seconds())
-        self._ask_again_at = time.monotonic() + min(60.0, pause)
+        self._ask_again_at = time.monotonic() + pause_after(1, self._around.config.trigger.interval_seconds())
         _log.warning("a topic is looked at again later", topic=topic, code=fault.code, reason=fault.message)
 
     def follow(self, config: Config) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from distributary.config import Config
-from distributary.consume.broker import Broker, Record, Topic
+from distributary.consume.broker import Broker, Topic
+from distributary.consume.peek import Record
 from distributary.consume.schema_changes import SourceColumn, SourceTable, changed_tables
 from distributary.consume.transactions import possible_topics
 from distributary.decode.source_columns import CONNECTORS_THAT_TELL, type_of

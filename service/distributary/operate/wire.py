@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from fastavro import parse_schema, schemaless_reader
 from pyspark.sql import DataFrame
 
-from distributary.consume.broker import Record
+from distributary.consume.peek import Record
 from distributary.consume.tail import Headers
 from distributary.decode.alike import alike, with_known
 from distributary.decode.avro import addresses, sliced_avro

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from distributary.consume.broker import Broker, Record, Topic
+from distributary.consume.broker import Broker, Topic
+from distributary.consume.peek import Record
 from distributary.operate.look import is_envelope, opened
 
 _NEWEST = 5  # records per partition

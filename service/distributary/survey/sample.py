@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from distributary.consume.broker import Broker, Record, Topic
+from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Offsets
+from distributary.consume.peek import Record
 from distributary.operate.wire import Wire
 
 _NEWEST = 20  # records per partition; columns that came later are in them

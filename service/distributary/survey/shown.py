@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from distributary.consume.broker import Record
+from distributary.consume.peek import Record
 from distributary.decode.discover import NO_FIELDS, combined, common
 from distributary.decode.shapes import Shape, Signature, TypeSources, has_schema, shape_of
 from distributary.decode.types import by_value

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Record
+from distributary.consume.peek import Record
 from distributary.decode.position import BY_OFFSET
 from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt

@@ -1,0 +1,68 @@
+"""The columns that a table has of its source's: the table is made with them, and brought along as records show more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from structlog.typing import FilteringBoundLogger
+
+from distributary.config.table import SchemaChanges
+from distributary.decode.shapes import Shape, renames_of
+from distributary.evolve.diff import check_key
+from distributary.evolve.policy import allowed_changes
+from distributary.merge.table import LakeTable
+
+
+class TableColumns:
+    """The columns of one table. `policy` is the config's `schema_changes`; `service_columns` are those that the service
+    adds of its own."""
+
+    def __init__(
+        self,
+        lake: LakeTable,
+        policy: SchemaChanges,
+        service_columns: Mapping[str, str],
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._lake = lake
+        self._policy = policy
+        self._service_columns = service_columns
+        self._log = log
+        self._now: Mapping[str, str] = {}
+
+    @property
+    def now(self) -> Mapping[str, str]:
+        """The source's columns, as last seen: name to Spark type; none before the table was made."""
+        return self._now
+
+    def look(self) -> None:
+        """Reads them from the table."""
+        self._now = self._lake.columns() if self._lake.exists() else {}
+
+    def follow(self, shapes: Sequence[Shape], key: tuple[str, ...]) -> bool:
+        """Makes the table, adds columns or widens them, where the shapes have more than it holds; whether it did. `key`
+        are the table's key columns. Raises TableHalt where the table can't take what they have."""
+        for shape in shapes:
+            check_key(key, shape.key)
+        wire = [
+            {name: codec.target for name, codec in {**shape.key, **shape.row}.items()}
+            for shape in shapes
+            if not shape.unreadable
+        ]
+        changes = allowed_changes(self._policy, self._now, wire, self._service_columns, key, renames_of(shapes))
+        if not changes:
+            return False
+        if not self._now:
+            self._lake.create(changes.added)
+            self._log.info("table created", path=self._lake.path, columns=dict(changes.added))
+        elif changes.added:
+            self._lake.add_columns(changes.added)
+            self._log.info("columns added", columns=dict(changes.added))
+        if changes.widened:
+            self._lake.widen_columns(changes.widened)
+            self._log.warning(
+                "columns widened in place: readers of the table must know Delta's type widening",
+                columns=dict(changes.widened),
+            )
+        self._now = self._lake.columns()
+        return True

@@ -1,0 +1,267 @@
+"""Takes slices of one table's topic: each is read, looked at, and committed together with how far the table is then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+
+from structlog.typing import FilteringBoundLogger
+
+from distributary.config.table import TableSettings
+from distributary.consume.broker import Topic
+from distributary.consume.offsets import Slice
+from distributary.consume.source import read
+from distributary.decode.queries import Queries
+from distributary.evolve.diff import check_key
+from distributary.merge.advance import advanced
+from distributary.merge.deletes import RememberedDeletes
+from distributary.merge.facts import Facts
+from distributary.merge.kept import let_go
+from distributary.merge.mode import DecodedSlice, Destination, Mode
+from distributary.merge.progress import Progress, first_progress
+from distributary.merge.row_size import UNKNOWN_ROW
+from distributary.merge.slice_keys import SliceKeys
+from distributary.merge.table import SMALL_SLICE, LakeTable
+from distributary.operate import failpoints
+from distributary.operate.limits import too_many_bad
+from distributary.operate.look import Look
+from distributary.operate.place import Place
+from distributary.operate.portion import Portion, key_bytes, slice_bytes
+from distributary.operate.reader import Read, TableReader
+from distributary.operate.recorder import Watch
+from distributary.operate.replay import replayed
+from distributary.operate.source_log import check_source_log
+from distributary.operate.status import Batch
+from distributary.operate.surroundings import Surroundings
+from distributary.operate.wire import wire_of
+from distributary.operate.withheld import with_withheld, withheld_columns
+
+_READS_SENT_AGAIN = 7 * 24 * 3600 * 1000  # milliseconds of source time in which a snapshot row may be sent again
+
+
+class SliceTaker:
+    """Commits slices of one table's records, and moves its `place`. It keeps what the slices before were like.
+
+    `mode` writes the decoded slices, `deletes` are those that the table remembers. Every method that reads or writes
+    raises TableHalt, TransientError and what Spark raises.
+    """
+
+    def __init__(
+        self,
+        around: Surroundings,
+        topic: str,
+        settings: TableSettings,
+        mode: Mode,
+        lake: LakeTable,
+        deletes: RememberedDeletes,
+        place: Place,
+        name: str,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._around = around
+        self._topic = topic
+        self._settings = settings
+        self._mode = mode
+        self._lake = lake
+        self._deletes = deletes
+        self._place = place
+        self._name = name
+        self._log = log
+        self._queries = Queries()
+        self._of_one_key = key_bytes(around.session)
+        self._portion = Portion(around.broker, topic, around.config.trigger.max_records, slice_bytes(around.session))
+        self._reader = self._new_reader()
+
+    def look_anew(self) -> None:
+        """The table is not as it was, or is to be filled otherwise: what was learnt of its records is learnt anew."""
+        self._reader = self._new_reader()
+
+    def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> Slice:
+        """What to take next on the way from `taken` to `goal`."""
+        return self._portion.next(taken, goal)
+
+    def take(self, topic: Topic, part: Slice, watch: Watch) -> int | None:
+        """Commits a slice, or its beginning where one key has too much of it. Gives how many of the table's last
+        records were bad, where that is more than the config allows."""
+        before = self._place.progress
+        # No table has more rows than the records that made it.
+        self._lake.suit(part.records, before.records if before else 0, self._portion.record_bytes or UNKNOWN_ROW)
+        session = self._lake.session
+        # A topic's partition is one task for Kafka's source; where it is long, all cores decode parts of it.
+        small = part.records <= SMALL_SLICE
+        tasks = 1 if small else session.sparkContext.defaultParallelism
+        raw = read(session, self._around.options, part, tasks, small)
+        with watch.phase("look"):
+            look = self._reader.look(topic, part.start, _filled(before))
+        progress = self._going_on(before, look, topic)
+        with watch.phase("read"):
+            came = self._reader.read(raw, progress)
+        if (renamed := {**(progress.renames or {}), **self._reader.renamed} or None) != progress.renames:
+            progress = progress.model_copy(update={"renames": renamed})
+        if came.altered:
+            failpoints.passing("after-schema-change", self._name)
+            self._around.recorder.schema_changed(self._name)
+            self._place.head = self._lake.head(self._place.head)
+        keys = SliceKeys(came.records, self._queries)
+        share = self._foldable(came.found, keys)
+        if share < 1 and part.records > len(part.end):
+            let_go(came.records)  # nothing of it is anywhere yet
+            return self.take(topic, self._portion.smaller(part, share), watch)
+        check_source_log(came.records, came.found, progress, self._settings, self._topic)
+        reasons: Mapping[str, int] = {}
+        if came.found.bad:
+            with watch.phase("quarantine"):
+                failpoints.passing("before-quarantine", self._name)
+                bad_ones = came.records.where("bad IS NOT NULL")
+                reasons = self._around.quarantine.add(self._name, raw, bad_ones, withheld_columns(self._settings))
+                failpoints.passing("after-quarantine", self._name)
+        with watch.phase("write"):
+            bad = self._merge(came, keys, progress, part, topic)
+        self._portion.took(came.found)
+        self._record(came.found, watch, reasons)
+        return bad
+
+    def replay(self, topic: Topic) -> None:
+        """Applies the table's records in quarantine again, those that can be applied by now."""
+        progress, head, first = self._place.progress, self._place.head, self._place.first
+        raw = self._around.quarantine.waiting(self._lake.session, self._topic)
+        if raw is None or progress is None or head is None:
+            return
+        self._lake.suit(SMALL_SLICE + 1, row_bytes=UNKNOWN_ROW)  # how many there are is not known
+        end = self._around.broker.latest(topic)
+        if end == first:
+            self._log.warning("records in quarantine wait until the topic has one that tells its format")
+            return
+        raw = with_withheld(raw, self._lake.session, self._around.options, self._topic, first, end)
+        self._reader.look(topic, first, progress)
+        came = self._reader.read(raw, progress)
+        if came.altered:
+            self._place.head = head = self._lake.head(head) or head
+        again = replayed(came.records, progress, truncates=self._truncates())
+        self._log.warning("records in quarantine are applied again", **again.told(came.found))
+        if not again.found.records:
+            return
+        part = DecodedSlice(
+            again.records,
+            again.found,
+            SliceKeys(again.records, self._queries),
+            again.truncated,
+            again.after.truncated,
+            first=False,
+            reached={},
+            reads_lately=True,
+            head=head,
+        )
+        write = self._mode.write(self._destination(progress), part).write
+        self._place.head = self._lake.commit(head, again.after, write)
+        self._around.quarantine.applied(self._topic, again.records)
+        let_go(came.records)
+
+    def _new_reader(self) -> TableReader:
+        around = self._around
+        return TableReader(
+            around.broker,
+            around.config.source,
+            self._settings,
+            self._lake,
+            self._mode,
+            self._log,
+            around.transactions,
+            wire_of(around.registry),
+            self._queries,
+            lambda: around.told(self._topic),
+        )
+
+    def _going_on(self, before: Progress | None, look: Look, topic: Topic) -> Progress:
+        """The table's record as the slice finds it, with the form that its rows have now; that of a table which is to
+        be filled begins with what the look at its first records told. Raises TableHalt where they have another key."""
+        key = self._reader.renames.all_of(look.key or self._settings.key)
+        progress = _filled(before) or first_progress(self._topic, topic.topic_id, look.order, self._settings.mode, key)
+        changed: dict[str, object] = {}
+        if before is not None:
+            changed["sequence"] = before.sequence
+        if not progress.key:
+            changed["key"] = key
+        changed["masks"] = self._reader.masks.marks() or None
+        changed["unwrapped"] = look.unwrapped is not None
+        check_key(progress.key or key, key)
+        return progress.model_copy(update=changed)
+
+    def _foldable(self, found: Facts, keys: SliceKeys) -> float:
+        """What share of a slice can be folded at once, by its key that has most."""
+        if self._settings.mode == "append" or found.payload <= self._of_one_key:
+            return 1.0
+        return self._of_one_key / max(1, keys.largest)
+
+    def _merge(self, came: Read, keys: SliceKeys, progress: Progress, part: Slice, topic: Topic) -> int | None:
+        """Commits the decoded slice; gives what take() gives."""
+        head = self._place.head
+        assert head is not None  # its columns were there, or were just made
+        found = came.found
+        truncated = found.truncated if self._truncates() else None
+        after = advanced(
+            progress, found, part.end, truncated, self._place.first, lambda: self._around.broker.latest(topic)
+        )
+        slice_ = DecodedSlice(
+            came.records,
+            found,
+            keys,
+            truncated,
+            after.truncated,
+            first=_filled(head.progress) is None,
+            reached={p: last.position for p, last in progress.last.items() if last.position is not None},
+            reads_lately=(after.source_ts_ms or 0) - (after.read_ts_ms or 0) < _READS_SENT_AGAIN,
+            head=head,
+        )
+        ready = self._mode.write(self._destination(progress), slice_)
+        recent, bad = too_many_bad(after.recent, self._around.config.quarantine.max_ratio)
+        after = after.model_copy(update={"undecided": after.undecided + ready.undecided, "recent": recent})
+        failpoints.passing("before-commit", self._name)
+        self._place.head = head = self._lake.commit(head, after, ready.write)
+        failpoints.passing("after-commit", self._name)
+        self._log.info(
+            "committed",
+            version=head.version,
+            records=found.records,
+            applied=found.applied,
+            quarantined=found.bad,
+            next=dict(after.next),
+        )
+        return bad
+
+    def _truncates(self) -> bool:
+        return self._settings.truncate in ("apply", "soft")
+
+    def _destination(self, progress: Progress) -> Destination:
+        columns = self._reader.columns
+        return Destination(
+            lake=self._lake,
+            deletes=self._deletes,
+            topic=self._topic,
+            connector=progress.connector,
+            columns=columns,
+            key={name: columns[name] for name in progress.key},
+            settings=self._settings,
+            tell=lambda event, count: self._log.warning(event, count=count),
+            debug=lambda reason: self._log.debug("the slice is committed by Spark", reason=reason),
+            queries=self._queries,
+        )
+
+    def _record(self, found: Facts, watch: Watch, reasons: Mapping[str, int]) -> None:
+        """Tells of a slice that was committed."""
+        newest, written = found.newest_ts_ms, self._place.head.written if self._place.head else None
+        at = written.at if written and written.at is not None else datetime.now(timezone.utc).timestamp()
+        self._around.recorder.committed(
+            self._name,
+            Batch(at, found.records, found.applied, found.bad, round(watch.seconds, 3)),
+            freshness_seconds=None if newest is None else max(0.0, round(at - newest / 1000, 3)),
+            phases=watch.phases,
+            operations=found.operations,
+            merged=written.rows if written else {},
+            reasons=reasons,
+        )
+
+
+def _filled(progress: Progress | None) -> Progress | None:
+    """The table's record, unless the table is to be filled from the beginning."""
+    return None if progress is None or progress.is_new else progress

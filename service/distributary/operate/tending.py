@@ -1,0 +1,60 @@
+"""Looks after the files of one table: what a task does to them, and what must be done beside it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from distributary.merge.deletes import RememberedDeletes
+from distributary.merge.files import Compacted, compact, vacuum
+from distributary.merge.table import SMALL_SLICE, LakeTable
+from distributary.operate import failpoints
+from distributary.operate.place import Place
+from distributary.operate.upkeep import APPENDED_FILE, REWRITTEN_FILE, Task
+
+_RECORD_IS_OLD = 7 * 24 * 3600  # seconds; Delta's log keeps 30 days
+
+
+class Tending:
+    """Does the tasks of one table, of the config's `mode`, and moves its `place`. `name` is what failpoints call it."""
+
+    def __init__(self, lake: LakeTable, deletes: RememberedDeletes, place: Place, mode: str, name: str) -> None:
+        self._lake = lake
+        self._deletes = deletes
+        self._place = place
+        self._mode = mode
+        self._name = name
+
+    def forget_old_deletes(self) -> None:
+        """Forgets deletes that nothing can come after any more."""
+        self._deletes.forget_old(datetime.now(timezone.utc).date())
+
+    def do(self, task: Task, keep: float) -> Compacted | None:
+        """Does a task of a table that has a record; gives what a compaction did. Files that are younger than `keep`
+        seconds stay. Raises TransientError and what Spark raises; the table's rows are as they were."""
+        self._lake.suit(SMALL_SLICE + 1)  # all of its small files are read
+        try:
+            if task is Task.COMPACT:
+                return self._compact()
+            vacuum(self._lake.session, self._lake.path, keep)
+            self.forget_old_deletes()
+            return None
+        finally:
+            self._lake.leave()
+
+    def _compact(self) -> Compacted | None:
+        head, progress = self._place.head, self._place.progress
+        if head is None or progress is None:
+            return None
+        written = head.written.at if head.written else None
+        if written is None or datetime.now(timezone.utc).timestamp() - written > _RECORD_IS_OLD:
+            # Others' commits lie over it. With one more of them Delta may clean the log up and take the record's away.
+            self._place.head = self._lake.commit(head, progress.next_commit(), self._lake.nothing())
+        failpoints.passing("before-compaction", self._name)
+        size = APPENDED_FILE if self._mode == "append" else REWRITTEN_FILE
+        done = compact(self._lake.session, self._lake.path, size)
+        if columns := self._lake.columns():
+            key = {name: columns[name] for name in progress.key}
+            self._deletes.gather(key, of_changes=self._mode == "history")
+        failpoints.passing("after-compaction", self._name)
+        self._place.head = self._lake.head(self._place.head)
+        return done
