@@ -101,7 +101,7 @@ class Service:
         upkeep = Upkeep(resolve(config.defaults.maintenance), note)
         self._quarantine_files = QuarantineFiles(session, quarantine, upkeep)
         types = Note(session, source_types_path(config))
-        self._around = Surroundings(
+        around = Surroundings(
             config=config,
             session=session,
             broker=broker,
@@ -114,19 +114,17 @@ class Service:
             told=SourceTypes(config, broker, types.read, types.write).of,
         )
         self._halts = Halts(session, config)
-        self._turns = Turns(self._around, self._halts, self._tables, self._waits, self._settle)
-        self._roster = Roster(self._around, self._turns.halt, self._turns.forget)
+        self._turns = Turns(around, self._halts, self._tables, self._waits, self._settle)
+        self._roster = Roster(around, self._turns.halt, self._turns.forget)
         self._resuming = Resuming(session, config, self._halts, self._turns.try_at_once)
         self._caretaker = Caretaker(self._tended, self._is_busy, recorder, Jobs(session))
-        self._stream = PlanningStream(self._around, self._roster.plan, self._turns.nudge)
+        self._stream = PlanningStream(around, self._roster.plan, self._turns.nudge)
         self._watch = watch
         self._looked_at = time.monotonic()
         self._topics_looked_at = time.monotonic()
         self._replan = False
         note = Note(session, own_path(config, "transactions", f"{config.source.topic_prefix}.json"))
-        self._tracker = Tracker(
-            config, broker, note, self.status, self._roster.by_topic, self._around.transactions, registry
-        )
+        self._tracker = Tracker(config, broker, note, self.status, self._roster.by_topic, around.transactions, registry)
         self._left_to: AlreadyRunning | None = None
 
     def leave(self, to: AlreadyRunning) -> None:

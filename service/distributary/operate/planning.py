@@ -85,8 +85,10 @@ class PlanningStream:
         """Starts it again where it failed, after a pause; gives whether it came to its end, as it does with `once`.
         Raises UsageError for an error that can't pass, with `once` for one that lasts."""
         query = self._query
-        if query is None or query.isActive:
-            if query is not None and self._failures and query.status["message"].startswith(_WAITING):
+        if query is None:
+            return False
+        if query.isActive:
+            if self._failures and query.status["message"].startswith(_WAITING):
                 self._failures = 0
                 self._around.status.show_stream(None)
             return False
