@@ -25,8 +25,8 @@ CREATE TABLE inventory.order_lines (
     PRIMARY KEY (order_id, line)
 );
 
--- With the default, PostgreSQL leaves a large value out of an update that did not change it, and the service halts the
--- table rather than guess the value.
+-- With the default, PostgreSQL leaves a large value out of an update that did not change it. The service then keeps the
+-- value that the row has; with FULL every change says the whole row, so that nothing hangs on the rows before it.
 ALTER TABLE inventory.customers REPLICA IDENTITY FULL;
 ALTER TABLE inventory.orders REPLICA IDENTITY FULL;
 ALTER TABLE inventory.order_lines REPLICA IDENTITY FULL;

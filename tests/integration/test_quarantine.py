@@ -11,10 +11,11 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
+from tests.support.kafka import delete_topic
 from tests.support.spark import Bench
 
 from distributary.cli import main
-from distributary.errors import TransientError
+from distributary.errors import TableHalt, TransientError
 from distributary.operate.accept import Accept
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.requests import Requests
@@ -129,3 +130,55 @@ def test_6_3_what_has_no_place_in_the_log_stays_in_quarantine(bench: Bench) -> N
     assert bench.rows("id", "v") == [(1, "snapshot"), (2, "newer")]
     assert waiting(bench) == 1
     assert command(bench, "list", "other.table") == {"counts": [], "records": []}
+
+
+def test_6_3_an_update_of_the_columns_that_stand_for_the_key_is_one_record(bench: Bench) -> None:
+    """It is read as a delete and a create: neither counts where the other can't be applied."""
+    bench.rule = {"key": ["id"], "columns": {"x": "int"}}
+    topic = Topic(bench.topic)
+    topic.change("c", None, {"id": 1, "v": "a", "x": 1}, at=1)
+    topic.change("u", None, {"id": 2, "v": "b", "x": "no number"}, at=2, before={"id": 1, "v": "a", "x": 1})
+    topic.change("c", None, {"id": 9, "v": "beside", "x": 1}, at=3)
+    bench.take(topic.records)
+    assert bench.rows("id", "v") == [(1, "a"), (9, "beside")]
+    assert waiting(bench) == 1
+    replay(bench)  # nothing is mended yet
+    assert (bench.rows("id", "v"), waiting(bench)) == ([(1, "a"), (9, "beside")], 1)
+    bench.rule = {"key": ["id"], "exclude": ["x"]}
+    replay(bench)
+    assert (bench.rows("id", "v"), waiting(bench)) == ([(2, "b"), (9, "beside")], 0)
+
+
+def test_6_3_a_record_of_a_topic_that_was_created_again_is_another_one(bench: Bench) -> None:
+    bench.rule = {"columns": {"x": "int"}}
+    topic = Topic(bench.topic)
+    topic.change("c", {"id": 1}, {"id": 1, "x": "no number"}, at=1)
+    worker = bench.take(topic.records)
+    delete_topic(bench.kafka, bench.topic)
+    bench.create()
+    again = Topic(bench.topic)
+    again.change("c", {"id": 2}, {"id": 2, "x": "no number"}, at=2)
+    again.change("c", {"id": 3}, {"id": 3, "x": 3}, at=3)
+    with pytest.raises(TableHalt, match="topic-recreated"):
+        bench.take(again.records, worker)
+    worker.resume(Accept.RESET)
+    bench.take([], worker)
+    keys = [json.loads(one["key"])["id"] for one in command(bench, "list", "dbo.t")["records"]]
+    assert (sorted(keys), waiting(bench)) == ([1, 2], 2)
+
+
+def test_6_3_a_record_that_was_applied_and_is_bad_again_waits_again(bench: Bench) -> None:
+    bench.rule = {"columns": {"x": "int"}}
+    topic = Topic(bench.topic)
+    topic.change("c", {"id": 1}, {"id": 1, "x": 1}, at=1)
+    topic.change("c", {"id": 2}, {"id": 2, "x": "no number"}, at=2)
+    bench.take(topic.records)
+    bench.rule = {"exclude": ["x"]}
+    replay(bench)
+    assert (bench.rows("id"), waiting(bench)) == ([(1,), (2,)], 0)
+    bench.rule = {"columns": {"x": "int"}}
+    worker = bench.worker()
+    worker.resume(Accept.REBUILD)
+    bench.take([], worker)
+    assert (bench.rows("id"), waiting(bench)) == ([(1,)], 1)
+    assert len(command(bench, "list", "dbo.t", "--all")["records"]) == 1

@@ -49,9 +49,9 @@ def changes(bench: Bench, first: int, last: int) -> Topic:
     return topic
 
 
-def lose(bench: Bench, before: int) -> None:
+def lose(bench: Bench, before: int, partition: int = 0) -> None:
     """Kafka's retention, at once."""
-    cut = TopicPartition(bench.topic, 0, before)
+    cut = TopicPartition(bench.topic, partition, before)
     admin = AdminClient({"bootstrap.servers": bench.kafka})
     admin.delete_records([cut])[cut].result(TIMEOUT)
 
@@ -103,6 +103,38 @@ def test_6_4_lost_records_are_passed_over_when_an_operator_accepts_it(bench: Ben
     bench.take(changes(bench, 7, 7).records, worker)
     assert bench.rows() == [(n, n) for n in (1, 2, 5, 6, 7)]
     assert bench.take([]).taken == {0: 7}  # a new driver goes on from there
+
+
+def test_6_4_lost_records_of_a_partition_that_had_none_so_far_are_named(bench: Bench) -> None:
+    worker = bench.create(2).take(changes(bench, 1, 2).records)
+    topic = Topic(bench.topic)
+    for number in range(3, 7):
+        topic.change("c", {"id": number}, row(number, number), at=number, partition=1)
+    produce(bench.kafka, topic.records)
+    lose(bench, 2, partition=1)
+    told = halted(bench, Topic(bench.topic), worker)
+    assert told.code == "records-lost"
+    assert "offsets 0 to 1" in told.message
+    assert "partition 1" in told.message
+    assert resume(bench, "--accept-loss").exit_code == 0
+    worker.resume(asked(bench))
+    bench.take([], worker)
+    assert bench.rows() == [(n, n) for n in (1, 2, 5, 6)]
+
+
+def test_2_6_a_source_that_was_restored_together_with_its_topic_halts(bench: Bench) -> None:
+    worker = bench.create().take(changes(bench, 1, 9).records)
+    create_again(bench)
+    restored = Topic(bench.topic)
+    restored.change("u", {"id": 9}, row(9, 90), at=5, ts_ms=1_700_000_999_000)
+    assert halted(bench, restored, worker).code == "topic-recreated"
+    assert resume(bench, "--accept-reset").exit_code == 0
+    worker.resume(asked(bench))
+    with pytest.raises(TableHalt, match="source-went-back"):
+        bench.take([], worker)
+    bench.rule = {"epoch": 1}
+    bench.take([])
+    assert bench.rows()[-1] == (9, 90)
 
 
 def test_6_4_a_topic_that_was_created_again_is_read_on_top_of_the_rows_or_they_go(bench: Bench) -> None:

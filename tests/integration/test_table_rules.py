@@ -297,6 +297,22 @@ def test_2_3_a_snapshot_row_stands_by_its_offset(bench: Bench) -> None:
     assert bench.rows() == [(1, "read anew")]
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_2_3_a_snapshot_row_of_a_deleted_key_keeps_the_position_of_its_delete(bench: Bench, at_once: bool) -> None:
+    topic = Topic(bench.create().topic, connector="postgresql")
+    topic.change("c", key(1), row(1, "first"), at=5)
+    topic.change("d", key(1), at=10)
+    topic.tombstone(key(1))
+    topic.change("r", key(1), row(1, "read anew"), at=50)
+    worker = bench.take(topic.records[:3])
+    assert bench.rows() == []
+    bench.take(topic.records[3:], worker)
+    assert bench.rows() == [(1, "read anew")]
+    for part in [topic.records] if at_once else [[record] for record in topic.records]:  # 2.4
+        bench.take(part, worker)
+        assert bench.rows() == [(1, "read anew")]
+
+
 def test_2_6_a_source_that_went_back_halts_and_a_higher_epoch_goes_on(bench: Bench) -> None:
     topic = Topic(bench.create().topic)
     topic.change("c", key(1), row(1, "first"), at=100)
@@ -311,6 +327,25 @@ def test_2_6_a_source_that_went_back_halts_and_a_higher_epoch_goes_on(bench: Ben
     bench.rule = {"epoch": 1}
     bench.take([])
     assert bench.rows() == [(1, "after the restore")]
+
+
+def test_2_6_a_slice_in_which_the_source_went_back_is_taken_up_to_there(bench: Bench) -> None:
+    """`epoch` is of a whole slice: it must not be that of what came before."""
+    topic = Topic(bench.create(2).topic)
+    later = 1_700_000_999_000
+    for number in (1, 2):
+        topic.change("c", key(number), row(number, "first"), at=100 + number, partition=number - 1)
+        topic.change("u", key(number), row(number, "before the restore"), at=110 + number, partition=number - 1)
+    topic.change("u", key(1), row(1, "after the restore"), at=50, ts_ms=later)
+    topic.change("u", key(1), row(1, "last"), at=60, ts_ms=later + 10_000)
+    topic.change("d", key(2), at=55, ts_ms=later + 5_000, partition=1)
+    with pytest.raises(TableHalt, match="source-went-back") as halt:
+        bench.take(topic.records)
+    assert "offset 2 of" in str(halt.value)
+    assert bench.rows() == [(1, "before the restore"), (2, "before the restore")]
+    bench.rule = {"epoch": 1}
+    bench.take([])
+    assert bench.rows() == [(1, "last")]
 
 
 def test_5_1_new_columns_are_added_and_a_type_that_does_not_fit_is_quarantined(bench: Bench) -> None:

@@ -67,7 +67,7 @@ def _match(pattern: str) -> str:
 
 
 class TableDefaults(Section):
-    """The keys of a table, all optional. What is not given counts as upsert, hard, apply, evolve, epoch 0, spark."""
+    """The keys of a table, all optional. What is not given counts as upsert, hard, apply, evolve, epoch 0, auto."""
 
     mode: Mode | None = Field(
         None,
@@ -81,7 +81,7 @@ class TableDefaults(Section):
     truncate: Truncate | None = Field(
         None,
         description="What a TRUNCATE of the source table does. apply: the rows go. soft: they stay, marked as deleted. "
-        "ignore: nothing. halt: the table stops until an operator resumes it. Default: apply.",
+        "ignore: nothing. halt: the table stops in front of it until the config says another of these. Default: apply.",
     )
     key: tuple[Text, ...] | None = Field(
         None,

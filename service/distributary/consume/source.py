@@ -16,8 +16,11 @@ _FETCH = {"kafka.fetch.max.bytes": "67108864", "kafka.max.partition.fetch.bytes"
 _AT_ONCE = {"kafka.fetch.max.wait.ms": "5"}
 
 
-def stream(session: SparkSession, options: Mapping[str, str], pattern: str, max_records: int) -> DataFrame:
+def stream(session: SparkSession, options: Mapping[str, str], pattern: str) -> DataFrame:
     """The stream over all topics that match; it finds new topics by itself and starts at their first record.
+
+    Each of its batches reaches the ends of the topics: nothing reads a batch's rows, so that it costs as little as a
+    small one, and tables whose goal lies short of what Kafka has would wait for the next one while they could go on.
 
     failOnDataLoss is off because one topic's loss would end the query for all: each table looks after its own offsets.
     """
@@ -26,7 +29,6 @@ def stream(session: SparkSession, options: Mapping[str, str], pattern: str, max_
         reader.option("subscribePattern", pattern)
         .option("startingOffsets", "earliest")
         .option("failOnDataLoss", "false")
-        .option("maxOffsetsPerTrigger", str(max_records))
         .option("kafka.metadata.max.age.ms", "5000")  # how soon a new topic is noticed
         .load()
     )

@@ -34,7 +34,8 @@ def advanced(
         )
     return progress.next_commit(
         **after_slice(progress, found, {**first, **progress.next, **end}, latest),
-        next={**progress.next, **end},
+        # Of a partition without records too: what comes there and is gone again before it is taken in is missed.
+        next={**first, **progress.next, **end},
         last=last,
         filled=progress.filled or found.placeholders > 0,
         position=max(filter(None, (progress.position, found.position)), default=None),

@@ -266,8 +266,8 @@ class WentBack:
     last_ts_ms: int
 
 
-def went_back(records: DataFrame, progress: Progress) -> WentBack | None:
-    """The first record that shows that the source was restored or failed over to an earlier position.
+def went_back(records: DataFrame, progress: Progress) -> list[WentBack]:
+    """Of each partition the first record that shows that the source was restored or failed over to an earlier position.
 
     A record that is sent again has its old commit time and does not count. Looks at the records in the order of their
     offsets, so it is asked only where Facts.suspect says that there may be one.
@@ -286,9 +286,6 @@ def went_back(records: DataFrame, progress: Progress) -> WentBack | None:
     )
     # A lower place in another server's log may yet be later by its GTID.
     lower = f"pos < last_position AND NOT {is_later(progress.connector, 'pos', 'last_position')}"
-    found = walked.where(f"{lower} AND ts_ms > last_ts_ms").orderBy("partition", "offset").head()
-    if found is None:
-        return None
-    return WentBack(
-        found["partition"], found["offset"], found["pos"], found["ts_ms"], found["last_position"], found["last_ts_ms"]
-    )
+    shows = walked.where(f"{lower} AND ts_ms > last_ts_ms").groupBy("partition")
+    first = shows.agg(F.min(F.struct("offset", "pos", "ts_ms", "last_position", "last_ts_ms")).alias("first"))
+    return [WentBack(row["partition"], *row["first"]) for row in sorted(first.collect())]

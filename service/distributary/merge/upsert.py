@@ -132,7 +132,7 @@ class UpsertMode:
         if not part.first and (found.late or reads):
             keys = self._without_older(to.deletes.joined(keys, to.key), to.connector)
         if reads and not part.first:
-            keys = _last_unseen_read(keys)
+            keys = _at_the_delete(_last_unseen_read(keys), to.connector)
         return keys.drop("reads", "gone", "reads_gone")
 
     def _without_older(self, keys: DataFrame, connector: str) -> DataFrame:
@@ -176,6 +176,16 @@ def _last_unseen_read(keys: DataFrame) -> DataFrame:
         .withColumn("r_last", F.expr("coalesce(unseen.after, false)"))
         .drop("unseen")
         .where("w IS NOT NULL OR r IS NOT NULL OR wiped")
+    )
+
+
+def _at_the_delete(keys: DataFrame, connector: str) -> DataFrame:
+    """A snapshot row brings a deleted key back, and takes nothing away from the position that is known of it (2.3):
+    that of its newest delete, so that the delete is known again when it is sent again."""
+    later = f"pos IS NULL OR {is_later(connector, 'gone_', 'pos')}"
+    newest = f"array_max(filter(gone, gone_ -> {later}))"
+    return keys.withColumn(
+        "pos", F.expr(f"CASE WHEN w IS NULL AND r IS NOT NULL AND NOT wiped THEN coalesce({newest}, pos) ELSE pos END")
     )
 
 

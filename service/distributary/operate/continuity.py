@@ -8,7 +8,7 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets
 from distributary.errors import TableHalt
-from distributary.merge.progress import Progress
+from distributary.merge.progress import Last, Progress
 from distributary.operate.accept import Accept
 
 TWO_TOPICS = "two-topics-one-table"
@@ -68,7 +68,8 @@ def accepted(accept: Accept, progress: Progress, topic: Topic, first: Offsets, m
         changed |= {"next": after, "last": last} if passed else {}
     elif accept is Accept.RESET and topic.topic_id != progress.topic_id:
         # Places in the source's log count on; those in the topic begin anew.
-        changed |= {"topic_id": topic.topic_id, "next": {}, "last": {}, "snapshot": None}
+        last = {p: Last(position=one.position, ts_ms=one.ts_ms) for p, one in progress.last.items()}
+        changed |= {"topic_id": topic.topic_id, "next": {}, "last": last, "snapshot": None}
     return progress.next_commit(**changed) if changed else None
 
 

@@ -116,7 +116,7 @@ class PlanningStream:
             _log.debug("the stream ended with an error", error=type(error).__name__)
 
     def _start(self) -> StreamingQuery:
-        frame = stream(self._around.session, self._around.options, self.pattern, self._config.trigger.max_records)
+        frame = stream(self._around.session, self._around.options, self.pattern)
         writer = frame.writeStream.foreachBatch(self._batch).option("checkpointLocation", self._config.checkpoint)
         if self._once:
             return writer.trigger(availableNow=True).start()

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from delta.tables import DeltaMergeBuilder, DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 
@@ -22,6 +22,7 @@ _SCHEMA = (
 )
 
 _OF_KAFKA = ("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+_OF_VERDICT = ("reason", "message", "quarantined_at", "replayed_at")
 
 
 class Quarantine:
@@ -62,13 +63,11 @@ class Quarantine:
         )
         with self._writing():  # tables run side by side, and two MERGEs into one table would get in each other's way
             self._ensure()
-            (
-                DeltaTable.forPath(self._session, self.path)
-                .alias("q")
-                .merge(rows.alias("b"), "q.topic = b.topic AND q.partition = b.partition AND q.offset = b.offset")
-                .whenNotMatchedInsertAll()
-                .execute()
-            )
+            done = self._merge(rows, "b").whenNotMatchedInsertAll().execute().head()
+            if done is None or done["num_inserted_rows"] < named.num_rows:
+                # Applied since, and bad again now that the table is filled anew: it waits once more.
+                verdict: dict[str, str | Column] = {name: f"b.{name}" for name in _OF_VERDICT}
+                self._merge(rows, "b").whenMatchedUpdate("q.replayed_at IS NOT NULL", verdict).execute()
         return {pair["values"]: pair["counts"] for pair in named["code"].value_counts().to_pylist()}
 
     def waiting(self, session: SparkSession, topic: str) -> DataFrame | None:
@@ -81,18 +80,12 @@ class Quarantine:
         return None if rows.isEmpty() else rows
 
     def applied(self, topic: str, places: DataFrame) -> None:
-        """Marks records that were applied: `places` has partition and offset. Done after the table's commit: a record
-        that is applied twice changes nothing."""
-        named = self._session.createDataFrame(places.select("partition", "offset").toArrow())
-        same = (F.col("q.topic") == topic) & (F.col("q.partition") == F.col("a.partition"))
+        """Marks records that were applied: `places` has partition, offset and timestamp, a record that is two changes
+        twice. Done after the table's commit: a record that is applied twice changes nothing."""
+        named = places.select(F.lit(topic).alias("topic"), "partition", "offset", "timestamp").distinct()
+        named = self._session.createDataFrame(named.toArrow())
         with self._writing():
-            (
-                DeltaTable.forPath(self._session, self.path)
-                .alias("q")
-                .merge(named.alias("a"), same & (F.col("q.offset") == F.col("a.offset")))
-                .whenMatchedUpdate(set={"replayed_at": F.current_timestamp()})
-                .execute()
-            )
+            self._merge(named, "a").whenMatchedUpdate(set={"replayed_at": F.current_timestamp()}).execute()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -110,3 +103,10 @@ class Quarantine:
         schema = _parse_datatype_string(_SCHEMA)
         assert isinstance(schema, StructType)
         DeltaTable.createIfNotExists(self._session).location(self.path).addColumns(schema).execute()
+
+    def _merge(self, records: DataFrame, called: str) -> DeltaMergeBuilder:
+        """A merge of these records into the table `q`. By their time too: a topic that was created again has others at
+        its places."""
+        by_place = " AND ".join(f"q.{name} = {called}.{name}" for name in ("topic", "partition", "offset"))
+        same = f"{by_place} AND q.timestamp <=> {called}.timestamp"
+        return DeltaTable.forPath(self._session, self.path).alias("q").merge(records.alias(called), same)

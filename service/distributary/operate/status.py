@@ -51,7 +51,8 @@ class TableStatus:
     """One table at one moment.
 
     `table` is `<schema>.<table>`. `next_offsets` is what the table has taken in: per partition the first offset that
-    it has not; `goal_offsets` is what Kafka holds: per partition the offset that the next record there will get.
+    it has not; `goal_offsets` is what Kafka held when the stream looked last, once in each `trigger.interval`: per
+    partition the offset that the next record there would get.
     `records_applied` and `quarantined` count over all runs: they are in the table's progress record.
     `undecided` counts deletes of which nothing tells whether they took the new row of a key or the one before it.
     `last_commit_at` is in seconds, `source_ts` (commit time at the source of the newest change taken in) in

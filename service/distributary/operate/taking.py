@@ -81,8 +81,8 @@ class SliceTaker:
         return self._portion.next(taken, goal)
 
     def take(self, topic: Topic, part: Slice, watch: Watch) -> int | None:
-        """Commits a slice, or its beginning where one key has too much of it. Gives how many of the table's last
-        records were bad, where that is more than the config allows."""
+        """Commits a slice, or its beginning where one key has too much of it, or where the source went back in its
+        middle. Gives how many of the table's last records were bad, where that is more than the config allows."""
         before = self._place.progress
         # No table has more rows than the records that made it.
         self._lake.suit(part.records, before.records if before else 0, self._portion.record_bytes or UNKNOWN_ROW)
@@ -107,7 +107,10 @@ class SliceTaker:
         if share < 1 and part.records > len(part.end):
             let_go(came.records)  # nothing of it is anywhere yet
             return self.take(topic, self._portion.smaller(part, share), watch)
-        check_source_log(came.records, came.found, progress, self._settings, self._topic)
+        fit = check_source_log(came.records, came.found, progress, self._settings, part)
+        if fit != part:
+            let_go(came.records)
+            return self.take(topic, fit, watch)
         reasons: Mapping[str, int] = {}
         if came.found.bad:
             with watch.phase("quarantine"):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from distributary.config.properties import KAFKA_CODE, KAFKA_HANDLERS, KAFKA_OWNED, SPARK_OWNED
 from distributary.config.schema import json_schema
 
 _HEAD = """\
@@ -33,6 +34,13 @@ _SECTIONS = {
 }
 """Of each heading the name of its keys' definition in the schema."""
 
+_REFUSED = """\
+## Properties that are refused
+
+`kafka` takes any other property of Kafka's clients, `spark` any other one whose name begins with `spark.`.
+
+| property | why |
+| --- | --- |"""
 _NAMES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 
 
@@ -48,6 +56,11 @@ def as_markdown() -> str:
         lines += ["| --- | --- | --- | --- |", *_rows(section), ""]
     if definitions:
         raise KeyError(f"no heading for {', '.join(definitions)}")
+    lines.append(_REFUSED)
+    for properties in (KAFKA_OWNED, KAFKA_CODE, SPARK_OWNED):
+        lines += [_row(f"`{name}`", why) for name, why in properties.items()]
+    handlers = ", ".join(f"`{handler}`" for handler in KAFKA_HANDLERS)
+    lines += ["", f"Of the classes that a login may name, these are taken: {handlers}."]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -14,7 +14,8 @@ _HEAD = """\
 # Errors
 
 Every error has a code, a message that says where, and what to do. This page is made from the code (`make docs` writes
-it anew). `{…}` stands for names, places and numbers; an error never shows values of your rows. Warnings of
+it anew). `{…}` stands for names, places and numbers; an error never shows values of your rows. Faults in a config are
+not listed: `distributary validate` tells them all at once, each with its file, line and way out. Warnings of
 `distributary plan` are in [plan.md](plan.md), what happens at which failure in [failures.md](failures.md).
 """
 _KINDS = {

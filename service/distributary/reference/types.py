@@ -110,7 +110,11 @@ _WIRE: tuple[tuple[list[ConnectType], str, str], ...] = (
     (_semantic("int32", f"{_TIME}.Date", f"{_KAFKA}.Date"), "", _DAY),
     (_semantic("string", f"{_TIME}.IsoDate"), "", _DAY),
     (_semantic("int64", f"{_TIME}.Timestamp", f"{_TIME}.MicroTimestamp", f"{_KAFKA}.Timestamp"), "", _INFINITE),
-    (_semantic("int64", f"{_TIME}.NanoTimestamp"), "", f"{_FLOORED}; `columns: {{c: bigint}}` keeps all nine"),
+    (
+        _semantic("int64", f"{_TIME}.NanoTimestamp"),
+        "",
+        f"{_FLOORED}; {_INFINITE}; `columns: {{c: bigint}}` keeps all nine",
+    ),
     (_semantic("string", f"{_TIME}.IsoTimestamp"), "", _INFINITE),
     (
         _semantic("string", f"{_TIME}.ZonedTimestamp"),

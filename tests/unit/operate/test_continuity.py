@@ -53,11 +53,15 @@ def test_6_4_an_accepted_loss_passes_over_what_is_gone_and_nothing_else() -> Non
 
 
 def test_6_4_an_accepted_topic_is_read_from_its_start_with_what_is_known_of_the_source() -> None:
-    held = TAKEN.model_copy(update={"position": "00000027:00000005:0001", "truncated": "00000027:00000003:0001"})
+    last = Last(position="00000027:00000005:0001", ts_ms=7, deleted_key=3)
+    held = TAKEN.model_copy(
+        update={"position": last.position, "truncated": "00000027:00000003:0001", "last": {0: last}}
+    )
     after = accepted(Accept.RESET, held, Topic("p.dbo.t", "second", (0,)), {0: 0}, "upsert")
     assert after is not None
     assert (after.topic_id, dict(after.next), after.key) == ("second", {}, ("id",))
     assert (after.position, after.truncated) == (held.position, held.truncated)
+    assert after.last == {0: Last(position=last.position, ts_ms=7)}  # by which a restored source shows (2.6)
     assert accepted(Accept.RESET, held, TOPIC, {0: 0}, "upsert") is None
 
 

@@ -1,0 +1,78 @@
+"""The stream that plans: how far it sends the tables, and that nothing of it is left when it is cut."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.changes import Topic
+from tests.support.kafka import TIMEOUT, create_topic, produce
+from tests.support.spark import Bench
+
+from distributary.consume.offsets import Offsets
+from distributary.operate.planning import PlanningStream
+
+_numbers = itertools.count()
+
+
+class Planned:
+    """What the stream has planned, batch by batch; the first `failing` ones fail."""
+
+    def __init__(self, bench: Bench, failing: int = 0) -> None:
+        self.batches: list[Mapping[str, Offsets]] = []
+        self.failed = 0
+        self._failing = failing
+        self.stream = PlanningStream(bench.worker()._around, self._plan, lambda: None)
+
+    def _plan(self, ends: Mapping[str, Offsets]) -> None:
+        if ends and self.failed < self._failing:
+            self.failed += 1
+            raise RuntimeError("on purpose")
+        self.batches += [dict(ends)] if ends else []
+
+    def look_until(self, reached: Callable[[], bool]) -> None:
+        end = time.monotonic() + TIMEOUT
+        while not reached():
+            assert time.monotonic() < end, self.batches
+            self.stream.look()
+            time.sleep(0.1)
+
+
+@pytest.fixture
+def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
+    prefix = f"plan{next(_numbers)}x{random.randrange(10**9)}"
+    trigger = {"interval": "1h", "max_records": 2}
+    return Bench(session, kafka, tmp_path, f"{prefix}.dbo.t", {"match": "dbo.*"}, {"trigger": trigger})
+
+
+def test_a_batch_reaches_all_that_kafka_has_whatever_a_slice_may_take(bench: Bench) -> None:
+    """A goal that lies short of it would hide how far the tables are behind, and bound what all of them take."""
+    topics = [Topic(bench.topic), Topic(bench.topic.removesuffix(".t") + ".other")]
+    for topic in topics:
+        create_topic(bench.kafka, topic.name)
+        produce(bench.kafka, [topic.change("c", {"id": n}, {"id": n, "v": "x"}, at=n) for n in range(1, 8)])
+    planned = Planned(bench)
+    planned.stream.begin(once=False)
+    try:
+        planned.look_until(lambda: bool(planned.batches))
+    finally:
+        planned.stream.stop()
+    assert planned.batches == [{topic.name: {0: 7} for topic in topics}]
+
+
+def test_a_stream_that_failed_is_begun_anew_and_it_is_this_one_that_is_cut(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    produce(bench.kafka, [topic.change("c", {"id": 1}, {"id": 1, "v": "x"}, at=1)])
+    planned = Planned(bench, failing=1)
+    planned.stream.begin(once=False)
+    try:
+        planned.look_until(lambda: bool(planned.batches))
+    finally:
+        planned.stream.stop()
+    assert (planned.failed, planned.batches) == (1, [{topic.name: {0: 1}}])
+    assert not bench.session.streams.active
