@@ -58,15 +58,19 @@ if [ "${#missing[@]}" -gt 0 ]; then
   fi
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -qq
-  packages=()
+  failed=()
   for choice in "${missing[@]}"; do
     IFS='|' read -ra names <<<"$choice"
     if [ "${#names[@]}" -gt 1 ]; then
-      packages+=("$(first_known "${names[@]}")")
+      names=("$(first_known "${names[@]}")") || { failed+=("$choice"); continue; }
     else
       read -ra names <<<"$choice"
-      packages+=("${names[@]}")
     fi
+    # Each by itself: of several packages apt installs none where it does not know one.
+    apt-get install --yes -qq --no-install-recommends "${names[@]}" || failed+=("$choice")
   done
-  apt-get install --yes -qq --no-install-recommends "${packages[@]}"
+  if [ "${#failed[@]}" -gt 0 ]; then
+    echo "Not installed: ${failed[*]}. Tests that need them fail." >&2
+    exit 1
+  fi
 fi

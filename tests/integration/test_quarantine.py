@@ -165,6 +165,7 @@ def test_6_3_a_record_of_a_topic_that_was_created_again_is_another_one(bench: Be
     bench.take([], worker)
     keys = [json.loads(one["key"])["id"] for one in command(bench, "list", "dbo.t")["records"]]
     assert (sorted(keys), waiting(bench)) == ([1, 2], 2)
+    assert json.loads(command(bench, "show", bench.topic, "0", "0")["key"]) == {"id": 2}
 
 
 def test_6_3_a_record_that_was_applied_and_is_bad_again_waits_again(bench: Bench) -> None:

@@ -184,9 +184,8 @@ def _at_the_delete(keys: DataFrame, connector: str) -> DataFrame:
     that of its newest delete, so that the delete is known again when it is sent again."""
     later = f"pos IS NULL OR {is_later(connector, 'gone_', 'pos')}"
     newest = f"array_max(filter(gone, gone_ -> {later}))"
-    return keys.withColumn(
-        "pos", F.expr(f"CASE WHEN w IS NULL AND r IS NOT NULL AND NOT wiped THEN coalesce({newest}, pos) ELSE pos END")
-    )
+    back = "held IS NULL AND w IS NULL AND r IS NOT NULL AND NOT wiped"
+    return keys.withColumn("pos", F.expr(f"CASE WHEN {back} THEN coalesce({newest}, pos) ELSE pos END"))
 
 
 def _filled(keys: DataFrame, to: Destination, fill: Fill, found: Facts, today: date) -> DataFrame:

@@ -89,11 +89,13 @@ def newest(config: Config, table: str | None, limit: int, *, replayed: bool) -> 
 
 
 def one(config: Config, topic: str, partition: int, offset: int) -> BadRecord:
-    """One record with all that Kafka had of it. Raises UsageError where it is not there, SetupError."""
+    """One record with all that Kafka had of it; the newest one, where the topic was created again and had several at
+    that place. Raises UsageError where it is not there, SetupError."""
     where = f'"topic" = {_text(topic)} AND "partition" = {partition} AND "offset" = {offset}'
-    found = [
-        _record(row) for row in _rows(config, f'SELECT {_TOLD}, "timestamp", "value", "headers" FROM q WHERE {where}')
-    ]
+    query = (
+        f'SELECT {_TOLD}, "timestamp", "value", "headers" FROM q WHERE {where} ORDER BY "quarantined_at" DESC LIMIT 1'
+    )
+    found = [_record(row) for row in _rows(config, query)]
     if not found:
         raise UsageError(
             "not-in-quarantine",

@@ -35,8 +35,8 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
     if topic.topic_id != progress.topic_id:
         raise TableHalt(
             "topic-recreated",
-            f"the topic {topic.name} was deleted and created again: offsets {_ranges(progress.next)} of the old one are"
-            " taken in, and nothing tells what was in between",
+            f"the topic {topic.name} was deleted and created again: {_ranges(progress.next)} of the old one are taken"
+            " in, and nothing tells what was in between",
             "`distributary resume -c FILE TABLE --accept-reset` reads the new topic on top of the rows that are there,"
             " --rebuild fills the table again from it",
         )
@@ -92,4 +92,5 @@ def two_topics(topic: str, other: str, path: str) -> TableHalt:
 
 
 def _ranges(next_offsets: Mapping[int, int]) -> str:
-    return ", ".join(f"up to {offset - 1} (partition {p})" for p, offset in sorted(next_offsets.items()))
+    taken = [f"up to {offset - 1} (partition {p})" for p, offset in sorted(next_offsets.items()) if offset]
+    return f"offsets {', '.join(taken)}" if taken else "no offsets"

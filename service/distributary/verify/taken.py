@@ -116,7 +116,7 @@ def taken(
         bad = came.records.where("bad IS NOT NULL") if came.found.bad else None
         return Taken(came.records.where("bad IS NULL"), came.found, bad)
     # What can be read by now, but was not applied since, is not in the table either.
-    places = waiting.select("partition", "offset", F.lit(True).alias("waits")).distinct()
-    marked = came.records.join(places, ["partition", "offset"], "left")
+    place = ["partition", "offset", "timestamp"]
+    marked = came.records.join(waiting.select(*place, F.lit(True).alias("waits")).distinct(), place, "left")
     out = "bad IS NOT NULL OR waits IS NOT NULL"
     return Taken(marked.where(f"NOT ({out})").drop("waits"), came.found, marked.where(out).drop("waits"))
