@@ -191,7 +191,7 @@ MUTATIONS = (
         "the first of two partitions' slices is taken twice",
         "6.1",
         "merge/advance.py",
-        "next={**progress.next, **end}",
-        "next={**end, **progress.next}",
+        "next={**first, **progress.next, **end}",
+        "next={**first, **end, **progress.next}",
     ),
 )
