@@ -19,9 +19,12 @@ from tests.model.packs import pack
 from tests.model.strategies import ALL
 from tests.support.changes import Row, Topic
 from tests.support.histories import Service
+from tests.support.kafka import delete_topic
 from tests.support.spark import Bench
 
 from distributary.consume.broker import Broker
+from distributary.errors import TableHalt
+from distributary.operate.accept import Accept
 from distributary.operate.tables import listed, named
 from distributary.verify.check import Asked, report
 from distributary.verify.key_range import KeyRange
@@ -185,6 +188,25 @@ def test_3_2_a_table_that_keeps_deleted_rows_is_what_its_topic_says(bench: Bench
     assert_equal(filled(bench))
     DeltaTable(bench.table).update({"__deleted": "false"}, predicate="id = 42")
     assert told(verified(bench)) == {'{"id":42}': ("different", [("__deleted", "false", "true")])}
+
+
+def test_6_3_a_record_that_waits_is_not_taken_for_another_one_of_a_topic_created_again(bench: Bench) -> None:
+    bench.rule = {"columns": {"x": "int"}}
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "a", x="no number"), at=1)
+    worker = bench.take(topic.records)
+    delete_topic(bench.kafka, bench.topic)
+    bench.create()
+    again = Topic(bench.topic)
+    for number in (2, 3):
+        again.change("c", key(number), row(number, "a", x=1), at=number)
+    with pytest.raises(TableHalt, match="topic-recreated"):
+        bench.take(again.records, worker)
+    worker.resume(Accept.RESET)
+    bench.take([], worker)
+    found = verified(bench)
+    assert_equal(found)
+    assert found.quarantined.records == 0
 
 
 def test_6_3_and_6_4_what_the_topic_can_not_tell_is_said(bench: Bench) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from distributary.decode import sql
@@ -77,6 +77,15 @@ def halves(shape: Shape, reading: Reading) -> str:
         f"CASE WHEN p.op = 'u' AND p.before IS NOT NULL THEN"
         f" CASE WHEN {old} <> {new} THEN {_HALVES} ELSE {_WHOLE} END ELSE {_WHOLE} END"
     )
+
+
+def with_whole_updates(records: DataFrame) -> DataFrame:
+    """Decoded records (see records.decoded) in which an update that is two changes is one record: bad where one of them
+    is, and then there once."""
+    place = Window.partitionBy("partition", "offset", "timestamp")
+    marked = records.withColumn("bad", F.coalesce("bad", F.first("bad", ignorenulls=True).over(place)))
+    marked = marked.withColumn("nth", F.row_number().over(place.orderBy("kind")))
+    return marked.where("bad IS NULL OR nth = 1").drop("nth")
 
 
 def key_of_row(row: str, shape: Shape, reading: Reading) -> str:

@@ -182,3 +182,9 @@ def deleted_after(connector: str, position: str) -> str:
     """BOOLEAN: some remembered delete of the key (`gone`, see joined) is newer than `position`. An equal one is not:
     it is the delete itself, when its slice is taken again, or what comes before a create in one step."""
     return f"coalesce(exists(gone, gone_ -> {is_later(connector, 'gone_', position)}), false)"
+
+
+def newest_delete_after(connector: str, position: str) -> str:
+    """STRING: the newest remembered delete of the key (`gone`, see joined) that is newer than `position`, or of all
+    where that is NULL; NULL without one."""
+    return f"array_max(filter(gone, gone_ -> {position} IS NULL OR {is_later(connector, 'gone_', position)}))"

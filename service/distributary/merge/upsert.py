@@ -19,10 +19,9 @@ from pyspark.sql import functions as F
 from distributary.config.table import TableSettings
 from distributary.decode import sql
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER
-from distributary.decode.position import is_later
 from distributary.merge.clause import spark_merge
 from distributary.merge.clauses import SERVICE_COLUMNS, SOFT_COLUMNS, Clauses
-from distributary.merge.deletes import deleted_after
+from distributary.merge.deletes import deleted_after, newest_delete_after
 from distributary.merge.doubts import Doubts
 from distributary.merge.facts import Facts
 from distributary.merge.fill import Fill
@@ -140,7 +139,7 @@ class UpsertMode:
         they are written as deleted at that position (`dead_at`)."""
         older = f"w IS NOT NULL AND w.kind <> 'd' AND {deleted_after(connector, 'pos')}"
         if self._keeps_deleted:
-            newest = f"array_max(filter(gone, gone_ -> {is_later(connector, 'gone_', 'pos')}))"
+            newest = newest_delete_after(connector, "pos")
             return keys.withColumn("dead_at", F.expr(f"CASE WHEN {older} THEN {newest} END"))
         older = f"w IS NOT NULL AND {deleted_after(connector, 'pos')}"
         return keys.withColumn("w", F.expr(f"CASE WHEN NOT ({older}) THEN w END"))
@@ -182,8 +181,7 @@ def _last_unseen_read(keys: DataFrame) -> DataFrame:
 def _at_the_delete(keys: DataFrame, connector: str) -> DataFrame:
     """A snapshot row brings a deleted key back, and takes nothing away from the position that is known of it (2.3):
     that of its newest delete, so that the delete is known again when it is sent again."""
-    later = f"pos IS NULL OR {is_later(connector, 'gone_', 'pos')}"
-    newest = f"array_max(filter(gone, gone_ -> {later}))"
+    newest = newest_delete_after(connector, "pos")
     back = "held IS NULL AND w IS NULL AND r IS NOT NULL AND NOT wiped"
     return keys.withColumn("pos", F.expr(f"CASE WHEN {back} THEN coalesce({newest}, pos) ELSE pos END"))
 

@@ -8,8 +8,7 @@ from functools import reduce
 from threading import Event
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.source import Source
@@ -18,6 +17,7 @@ from distributary.consume.broker import Broker, Topic
 from distributary.consume.peek import Record
 from distributary.decode.alike import with_known
 from distributary.decode.discover import signatures, types_by_value
+from distributary.decode.keys import with_whole_updates
 from distributary.decode.masks import Masks, check_masks, masks_of
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
 from distributary.decode.position import BY_OFFSET
@@ -171,18 +171,10 @@ class TableReader:
         let_go(cut)  # whatever is read from now on is read from the records
         self._shapes = self._shapes[-1:]  # the newest; what comes next most likely looks like it
         if self._key_from_row and read.found.bad:
-            read = self._whole(read, progress)
+            records = kept(with_whole_updates(read.records), eager=True)
+            let_go(read.records)
+            read = Read(records, facts(records, progress, self._queries), altered)
         return Read(read.records, read.found, altered)
-
-    def _whole(self, read: Read, progress: Progress) -> Read:
-        """An update that is read as two changes (see Reading.key_from_row) is one record: bad where one of them is,
-        and then there once."""
-        place = Window.partitionBy("partition", "offset", "timestamp")
-        marked = read.records.withColumn("bad", F.coalesce("bad", F.first("bad", ignorenulls=True).over(place)))
-        marked = marked.withColumn("nth", F.row_number().over(place.orderBy("kind")))
-        records = kept(marked.where("bad IS NULL OR nth = 1").drop("nth"), eager=True)
-        let_go(read.records)
-        return Read(records, facts(records, progress, self._queries), read.altered)
 
     def _as_raw(self, records: Sequence[Record]) -> DataFrame:
         rows = {name: [getattr(r, name) for r in records] for name in ("key", "value")}
