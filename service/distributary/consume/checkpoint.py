@@ -7,28 +7,28 @@ from where it is itself.
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from distributary.consume.offsets import Offsets, offsets_of_log_entry
+from distributary.launch.classes import HADOOP_PATH, java_class
 
 
 class OffsetLog:
     """The `offsets` folder of a checkpoint, on any file system that Hadoop knows."""
 
     def __init__(self, session: SparkSession, checkpoint: str) -> None:
-        jvm: Any = session._jvm
-        self._jvm = jvm
-        self._root = jvm.org.apache.hadoop.fs.Path(checkpoint)
-        self._folder = jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")
+        self._path = java_class(session, HADOOP_PATH)
+        self._streams = java_class(session, "org.apache.commons.io.IOUtils")
+        self._root = self._path(checkpoint)
+        self._folder = self._path(checkpoint, "offsets")
         self._files = self._folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
 
     def of(self, batch_id: int) -> dict[str, Offsets]:
         """The offsets per topic and partition that a batch reaches: all subscribed topics, not only changed ones."""
-        stream = self._files.open(self._jvm.org.apache.hadoop.fs.Path(self._folder, str(batch_id)))
+        stream = self._files.open(self._path(self._folder, str(batch_id)))
         try:
-            return offsets_of_log_entry(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            return offsets_of_log_entry(self._streams.toString(stream, "UTF-8"))
         finally:
             stream.close()
 

@@ -13,32 +13,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+
+from distributary.launch.classes import java_class
 
 _KEPT = 16
 """Plans. A table asks up to seven of large slices and four of small ones, and others while its columns or its source's
 records change."""
 
-_EXECUTION = "org.apache.spark.sql.execution"
 _ADAPTS = "spark.sql.adaptive.enabled"
+_BROUGHT_TOGETHER = "spark.sql.shuffle.partitions"
 # What a plan was made by beside.
-_PLANNED_BY = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode", "spark.sql.shuffle.partitions")
+_PLANNED_BY = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
+
+
+@dataclass(frozen=True)
+class _By:
+    """What a plan was made by beside the question: the rows' schema, the session's settings; `alone`: the rows are one
+    task's, so that nothing has to be brought together."""
+
+    schema: str
+    settings: tuple[str, ...]
+    alone: bool
 
 
 @dataclass(frozen=True)
 class _Made:
-    """A plan over a leaf without rows, for rows of one schema, by those settings; `about` is all else that it was made
-    from, `says` is the schema of what comes out."""
+    """A plan over a leaf without rows. `about` is the question; `rest` is what the leaf has beside its rows, `says` the
+    schema of what comes out."""
 
     about: object
-    schema: str
-    by: tuple[str, ...]
+    by: _By
     leaf: Any
+    rest: tuple[Any, ...]
     plan: Any
     says: Any
+    settings: Any
 
 
 class Queries:
@@ -54,15 +68,38 @@ class Queries:
         must run no query, as what it is given has no rows, and join nothing. The session's settings are all the same
         for all slices, but for those of LakeTable.suit.
         """
-        schema = rows._jdf.schema()
-        text, settings = schema.json(), rows.sparkSession.conf
-        by = tuple(str(settings.get(key)) for key in _PLANNED_BY)
-        made = next((one for one in self._made if one.schema == text and one.by == by and one.about == about), None)
+        schema, rdd, settings = rows._jdf.schema(), _rdd_of(rows), rows.sparkSession.conf
+        together = str(settings.get(_BROUGHT_TOGETHER))
+        by = _By(
+            schema.json(),
+            (together, *(str(settings.get(key)) for key in _PLANNED_BY)),
+            together == "1" and rdd.getNumPartitions() == 1,
+        )
+        made = next((one for one in self._made if one.by == by and one.about == about), None)
         if made is None:
             with _as_it_is(rows.sparkSession):
-                made = _Made(about, text, by, *_planned(rows.sparkSession, schema, make))
+                made = _planned(rows.sparkSession, schema, about, by, make)
         self._made = [made, *(one for one in self._made if one is not made)][:_KEPT]
-        return _run_over(rows, made)
+        return _run_over(rows.sparkSession, rdd, made)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Rows and what is asked of them, one question after the other; they are planned as one when it has to be said."""
+
+    queries: Queries
+    rows: DataFrame
+    about: tuple[object, ...] = ()
+    make: Callable[[DataFrame], DataFrame] = lambda rows: rows
+
+    def then(self, about: object, make: Callable[[DataFrame], DataFrame]) -> Asked:
+        """One question more, of what the ones before say; see Queries.over."""
+        return replace(self, about=(*self.about, about), make=lambda rows: make(self.make(rows)))
+
+    @cached_property
+    def said(self) -> DataFrame:
+        """What comes out."""
+        return self.queries.over(self.rows, self.about, self.make) if self.about else self.rows
 
 
 @contextmanager
@@ -76,31 +113,30 @@ def _as_it_is(session: SparkSession) -> Iterator[None]:
         session.conf.set(_ADAPTS, str(before))
 
 
-def _planned(session: SparkSession, schema: Any, make: Callable[[DataFrame], DataFrame]) -> tuple[Any, Any, Any]:
-    """The leaf, the plan, and the schema of what it says."""
+def _planned(
+    session: SparkSession, schema: Any, about: object, by: _By, make: Callable[[DataFrame], DataFrame]
+) -> _Made:
     # Of rows that are known to be none Spark would plan nothing.
-    made = make(_of_rdd(session, session.sparkContext._jsc.emptyRDD().rdd(), schema))
-    execution = made._jdf.queryExecution()
+    none = _of_rdd(session, session.sparkContext._jsc.emptyRDD().rdd(), schema)
+    execution = make(none.coalesce(1) if by.alone else none)._jdf.queryExecution()
     plan = execution.executedPlan()
     [leaf] = _items(plan.collectLeaves())
-    return leaf, plan, execution.analyzed().schema()
-
-
-def _run_over(rows: DataFrame, made: _Made) -> DataFrame:
-    """What the final plan makes of the rows."""
-    session = rows.sparkSession
-    jvm: Any = session._jvm
-    old = made.leaf
-    # The nodes of a plan keep the session that is active while they are made.
-    _named(jvm, "org.apache.spark.sql.classic.SparkSession").setActiveSession(session._jsparkSession)
-    leaf = old.copy(
-        old.output(), _rdd_of(rows), old.name(), old.outputPartitioning(), old.outputOrdering(), old.stream()
-    )
-    # A Map is a partial function too: the plan's nodes that are in it are replaced.
-    by_leaf = getattr(_named(jvm, "scala.collection.immutable.Map$"), "MODULE$").empty().updated(old, leaf)
+    rest = leaf.name(), leaf.outputPartitioning(), leaf.outputOrdering(), leaf.stream()
     settings = session._jsparkSession.sessionState().conf()
-    found = _named(jvm, f"{_EXECUTION}.SQLExecutionRDD")(made.plan.transform(by_leaf).execute(), settings)
-    return _of_rdd(session, found, made.says)
+    return _Made(about, by, leaf, (leaf.output(), *rest), plan, execution.analyzed().schema(), settings)
+
+
+def _run_over(session: SparkSession, rdd: Any, made: _Made) -> DataFrame:
+    """What the final plan makes of the rows."""
+    # The nodes of a plan keep the session that is active while they are made.
+    java_class(session, "org.apache.spark.sql.classic.SparkSession").setActiveSession(session._jsparkSession)
+    output, *rest = made.rest
+    leaf = made.leaf.copy(output, rdd, *rest)
+    # A Map is a partial function too: the plan's nodes that are in it are replaced.
+    by_leaf = java_class(session, "scala.collection.immutable.Map$Map1")(made.leaf, leaf)
+    said = made.plan.transform(by_leaf).execute()
+    with_settings = java_class(session, "org.apache.spark.sql.execution.SQLExecutionRDD")(said, made.settings)
+    return _of_rdd(session, with_settings, made.says)
 
 
 def _rdd_of(rows: DataFrame) -> Any:
@@ -113,11 +149,6 @@ def _rdd_of(rows: DataFrame) -> Any:
 
 def _of_rdd(session: SparkSession, rdd: Any, schema: Any) -> DataFrame:
     return DataFrame(session._jsparkSession.internalCreateDataFrame(rdd, schema, False), session)
-
-
-def _named(jvm: Any, name: str) -> Any:
-    """A class. Asked for by its whole name: step by step py4j looks for a class of each package's name in all jars."""
-    return getattr(jvm, name)
 
 
 def _items(sequence: Any) -> list[Any]:

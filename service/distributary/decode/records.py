@@ -40,10 +40,10 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading, *, usual: bool =
     pos STRING, tx STRING, read_id STRING (a PostgreSQL snapshot row's source block), ts_ms BIGINT,
     ends BOOLEAN (the last row of the table's snapshot), moved_in, moved_out BOOLEAN, placeholder BOOLEAN (some value
     may not have been sent), row STRUCT (the table's columns c0, c1 …; NULL without `after`), known BOOLEAN (the record
-    has this shape; if not, nothing of it counts), size INT (bytes of the payload); and as far as `reading` asks for
-    them, else NULL: before STRUCT (as row), old_k and new_k STRUCT (as k: the key that the row had before a key change,
-    on its `c`; the one that it gets, on its `d`), missing ARRAY<INT> (places in row of values that the source did not
-    send; they are NULL in row).
+    has this shape; if not, nothing of it counts), size INT (bytes of the payload), carried BOOLEAN (false, see
+    with_carried); and as far as `reading` asks for them, else NULL: before STRUCT (as row), old_k and new_k STRUCT (as
+    k: the key that the row had before a key change, on its `c`; the one that it gets, on its `d`), missing ARRAY<INT>
+    (places in row of values that the source did not send; they are NULL in row).
 
     With `reading.transactions` also transaction STRUCT<id STRING, order BIGINT>, NULL where the record tells none.
 
@@ -110,12 +110,13 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading, *, usual: bool =
         *transaction,
         F.expr(_row(shape, reading, "c", "has_row")).alias("row"),
         F.expr(_row(shape, reading, "b", "has_before")).alias("before"),
+        F.lit(False).alias("carried"),
     )
     return ok.withColumn("kh", F.expr(key_hash(reading)))
 
 
 def with_carried(records: DataFrame, deleted: Mapping[int, int]) -> DataFrame:
-    """Decoded records with carried BOOLEAN: a tombstone that belongs to a delete before this slice.
+    """Decoded records whose `carried` tells the tombstones that belong to a delete before this slice.
 
     `deleted` maps a partition to the hash of the key whose delete was the last record taken in before: a tombstone of
     that key is the delete's.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
+
+from distributary.launch.classes import java_class
 
 _OUTSIDE_OF_HEAP = 1 << 30  # what Java has outside of its heap: compiled code, threads, buffers
 
@@ -43,8 +44,7 @@ def _limits(root: Path) -> Iterator[int]:
 def java_heap(session: SparkSession) -> int:
     """Bytes that objects in the driver's JVM have at most. With the parallel collector that is a ninth less than the
     heap itself."""
-    jvm: Any = session._jvm
-    return int(jvm.java.lang.Runtime.getRuntime().maxMemory())
+    return int(java_class(session, "java.lang.Runtime").getRuntime().maxMemory())
 
 
 def beside_java(heap: int, memory: tuple[int | None, int | None]) -> int:

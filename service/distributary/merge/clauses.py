@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from distributary.decode import sql
 from distributary.decode.position import is_later
+from distributary.decode.queries import Asked
 from distributary.merge.clause import Clause, Rows, with_kind
 from distributary.merge.mode import ORIGIN_COLUMNS, Destination
 from distributary.merge.values import WAITS, Fillable, from_text
@@ -36,7 +37,8 @@ class Clauses:
     """The merge of folded keys into one table.
 
     `reads`: snapshot rows stand beside the changes; `values`: the columns whose value may be missing; `keeps_deleted`:
-    deleted rows stay; `soft`: the table has `__deleted`; `truncated` and `truncated_ever` as in mode.DecodedSlice.
+    deleted rows stay; `soft`: the table has `__deleted`; `truncated` and `truncated_ever` as in mode.DecodedSlice;
+    `late`: keys have `dead_at` (see upsert.UpsertMode).
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Clauses:
         soft: bool,
         truncated: str | None,
         truncated_ever: str | None,
+        late: bool = False,
     ) -> None:
         self._to = to
         self._connector = to.connector
@@ -57,6 +60,7 @@ class Clauses:
         self._keeps_deleted = keeps_deleted
         self._soft = soft
         self._truncated = truncated
+        self._late = late
         self._truncates_softly = truncated_ever if to.settings.truncate == "soft" else None
 
     def shared(self, *, first: bool) -> bool:
@@ -66,17 +70,22 @@ class Clauses:
             return False
         return first or not (self._reads or self._keeps_deleted or self._truncated is not None)
 
-    def rows_to_insert(self, keys: DataFrame) -> DataFrame:
+    def rows_to_insert(self, keys: Asked) -> Asked:
         """The rows that an empty table gets, with all columns of the table."""
-        rows = with_kind(keys).alias("s").where(self._inserts())
-        return rows.select(*(F.expr(value).alias(name) for name, value in self._inserted(keys).items()))
+        inserts, values = self._inserts(), self._inserted()
+
+        def rows(known: DataFrame) -> DataFrame:
+            lives = with_kind(known).alias("s").where(inserts)
+            return lives.select(*(F.expr(value).alias(name) for name, value in values.items()))
+
+        return keys.then((inserts, values), rows)
 
     def told(self, keys: DataFrame) -> DataFrame:
         """The keys with lives BOOLEAN, whether an empty table gets a row of it, and made STRUCT, that row."""
-        row = F.struct(*(F.expr(value).alias(name) for name, value in self._inserted(keys).items()))
+        row = F.struct(*(F.expr(value).alias(name) for name, value in self._inserted().items()))
         return with_kind(keys).alias("s").select("*", F.expr(self._inserts()).alias("lives"), row.alias("made"))
 
-    def clauses(self, keys: DataFrame) -> Iterator[Clause]:
+    def clauses(self) -> Iterator[Clause]:
         """The merge of the keys into the table. Rows older than the truncate go with it."""
         newer = self._newer()
         gone = older_than(self._connector, self._truncated, "t.") if self._truncated is not None else ""
@@ -106,7 +115,7 @@ class Clauses:
             yield Clause(Rows.BOTH, self._knows_older(), self._last_values("s.alive"))
         if self._values is not None:
             yield Clause(Rows.BOTH, "s.late_filled IS NOT NULL", self._filled_late())
-        yield Clause(Rows.KEYS_ONLY, self._inserts(), self._inserted(keys))
+        yield Clause(Rows.KEYS_ONLY, self._inserts(), self._inserted())
 
     def _newer(self) -> str:
         """BOOLEAN: the change `s.w` is not older than the row `t`. Rows that PostgreSQL's snapshot read are older than
@@ -221,7 +230,7 @@ class Clauses:
             out[name] = f"CASE WHEN map_contains_key(s.late, {sql.text(name)}) THEN {got} ELSE t.{sql.name(name)} END"
         return out
 
-    def _inserted(self, keys: DataFrame) -> dict[str, str]:
+    def _inserted(self) -> dict[str, str]:
         """A new row: `r` where it is the last word, else `w`."""
         row = self._row("s.w")
         tail = {
@@ -232,7 +241,7 @@ class Clauses:
             **self._deleted("s.pos"),
         }
         if self._keeps_deleted:
-            row, tail = self._also_deleted(row, tail, late="dead_at" in keys.columns)
+            row, tail = self._also_deleted(row, tail, late=self._late)
         if not self._reads:
             return {**row, **tail}
         last = "s.r IS NOT NULL AND (s.kind IS NULL OR s.r_last)"

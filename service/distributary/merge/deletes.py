@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 
 from distributary.decode.position import is_later
+from distributary.launch.classes import HADOOP_PATH, java_class
 from distributary.merge.log import local_path
 from distributary.merge.values import VALS, WAITS
 
@@ -46,8 +46,7 @@ class RememberedDeletes:
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session
         self.path = path
-        jvm: Any = session._jvm
-        self._folder = jvm.org.apache.hadoop.fs.Path(path)
+        self._folder = java_class(session, HADOOP_PATH)(path)
         self._files = self._folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
 
     def forget_old(self, today: date) -> None:

@@ -8,11 +8,11 @@ once in many commits its seconds do not count.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
+from distributary.launch.classes import DELTA_LOG, java_class
 from distributary.merge.row_size import UNKNOWN_ROW, expect_rows_of
 
 _SETTINGS = "spark.databricks.delta"
@@ -65,8 +65,7 @@ def vacuum(session: SparkSession, path: str, keep: float) -> None:
 
 def _kept_by_table(session: SparkSession, path: str) -> float:
     """Seconds."""
-    jvm: Any = session._jvm
-    delta = jvm.org.apache.spark.sql.delta.DeltaLog
-    none = jvm.scala.Option.empty()
+    delta = java_class(session, DELTA_LOG)
+    none = java_class(session, "scala.Option").empty()
     metadata = delta.forTable(session._jsparkSession, path).update(False, none, none).metadata()
     return float(delta.tombstoneRetentionMillis(metadata)) / 1000

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from distributary.decode.queries import Queries
+from distributary.decode.queries import Asked
 from distributary.merge.clause import Clause, Rows, with_kind
 from distributary.merge.deletes import GONE
 
@@ -54,7 +54,7 @@ class FlatKeys:
         return gone.rename_columns([*self.key, "position", "reads"])
 
 
-def flat(keys: DataFrame, size: int, clauses: Iterable[Clause], queries: Queries) -> FlatKeys:
+def flat(keys: Asked, size: int, clauses: Iterable[Clause]) -> FlatKeys:
     """Collects the keys (one Spark job). The clauses' values may only name the key `s`, not the table's row."""
     names: dict[str, str] = {}
     named = []
@@ -67,7 +67,7 @@ def flat(keys: DataFrame, size: int, clauses: Iterable[Clause], queries: Queries
             inserts = clause.when
             named[-1] = replace(named[-1], when="s.inserts")
     about = ("flat", size, names, inserts)
-    rows = queries.over(keys, about, lambda given: _laid_flat(given, size, names, inserts))
+    rows = keys.then(about, lambda given: _laid_flat(given, size, names, inserts)).said
     return FlatKeys(rows.toArrow(), named, size)
 
 

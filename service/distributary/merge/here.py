@@ -11,6 +11,7 @@ from datetime import date
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from distributary.decode.queries import Asked
 from distributary.merge.choice import AT_MOST, AT_ONCE, why_not_size, why_not_touched
 from distributary.merge.clause import Rows
 from distributary.merge.clauses import Clauses
@@ -29,7 +30,7 @@ _ASKS_MORE = "it has values that were not sent, snapshot rows among changes, a t
 def merged_here(
     to: Destination,
     part: DecodedSlice,
-    keys: DataFrame,
+    keys: Asked,
     clauses: Clauses,
     doubts: Doubts,
     today: date,
@@ -49,8 +50,8 @@ def merged_here(
         reason = None if to.settings.commit == "deltalake" else why_not_touched(touched, among, table.times)
     rows = None
     if reason is None:
-        made = (clause for clause in clauses.clauses(keys) if clause.of is Rows.KEYS_ONLY or not part.first)
-        rows = flat(keys, len(to.key), made, to.queries)
+        made = (clause for clause in clauses.clauses() if clause.of is Rows.KEYS_ONLY or not part.first)
+        rows = flat(keys, len(to.key), made)
         doubts.told(rows.doubts())
         reason = None if part.first else _why_not_rows(rows)
     if rows is None or reason is not None:

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from distributary.errors import TableHalt
+from distributary.launch.classes import HADOOP_PATH, java_class, lines_of
 from distributary.merge.progress import Head, Progress, Restored, restored, user_metadata, written
 
 _LOOK_BACK = 2000  # commit files of other writers (OPTIMIZE, ALTER …) that may lie over the last one of ours
@@ -18,9 +19,9 @@ class DeltaLog:
     """The `_delta_log` folder of one table. Reads single small files; runs no Spark job."""
 
     def __init__(self, session: SparkSession, path: str) -> None:
-        jvm: Any = session._jvm
-        self._jvm = jvm
-        self._folder = jvm.org.apache.hadoop.fs.Path(path, "_delta_log")
+        self._session = session
+        self._path = java_class(session, HADOOP_PATH)
+        self._folder = self._path(path, "_delta_log")
         self._files = self._folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
 
     def exists(self) -> bool:
@@ -107,7 +108,7 @@ class DeltaLog:
         )
 
     def _file(self, version: int) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self._folder, f"{version:020d}.json")
+        return self._path(self._folder, f"{version:020d}.json")
 
     def _read(self, version: int) -> Head | Restored | None:
         """One commit, where it has a progress record or is a RESTORE.
@@ -116,7 +117,7 @@ class DeltaLog:
         """
         stream = self._files.open(self._file(version))
         try:
-            lines = self._jvm.java.io.BufferedReader(self._jvm.java.io.InputStreamReader(stream, "UTF-8"))
+            lines = lines_of(self._session, stream)
             while (line := lines.readLine()) is not None:
                 if '"commitInfo"' in line:
                     progress = Progress.from_json(user_metadata(line))

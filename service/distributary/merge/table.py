@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import Any
 
 from delta.tables import DeltaMergeBuilder, DeltaTable, DeltaTableBuilder
 from py4j.protocol import Py4JJavaError
@@ -16,6 +15,7 @@ from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from distributary.config.table import Engine
 from distributary.decode import sql
+from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class
 from distributary.launch.memory import beside_java, java_heap, machine_memory
 from distributary.merge.choice import times
 from distributary.merge.direct import DirectTable, NotByLibrary, commit_lost
@@ -236,9 +236,8 @@ class LakeTable:
 
     def _checkpoint(self) -> None:
         """Writes a checkpoint of the log, as Spark's own commits do from time to time."""
-        jvm: Any = self.session._jvm
-        none = jvm.scala.Option.empty()
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self.session._jsparkSession, self.path)
+        none = java_class(self.session, "scala.Option").empty()
+        log = java_class(self.session, DELTA_LOG).forTable(self.session._jsparkSession, self.path)
         with suppress(Py4JJavaError, PySparkException):  # the commit stands, and the next one tries again
             log.checkpoint(log.update(False, none, none), none)
         self.leave()
@@ -249,9 +248,8 @@ class LakeTable:
         Delta keeps it for an hour, some 3 MB and a shuffle's files for each table that it has compacted.
         """
         if self.direct is not None:
-            jvm: Any = self.session._jvm
-            place = jvm.org.apache.hadoop.fs.Path(self.path)
-            jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(self.session._jsparkSession, place)
+            place = java_class(self.session, HADOOP_PATH)(self.path)
+            java_class(self.session, DELTA_LOG).invalidateCache(self.session._jsparkSession, place)
 
     @contextmanager
     def _carrying(self, progress: Progress) -> Iterator[None]:

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from distributary.config.table import TableSettings
 from distributary.decode import sql
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER
+from distributary.decode.queries import Asked
 from distributary.merge.clause import spark_merge
 from distributary.merge.clauses import SERVICE_COLUMNS, SOFT_COLUMNS, Clauses
 from distributary.merge.deletes import deleted_after, newest_delete_after
@@ -65,19 +66,23 @@ class UpsertMode:
         # The tombstone behind a delete has its key.
         apart = found.records > SMALL_SLICE and not found.deletes and part.keys.differ
         folding = Folding(to.connector, truncated, values, self._keeps_deleted, apart)
-        keys = to.queries.over(part.records, folding, lambda records: folded(records, folding))
+        keys = Asked(to.queries, part.records).then(folding, lambda records: folded(records, folding))
         if part.first:
             to.deletes.forget_all()
-        keys = self._with_known(keys, to, part, values)
+        reads = found.reads > 0 and to.connector == "postgresql"
+        # Whether the remembered deletes may have a say.
+        late = not part.first and (found.late or reads)
+        keys = self._with_known(keys, to, part, values, reads=reads, late=late)
         doubts = Doubts()
         clauses = Clauses(
             to,
-            reads=to.connector == "postgresql" and found.reads > 0,
+            reads=reads,
             values=values,
             keeps_deleted=self._keeps_deleted,
             soft=self._soft,
             truncated=part.truncated,
             truncated_ever=part.truncated_ever,
+            late=late,
         )
 
         def by_spark() -> Write:
@@ -93,46 +98,47 @@ class UpsertMode:
         self,
         to: Destination,
         part: DecodedSlice,
-        keys: DataFrame,
+        keys: Asked,
         clauses: Clauses,
         values: Fillable | None,
         doubts: Doubts,
     ) -> Write:
         if part.first and values is None and not part.found.deletes:
             doubts.told(0)  # doubts are about deletes
-            return to.lake.append(clauses.rows_to_insert(keys))
+            return to.lake.append(clauses.rows_to_insert(keys).said)
         today = _today()
-        keys = kept(doubts.watched(keys), eager=True)  # several jobs read them; along with it doubts are looked for
+        known = kept(doubts.watched(keys.said), eager=True)  # several jobs read them; with it doubts are looked for
         if values is not None:
             fill = Fill(to.connector, to.key, values, keeps_deleted=self._keeps_deleted)
-            keys = _filled(keys, to, fill, part.found, today)
+            known = _filled(known, to, fill, part.found, today)
         if part.found.deletes:
-            to.deletes.remember(keys, today)
+            to.deletes.remember(known, today)
         if part.first:
-            return to.lake.append(clauses.rows_to_insert(keys))
+            return to.lake.append(clauses.rows_to_insert(Asked(to.queries, known)).said)
         on = " AND ".join(f"t.{sql.name(name)} <=> s.k.k{i}" for i, name in enumerate(to.key))
-        return to.lake.merge(spark_merge(to.lake.delta(), keys, on or "false", clauses.clauses(keys)))
+        return to.lake.merge(spark_merge(to.lake.delta(), known, on or "false", clauses.clauses()))
 
-    def _with_known(self, keys: DataFrame, to: Destination, part: DecodedSlice, values: Fillable | None) -> DataFrame:
+    def _with_known(
+        self, keys: Asked, to: Destination, part: DecodedSlice, values: Fillable | None, *, reads: bool, late: bool
+    ) -> Asked:
         """The keys with what the table and the remembered deletes know of them, as far as the slice's rules ask."""
         found = part.found
-        reads = found.reads > 0 and to.connector == "postgresql"
+        if part.first:
+            return keys.then("the table is empty", lambda folded: _told(_knowing(without_held(folded))))
         # The snapshot rows that were taken in for a deleted key are remembered with the delete: PostgreSQL's are
         # known again by nothing else when they are sent again.
         reads_of_deleted = found.deletes > 0 and to.connector == "postgresql" and part.reads_lately
-        if part.first:
-            keys = without_held(keys)
-        elif values is not None or reads or found.lone or reads_of_deleted:
-            keys = with_held(keys, to.lake.rows(), to.key, values)
-        if "held" in keys.columns:
-            # A tombstone by itself has no position: the key's stays what it was.
-            keys = keys.withColumn("pos", F.expr("CASE WHEN wiped AND w IS NULL THEN held.position ELSE pos END"))
-            keys = with_reads_known(keys)
-        if not part.first and (found.late or reads):
-            keys = self._without_older(to.deletes.joined(keys, to.key), to.connector)
-        if reads and not part.first:
-            keys = _at_the_delete(_last_unseen_read(keys), to.connector)
-        return keys.drop("reads", "gone", "reads_gone")
+        asks_table = values is not None or reads or found.lone or reads_of_deleted
+        if not (asks_table or late):
+            return keys.then("nothing else is known", _told)
+        known = keys.said
+        if asks_table:
+            known = _knowing(with_held(known, to.lake.rows(), to.key, values))
+        if late:
+            known = self._without_older(to.deletes.joined(known, to.key), to.connector)
+        if reads:
+            known = _at_the_delete(_last_unseen_read(known), to.connector)
+        return Asked(to.queries, _told(known))
 
     def _without_older(self, keys: DataFrame, connector: str) -> DataFrame:
         """Changes that are older than a remembered delete of their key bring nothing back; where deleted rows stay,
@@ -147,6 +153,18 @@ class UpsertMode:
 
 def _today() -> date:
     return datetime.now(timezone.utc).date()
+
+
+def _knowing(keys: DataFrame) -> DataFrame:
+    """The keys with what is to be seen by the rows that are held."""
+    # A tombstone by itself has no position: the key's stays what it was.
+    keys = keys.withColumn("pos", F.expr("CASE WHEN wiped AND w IS NULL THEN held.position ELSE pos END"))
+    return with_reads_known(keys)
+
+
+def _told(keys: DataFrame) -> DataFrame:
+    """The keys without what was asked only on the way."""
+    return keys.drop("reads", "gone", "reads_gone")
 
 
 def with_reads_known(keys: DataFrame) -> DataFrame:

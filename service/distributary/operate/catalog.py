@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -16,6 +15,7 @@ from pyspark.sql import SparkSession
 from structlog.typing import FilteringBoundLogger
 
 from distributary.decode import sql
+from distributary.launch.classes import HADOOP_PATH, java_class
 
 _AGAIN = 60.0  # seconds until a catalog that failed is asked again
 _SESSION_CATALOG = "spark_catalog"
@@ -90,8 +90,7 @@ class CatalogEntry:
 
     def _whole(self, location: str) -> str:
         """The location with all that Hadoop adds to it: `/x` may be `file:///x` or `hdfs://…/x`."""
-        jvm: Any = self._session._jvm
-        path = getattr(jvm, "org.apache.hadoop.fs.Path")(location)
+        path = java_class(self._session, HADOOP_PATH)(location)
         configuration = self._session._jsparkSession.sessionState().newHadoopConf()
         return str(path.getFileSystem(configuration).makeQualified(path).toString())
 

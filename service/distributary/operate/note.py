@@ -6,6 +6,8 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from distributary.launch.classes import HADOOP_PATH, java_class, lines_of
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -19,7 +21,6 @@ class Note:
 
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session
-        self._jvm: Any = session._jvm
         self._path = path
 
     def read(self) -> Any:
@@ -29,8 +30,7 @@ class Note:
             return None
         stream = files.open(place)
         try:
-            lines = self._jvm.java.io.BufferedReader(self._jvm.java.io.InputStreamReader(stream, "UTF-8"))
-            line = lines.readLine()
+            line = lines_of(self._session, stream).readLine()
         finally:
             stream.close()
         try:
@@ -80,8 +80,7 @@ def names_in(session: SparkSession, folder: str) -> list[str]:
 
 def _place(session: SparkSession, path: str) -> tuple[Any, Any]:
     """Hadoop's path, and the file system that has it."""
-    jvm: Any = session._jvm
-    place = jvm.org.apache.hadoop.fs.Path(path)
+    place = java_class(session, HADOOP_PATH)(path)
     files = place.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
     # With Hadoop's checksums a file could not be replaced at once: they are a second file beside it.
     return place, files.getRawFileSystem() if files.getUri().getScheme() == _LOCAL else files

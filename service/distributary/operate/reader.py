@@ -270,7 +270,9 @@ class TableReader:
         else:
             records = self._of_shapes(cut, reading)
         deleted = {p: last.deleted_key for p, last in progress.last.items() if last.deleted_key is not None}
-        records = kept(self._only(with_carried(records, deleted)), eager=False)
+        if deleted:
+            records = with_carried(records, deleted)
+        records = kept(self._only(records), eager=False)
         return Read(records, facts(records, progress, self._queries), altered)
 
     def _of_shapes(self, cut: DataFrame, reading: Reading) -> DataFrame:
