@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,12 @@ from tests.support.spark import Bench, rows_of
 
 from distributary.decode import sql
 from distributary.errors import TransientError
+from distributary.launch.classes import DELTA_LOG, java_class
 from distributary.merge import direct
 from distributary.merge.clause import Clause, Rows
 from distributary.merge.flat import FlatKeys
 from distributary.merge.progress import Head, Progress, first_progress
+from distributary.merge.table import LakeTable
 from distributary.operate.worker import TableWorker
 
 _numbers = itertools.count()
@@ -313,3 +316,45 @@ def test_what_the_library_can_not_do_is_sparks(
     session.sql(f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
     take("a feature that it refuses")
     assert engines(one)[6:] == [LIBRARY, SPARK, SPARK]
+
+
+def test_the_librarys_checkpoint_says_what_the_log_says(
+    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LakeTable, "_checkpoint", _not_by_spark)
+    properties = {"delta.checkpointInterval": 4, "delta.columnMapping.mode": "name"}
+    one = bench(session, kafka, tmp_path, commit="auto", properties=properties)
+    topic = Topic(one.topic)
+    worker = None
+    for at in range(1, 7):
+        number = at % 3
+        topic.change("u" if at > 3 else "c", key(number), row(number, f"value {at}"), at=at)
+        worker = one.take(topic.records[-1:], worker)
+    log = one.table / "_delta_log"
+    version = json.loads((log / "_last_checkpoint").read_text())["version"]
+    assert 0 < version < DeltaTable(str(one.table)).version()
+    shutil.copytree(one.table, tmp_path / "all", ignore=shutil.ignore_patterns("*checkpoint*", "*.crc"))
+    shutil.copytree(one.table, tmp_path / "from there", ignore=shutil.ignore_patterns("*.crc"))
+    for number in range(version + 1):
+        (tmp_path / "from there" / "_delta_log" / f"{number:020d}.json").unlink()
+    said = by_the_log(session, tmp_path / "all")
+    assert all(said.values()), said
+    assert by_the_log(session, tmp_path / "from there") == said
+
+
+def _not_by_spark(_self: object) -> None:
+    raise AssertionError("the library writes it")
+
+
+def by_the_log(session: SparkSession, table: Path) -> dict[str, Any]:
+    """What Spark makes of a table's log."""
+    none = java_class(session, "scala.Option").empty()
+    log = java_class(session, DELTA_LOG).forTable(session._jsparkSession, str(table))
+    snapshot = log.update(False, none, none)
+    return {
+        "files": sorted(snapshot.allFiles().toJSON().collectAsList()),
+        "removed": sorted(snapshot.tombstones().toJSON().collectAsList()),
+        "transactions": snapshot.setTransactions().mkString(),
+        "metadata": snapshot.metadata().json(),
+        "protocol": snapshot.protocol().json(),
+    }

@@ -1,14 +1,16 @@
 """Commits from this process by the `deltalake` library: neither Spark's planning nor its jobs.
 
 A commit carries the same progress record and the same txn action as Spark's, and comes about on exactly the version
-that the caller has seen, or not at all. Checkpoints of the log stay Spark's: see LakeTable.
+that the caller has seen, or not at all. What the log no longer needs Spark removes: see LakeTable.
 """
 
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +34,9 @@ from distributary.merge.flat import FlatKeys
 from distributary.merge.progress import APP_ID, Head, Progress
 
 _CHECKPOINT_INTERVAL = 10  # Delta's own default
+# How long a log is kept, as far as it is said in one unit.
+_KEPT = re.compile(r"\s*(interval\s+)?(?P<number>\d+)\s+(?P<unit>hour|day|week)s?\s*", re.IGNORECASE)
+_SECONDS = {"hour": 3600, "day": 24 * 3600, "week": 7 * 24 * 3600}
 # Of other types the library would tell smallest and largest values that are not exact (decimals as floating point), or
 # by another order than Spark's (NaN), and readers would pass over files that have what they look for.
 _TOLD_EXACTLY = {"byte", "short", "integer", "long", "string", "date", "boolean", "timestamp"}
@@ -160,6 +165,29 @@ class DirectTable:
         except (OSError, ValueError, KeyError):
             since = version
         return since >= int(properties.get("delta.checkpointInterval", _CHECKPOINT_INTERVAL))
+
+    def checkpoint(self, head: Head) -> bool:
+        """Writes a checkpoint of the log, which takes the library a hundredth of Spark's time; False where it can't, or
+        where some of the log is so old that Spark's checkpoint would remove it."""
+        if self.why_not(head) is not None or self._has_old_log():
+            return False
+        with suppress(NotByLibrary, TransientError), self._committing(head) as table:
+            table.create_checkpoint()
+            return True
+        return False
+
+    def _has_old_log(self) -> bool:
+        """Whether the log's first commit may have to go. Spark counts whole days, so that there is one each day."""
+        assert self._opened is not None
+        properties = self._opened.metadata().configuration
+        if properties.get("delta.enableExpiredLogCleanup", "true").lower() == "false":
+            return False
+        kept = _KEPT.fullmatch(properties.get("delta.logRetentionDuration", "interval 30 days"))
+        if kept is None:
+            return True
+        seconds = int(kept["number"]) * _SECONDS[kept["unit"].lower()]
+        first = min(Path(self._path, "_delta_log").glob("0*.json"), default=None)
+        return first is not None and time.time() - first.stat().st_mtime > seconds
 
     def _at(self, head: Head) -> DeltaTable:
         """The table at the version of `head`. Raises TransientError where another writer went on."""

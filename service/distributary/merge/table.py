@@ -230,12 +230,12 @@ class LakeTable:
         now = self._log.since(head)
         if now is None or now.progress is None or now.progress.commit != progress.commit:
             raise commit_lost(self.path)
-        if self.direct is not None and self.direct.checkpoint_due(now.version):
+        if self.direct is not None and self.direct.checkpoint_due(now.version) and not self.direct.checkpoint(now):
             self._checkpoint()
         return now
 
     def _checkpoint(self) -> None:
-        """Writes a checkpoint of the log, as Spark's own commits do from time to time."""
+        """Writes a checkpoint of the log as Spark's own commits do, and removes what is old in it."""
         none = java_class(self.session, "scala.Option").empty()
         log = java_class(self.session, DELTA_LOG).forTable(self.session._jsparkSession, self.path)
         with suppress(Py4JJavaError, PySparkException):  # the commit stands, and the next one tries again
