@@ -25,14 +25,6 @@ class Slice:
     def __bool__(self) -> bool:
         return self.records > 0
 
-    def starting_json(self) -> str:
-        """For Spark's `startingOffsets`."""
-        return json.dumps({self.topic: {str(p): o for p, o in sorted(self.start.items())}})
-
-    def ending_json(self) -> str:
-        """For Spark's `endingOffsets`."""
-        return json.dumps({self.topic: {str(p): o for p, o in sorted(self.end.items())}})
-
 
 def next_slice(topic: str, taken: Mapping[int, int], goal: Mapping[int, int], at_most: int) -> Slice:
     """What to take next on the way from `taken` (next offset per partition) to `goal`, `at_most` offsets of it.

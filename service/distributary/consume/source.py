@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+from uuid import uuid4
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from distributary.consume.offsets import Slice
+from distributary.launch.classes import frame_of, java_class, scala_object
 
 # Larger fetches read a backlog markedly faster than Kafka's defaults (1 MB per partition); still small beside the heap.
 _FETCH = {"kafka.fetch.max.bytes": "67108864", "kafka.max.partition.fetch.bytes": "33554432"}
@@ -14,6 +20,9 @@ _FETCH = {"kafka.fetch.max.bytes": "67108864", "kafka.max.partition.fetch.bytes"
 # it: by default the broker waits half a second for records that nobody asked for. Of a large slice that is little, and
 # brokers before 3.8 wait no longer than this for older records that they have to fetch from tiered storage.
 _AT_ONCE = {"kafka.fetch.max.wait.ms": "5"}
+_KAFKA = "org.apache.spark.sql.kafka010"
+_GROUP = "spark-kafka-relation"  # as Spark's source calls the groups of bounded reads
+_TO_SCALA = "org.apache.spark.api.python.PythonUtils"
 
 
 def stream(session: SparkSession, options: Mapping[str, str], pattern: str) -> DataFrame:
@@ -41,21 +50,56 @@ def read(
 
     `tasks`: so many at least share the work, also where the slice has fewer partitions. `at_once`: the slice is small,
     so that it counts how long a broker waits. What `options` have of the consumer's settings counts before these.
+
+    The tasks are those of Spark's Kafka source, made as it would make them: by its own way Spark plans a query, and
+    asks Kafka by a client made for it, for offsets that are known.
     """
     consumer = {**_FETCH, **(_AT_ONCE if at_once else {}), **options}
-    split = {"minPartitions": str(tasks)} if tasks > len(part.end) else {}
-    return (
-        session.read.format("kafka")
-        .options(**consumer, **split)
-        .option("assign", _assignment(part))
-        .option("startingOffsets", part.starting_json())
-        .option("endingOffsets", part.ending_json())
-        .option("failOnDataLoss", "true")
-        .option("includeHeaders", "true")
-        .load()
+    settings, timeout = _settings_of(session.sparkContext, tuple(consumer.items()))
+    settings = java_class(session, "java.util.HashMap")(settings)
+    # One of its own for each slice: Spark keeps readers, and what they read ahead, by their group; that of a topic
+    # which was deleted and made again would be the old one's.
+    settings.put("group.id", f"{_GROUP}-{uuid4()}")
+    place, offsets, reads = (
+        java_class(session, name)
+        for name in (
+            "org.apache.kafka.common.TopicPartition",
+            f"{_KAFKA}.KafkaOffsetRange",
+            f"{_KAFKA}.KafkaBatchInputPartition",
+        )
     )
+    option, sequence = java_class(session, "scala.Option"), java_class(session, _TO_SCALA).toSeq
+    inputs = [
+        option.apply(reads(offsets(place(part.topic, p), start, end, option.empty()), settings, timeout, True, True))
+        for p, start, end in ranges(part, tasks)
+    ]
+    rows = java_class(session, "org.apache.spark.sql.execution.datasources.v2.DataSourceRDD")(
+        session._jsparkSession.sparkContext(),
+        sequence(inputs),
+        scala_object(session, f"{_KAFKA}.KafkaBatchReaderFactory"),
+        False,
+        java_class(session, _TO_SCALA).toScalaMap({}),
+    )
+    return frame_of(session, rows, scala_object(session, f"{_KAFKA}.KafkaRecordToRowConverter").kafkaSchema(True))
 
 
-def _assignment(part: Slice) -> str:
-    partitions = ", ".join(str(p) for p in sorted(part.end))
-    return f'{{"{part.topic}": [{partitions}]}}'
+def ranges(part: Slice, tasks: int) -> list[tuple[int, int, int]]:
+    """What each task reads: a partition, its first offset, and the one after its last. Long partitions are cut, where
+    there are fewer of them than `tasks`."""
+    out = []
+    for partition, end in sorted(part.end.items()):
+        start = part.start[partition]
+        pieces = max(1, round((end - start) * tasks / part.records)) if tasks > len(part.end) else 1
+        cuts = [start + (end - start) * i // pieces for i in range(pieces + 1)]
+        out += [(partition, first, after) for first, after in pairwise(cuts) if after > first]
+    return out
+
+
+@lru_cache(maxsize=16)
+def _settings_of(context: SparkContext, options: tuple[tuple[str, str], ...]) -> tuple[Any, int]:
+    """What Spark makes of a consumer's settings for its tasks, and how many milliseconds one waits for records."""
+    named = {key.removeprefix("kafka."): value for key, value in options if key.startswith("kafka.")}
+    provider = scala_object(context, f"{_KAFKA}.KafkaSourceProvider")
+    given = java_class(context, _TO_SCALA).toScalaMap(named)
+    timeout = context._jsc.sc().conf().getTimeAsMs("spark.network.timeout", "120s")
+    return provider.kafkaParamsForExecutors(given, _GROUP), int(timeout)

@@ -19,7 +19,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from distributary.launch.classes import java_class
+from distributary.launch.classes import frame_of, java_class
 
 _KEPT = 16
 """Plans. A table asks up to seven of large slices and four of small ones, and others while its columns or its source's
@@ -117,7 +117,7 @@ def _planned(
     session: SparkSession, schema: Any, about: object, by: _By, make: Callable[[DataFrame], DataFrame]
 ) -> _Made:
     # Of rows that are known to be none Spark would plan nothing.
-    none = _of_rdd(session, session.sparkContext._jsc.emptyRDD().rdd(), schema)
+    none = frame_of(session, session.sparkContext._jsc.emptyRDD().rdd(), schema)
     execution = make(none.coalesce(1) if by.alone else none)._jdf.queryExecution()
     plan = execution.executedPlan()
     [leaf] = _items(plan.collectLeaves())
@@ -136,7 +136,7 @@ def _run_over(session: SparkSession, rdd: Any, made: _Made) -> DataFrame:
     by_leaf = java_class(session, "scala.collection.immutable.Map$Map1")(made.leaf, leaf)
     said = made.plan.transform(by_leaf).execute()
     with_settings = java_class(session, "org.apache.spark.sql.execution.SQLExecutionRDD")(said, made.settings)
-    return _of_rdd(session, with_settings, made.says)
+    return frame_of(session, with_settings, made.says)
 
 
 def _rdd_of(rows: DataFrame) -> Any:
@@ -145,10 +145,6 @@ def _rdd_of(rows: DataFrame) -> Any:
     execution = rows._jdf.queryExecution()
     logical = execution.logical()
     return logical.rdd() if logical.nodeName() == "LogicalRDD" else execution.toRdd()
-
-
-def _of_rdd(session: SparkSession, rdd: Any, schema: Any) -> DataFrame:
-    return DataFrame(session._jsparkSession.internalCreateDataFrame(rdd, schema, False), session)
 
 
 def _items(sequence: Any) -> list[Any]:

@@ -30,12 +30,14 @@ Write = Callable[[Head, Progress], object]
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
-# For a slice of a few records planning and compiling is all the cost: no code is generated, one task a stage. The same
-# made Spark's MERGE into a table of 400,000 rows take most of a minute.
+# For a slice of a few records planning and compiling is all the cost: no code is generated, no task looks for what its
+# expressions have in common, one task a stage. The same made Spark's MERGE into a table of 400,000 rows take most of a
+# minute.
 SMALL_SLICE = 5_000
 SMALL_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.subexpressionElimination.enabled": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }

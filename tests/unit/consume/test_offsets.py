@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,11 +28,8 @@ def test_slices_reach_the_goal_without_gaps_and_without_reading_twice(
         assert at.get(partition, 0) == max(end, taken.get(partition, 0))
 
 
-def test_a_slice_names_its_offsets_as_spark_wants_them() -> None:
-    part = Slice("t", {0: 1, 2: 5}, {0: 3, 2: 6})
-    assert json.loads(part.starting_json()) == {"t": {"0": 1, "2": 5}}
-    assert json.loads(part.ending_json()) == {"t": {"0": 3, "2": 6}}
-    assert part.records == 3
+def test_a_slice_counts_its_offsets() -> None:
+    assert Slice("t", {0: 1, 2: 5}, {0: 3, 2: 6}).records == 3
 
 
 @pytest.mark.parametrize("text", ["", "v1", "v1\n{}\n-"])
