@@ -54,6 +54,9 @@ _DEFAULTS = {
     # By its first interface, the default of a bounded read, Spark's Kafka source makes objects of Java of each record
     # and turns them back.
     "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
+    # Each step of a query is told to Java with the line of Python that it comes from, for the texts of errors: half of
+    # all that Java is asked while a table's queries are made.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Every execution describes its plan for the UI; a quarter of a small batch went into that.
     "spark.sql.ui.explainMode": "simple",
     # By default a thousand past executions with their plans are kept, for a UI that is off.

@@ -172,6 +172,8 @@ class DirectTable:
         if self.why_not(head) is not None or self._has_old_log():
             return False
         with suppress(NotByLibrary, TransientError), self._committing(head) as table:
+            # Hadoop's checksum of what Spark wrote there before: by it Spark would take the new one for broken.
+            Path(self._path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
             table.create_checkpoint()
             return True
         return False

@@ -50,7 +50,9 @@ def merged_here(
         reason = None if to.settings.commit == "deltalake" else why_not_touched(touched, among, table.times)
     rows = None
     if reason is None:
-        made = (clause for clause in clauses.clauses() if clause.of is Rows.KEYS_ONLY or not part.first)
+        # An empty table has only inserts. What the first slice asks for the others too is planned once for all.
+        some = part.first and not clauses.shared(first=False)
+        made = (clause for clause in clauses.clauses() if clause.of is Rows.KEYS_ONLY or not some)
         rows = flat(keys, len(to.key), made)
         doubts.told(rows.doubts())
         reason = None if part.first else _why_not_rows(rows)

@@ -123,13 +123,13 @@ class UpsertMode:
     ) -> Asked:
         """The keys with what the table and the remembered deletes know of them, as far as the slice's rules ask."""
         found = part.found
-        if part.first:
+        if part.first and (values is not None or found.lone or to.connector == "postgresql"):
             return keys.then("the table is empty", lambda folded: _told(_knowing(without_held(folded))))
         # The snapshot rows that were taken in for a deleted key are remembered with the delete: PostgreSQL's are
         # known again by nothing else when they are sent again.
         reads_of_deleted = found.deletes > 0 and to.connector == "postgresql" and part.reads_lately
         asks_table = values is not None or reads or found.lone or reads_of_deleted
-        if not (asks_table or late):
+        if part.first or not (asks_table or late):
             return keys.then("nothing else is known", _told)
         known = keys.said
         if asks_table:
