@@ -3,9 +3,12 @@ the same progress, on one table they take turns, and what the library can't do i
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
+import os
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +29,7 @@ from distributary.errors import TransientError
 from distributary.launch.classes import DELTA_LOG, java_class
 from distributary.merge import direct
 from distributary.merge.clause import Clause, Rows
+from distributary.merge.direct import DirectTable
 from distributary.merge.flat import FlatKeys
 from distributary.merge.progress import Head, Progress, first_progress
 from distributary.merge.table import LakeTable
@@ -343,6 +347,79 @@ def test_the_librarys_checkpoint_says_what_the_log_says(
     said = by_the_log(session, tmp_path / "all")
     assert all(said.values()), said
     assert by_the_log(session, tmp_path / "from there") == said
+
+
+def test_a_checkpoint_that_does_not_come_about_leaves_the_commit_and_the_library(
+    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = bench(session, kafka, tmp_path, commit="auto", properties={"delta.checkpointInterval": 1})
+    topic = Topic(one.topic)
+    by_spark: list[object] = []
+    monkeypatch.setattr(LakeTable, "_checkpoint", by_spark.append)
+
+    def take(worker: TableWorker | None, value: str) -> TableWorker:
+        topic.change("u", key(1), row(1, value), at=len(topic.records) + 1)
+        worker = one.take(topic.records[-1:], worker)
+        assert [row["v"] for row in everything(one)] == [value]
+        return worker
+
+    worker = take(None, "first")
+    assert by_spark == []
+    looked = DirectTable.checkpoint
+
+    def another_writer_comes(self: DirectTable, head: Head) -> bool:
+        session.sql(f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+        return looked(self, head)
+
+    monkeypatch.setattr(DirectTable, "checkpoint", another_writer_comes)
+    take(worker, "another writer's commit before the checkpoint")
+    assert len(by_spark) == 1
+    monkeypatch.setattr(DirectTable, "checkpoint", looked)
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "unlink", _disk_full)
+        take(worker, "a full disk")
+    assert len(by_spark) == 2
+    take(worker, "room again")
+    assert len(by_spark) == 2
+    assert engines(one)[-1] == LIBRARY
+
+
+def _disk_full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("age", "properties", "by_spark"),
+    [
+        (29, {}, 0),
+        (32, {}, 1),
+        (32, {"delta.enableExpiredLogCleanup": False}, 0),
+        (3, {"delta.logRetentionDuration": "interval 2 days"}, 1),
+        (3, {"delta.logRetentionDuration": "1 week"}, 0),
+        (3, {"delta.logRetentionDuration": "interval 1 week 2 days"}, 1),
+    ],
+)
+def test_spark_is_asked_to_clean_an_old_log_once_a_day(
+    session: SparkSession,
+    kafka: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    age: int,
+    properties: dict[str, Any],
+    by_spark: int,
+) -> None:
+    one = bench(session, kafka, tmp_path, commit="auto", properties={"delta.checkpointInterval": 1, **properties})
+    topic = Topic(one.topic)
+    asked: list[object] = []
+    monkeypatch.setattr(LakeTable, "_checkpoint", asked.append)
+    worker = None
+    for at in range(1, 4):
+        topic.change("u", key(1), row(1, f"at {at}"), at=at)
+        worker = one.take(topic.records[-1:], worker)
+        first = one.table / "_delta_log" / f"{0:020d}.json"
+        old = time.time() - age * 24 * 3600
+        os.utime(first, (old, old))
+    assert len(asked) == by_spark
 
 
 def _not_by_spark(_self: object) -> None:

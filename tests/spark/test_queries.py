@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from distributary.decode.queries import Queries, _rdd_of
+from distributary.decode.queries import Queries, Query, _rdd_of
 from distributary.merge.table import SMALL_SETTINGS
 
 
@@ -115,3 +115,24 @@ def test_the_session_adapts_its_other_plans_as_before(session: SparkSession, ada
     with pytest.raises(ZeroDivisionError):
         Queries().over(frame(session, "a"), "asked", lambda rows: rows.limit(1 // 0))
     assert session.conf.get("spark.sql.adaptive.enabled") == adapts
+
+
+def test_questions_that_follow_one_another_are_one_plan(session: SparkSession) -> None:
+    queries = Queries()
+    for text in ("a,b", "c"):
+        rows = frame(session, text)
+        first = Query(queries, rows).then("asked", asked)
+        then = first.then("how many", lambda said: said.select("k", F.size("parts").alias("many")))
+        assert then.frame().collect() == asked(rows).selectExpr("k", "size(parts) AS many").collect()
+        assert Query(queries, rows).frame() is rows
+    assert [made.about for made in queries._made] == [("asked", "how many")]
+    assert sorted(first.frame().collect()) == sorted(asked(rows).collect())
+
+
+@pytest.mark.parametrize(("tasks", "brought_together"), [(1, False), (2, True)])
+def test_rows_of_one_task_are_not_brought_together(session: SparkSession, tasks: int, brought_together: bool) -> None:
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    queries = Queries()
+    rows = frame(session, "a", "b").repartition(tasks).localCheckpoint()
+    assert sorted(queries.over(rows, "asked", asked).collect()) == sorted(asked(rows).collect())
+    assert ("Exchange" in queries._made[0].plan.toString()) is brought_together

@@ -52,6 +52,17 @@ def test_records_that_are_gone_are_an_error(session: SparkSession) -> None:
     assert task.pollTimeoutMs() == 120_000
 
 
+@pytest.mark.parametrize(("given", "wanted"), [("300", 300_000), ("7s", 7_000), ("5m", 300_000)])
+def test_a_task_waits_for_records_as_long_as_spark_says(session: SparkSession, given: str, wanted: int) -> None:
+    settings = session.sparkContext._jsc.sc().conf()
+    settings.set("spark.network.timeout", given)
+    try:
+        [task] = tasks_of(read(session, {"kafka.bootstrap.servers": f"localhost:{given}"}, PART))
+    finally:
+        settings.remove("spark.network.timeout")
+    assert task.pollTimeoutMs() == wanted
+
+
 @pytest.mark.parametrize(
     ("start", "end", "tasks", "wanted"),
     [
@@ -61,6 +72,7 @@ def test_records_that_are_gone_are_an_error(session: SparkSession) -> None:
         ({0: 0, 2: 7}, {0: 90, 2: 17}, 4, [(0, 0, 22), (0, 22, 45), (0, 45, 67), (0, 67, 90), (2, 7, 17)]),
         ({0: 0, 1: 0}, {0: 90, 1: 10}, 2, [(0, 0, 90), (1, 0, 10)]),
         ({0: 0, 1: 4}, {0: 3, 1: 4}, 1, [(0, 0, 3)]),
+        ({0: 4}, {0: 4}, 2, []),
     ],
 )
 def test_each_offset_is_one_tasks(

@@ -48,7 +48,7 @@ def read(
 ) -> DataFrame:
     """The records of a slice: key, value, topic, partition, offset, timestamp, headers ARRAY<STRUCT<key, value>>.
 
-    `tasks`: so many at least share the work, also where the slice has fewer partitions. `at_once`: the slice is small,
+    `tasks`: about so many share the work, also where the slice has fewer partitions. `at_once`: the slice is small,
     so that it counts how long a broker waits. What `options` have of the consumer's settings counts before these.
 
     The tasks are those of Spark's Kafka source, made as it would make them: by its own way Spark plans a query, and
@@ -89,7 +89,7 @@ def ranges(part: Slice, tasks: int) -> list[tuple[int, int, int]]:
     out = []
     for partition, end in sorted(part.end.items()):
         start = part.start[partition]
-        pieces = max(1, round((end - start) * tasks / part.records)) if tasks > len(part.end) else 1
+        pieces = max(1, round((end - start) * tasks / max(1, part.records))) if tasks > len(part.end) else 1
         cuts = [start + (end - start) * i // pieces for i in range(pieces + 1)]
         out += [(partition, first, after) for first, after in pairwise(cuts) if after > first]
     return out
@@ -101,5 +101,6 @@ def _settings_of(context: SparkContext, options: tuple[tuple[str, str], ...]) ->
     named = {key.removeprefix("kafka."): value for key, value in options if key.startswith("kafka.")}
     provider = scala_object(context, f"{_KAFKA}.KafkaSourceProvider")
     given = java_class(context, _TO_SCALA).toScalaMap(named)
-    timeout = context._jsc.sc().conf().getTimeAsMs("spark.network.timeout", "120s")
-    return provider.kafkaParamsForExecutors(given, _GROUP), int(timeout)
+    # A number alone is seconds.
+    timeout = context._jsc.sc().conf().getTimeAsSeconds("spark.network.timeout", "120s")
+    return provider.kafkaParamsForExecutors(given, _GROUP), 1000 * int(timeout)

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,8 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 from distributary.launch.classes import frame_of, java_class
 
 _KEPT = 16
-"""Plans. A table asks up to seven of large slices and four of small ones, and others while its columns or its source's
-records change."""
+"""Plans. A table asks up to seven of large slices and three of small ones, and others while its columns or its
+source's records change."""
 
 _ADAPTS = "spark.sql.adaptive.enabled"
 _BROUGHT_TOGETHER = "spark.sql.shuffle.partitions"
@@ -84,7 +83,7 @@ class Queries:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Query:
     """Rows and what is asked of them, one question after the other; they are planned as one when it has to be said."""
 
     queries: Queries
@@ -92,12 +91,11 @@ class Asked:
     about: tuple[object, ...] = ()
     make: Callable[[DataFrame], DataFrame] = lambda rows: rows
 
-    def then(self, about: object, make: Callable[[DataFrame], DataFrame]) -> Asked:
+    def then(self, about: object, make: Callable[[DataFrame], DataFrame]) -> Query:
         """One question more, of what the ones before say; see Queries.over."""
         return replace(self, about=(*self.about, about), make=lambda rows: make(self.make(rows)))
 
-    @cached_property
-    def said(self) -> DataFrame:
+    def frame(self) -> DataFrame:
         """What comes out."""
         return self.queries.over(self.rows, self.about, self.make) if self.about else self.rows
 

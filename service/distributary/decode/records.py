@@ -127,7 +127,8 @@ def with_carried(records: DataFrame, deleted: Mapping[int, int]) -> DataFrame:
     carried = (F.col("kind") == e.Kind.TOMBSTONE.value) & F.instr(
         F.lit(f",{','.join(ends)},"), F.concat(F.lit(","), at, F.lit(","))
     ).cast("boolean")
-    return records.withColumn("carried", carried)
+    # As it is without deletes: never NULL, so that what is asked of the records is not planned anew for these.
+    return records.withColumn("carried", F.coalesce(carried, F.lit(False)))
 
 
 def _values(struct: str, letter: str, codecs: Mapping[str, Codec]) -> Iterator[Column]:

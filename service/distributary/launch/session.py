@@ -51,9 +51,6 @@ _DEFAULTS = {
     # For each checkpoint of a slice Spark rewrites all that it infers of the columns, which for a table of some columns
     # takes longer than the work itself.
     "spark.sql.constraintPropagation.enabled": "false",
-    # By its first interface, the default of a bounded read, Spark's Kafka source makes objects of Java of each record
-    # and turns them back.
-    "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
     # Each step of a query is told to Java with the line of Python that it comes from, for the texts of errors: half of
     # all that Java is asked while a table's queries are made.
     "spark.python.sql.dataFrameDebugging.enabled": "false",

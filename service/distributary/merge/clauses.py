@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from distributary.decode import sql
 from distributary.decode.position import is_later
-from distributary.decode.queries import Asked
+from distributary.decode.queries import Query
 from distributary.merge.clause import Clause, Rows, with_kind
 from distributary.merge.mode import ORIGIN_COLUMNS, Destination
 from distributary.merge.values import WAITS, Fillable, from_text
@@ -70,7 +70,7 @@ class Clauses:
             return False
         return first or not (self._reads or self._keeps_deleted or self._truncated is not None)
 
-    def rows_to_insert(self, keys: Asked) -> Asked:
+    def rows_to_insert(self, keys: Query) -> Query:
         """The rows that an empty table gets, with all columns of the table."""
         inserts, values = self._inserts(), self._inserted()
 

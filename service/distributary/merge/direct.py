@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,7 +36,7 @@ from distributary.merge.progress import APP_ID, Head, Progress
 _CHECKPOINT_INTERVAL = 10  # Delta's own default
 # How long a log is kept, as far as it is said in one unit.
 _KEPT = re.compile(r"\s*(interval\s+)?(?P<number>\d+)\s+(?P<unit>hour|day|week)s?\s*", re.IGNORECASE)
-_SECONDS = {"hour": 3600, "day": 24 * 3600, "week": 7 * 24 * 3600}
+_UNITS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
 # Of other types the library would tell smallest and largest values that are not exact (decimals as floating point), or
 # by another order than Spark's (NaN), and readers would pass over files that have what they look for.
 _TOLD_EXACTLY = {"byte", "short", "integer", "long", "string", "date", "boolean", "timestamp"}
@@ -67,6 +67,7 @@ class DirectTable:
         self._codec = codec.lower()
         self._opened: DeltaTable | None = None
         self._failed = False
+        self._cleaned: datetime | None = None  # the day on which Spark was last left to clean the log
 
     def why_not(self, head: Head, key: list[str] | None = None) -> str | None:
         """Why the table as it is can't be written from here; None where it can. With `key`, also why not merged."""
@@ -168,28 +169,34 @@ class DirectTable:
 
     def checkpoint(self, head: Head) -> bool:
         """Writes a checkpoint of the log, which takes the library a hundredth of Spark's time; False where it can't, or
-        where some of the log is so old that Spark's checkpoint would remove it."""
-        if self.why_not(head) is not None or self._has_old_log():
-            return False
-        with suppress(NotByLibrary, TransientError), self._committing(head) as table:
+        where Spark's would also remove what is old in the log, which it is asked for once a day."""
+        try:
+            if self.why_not(head) is not None or self._has_old_log(head):
+                return False
             # Hadoop's checksum of what Spark wrote there before: by it Spark would take the new one for broken.
             Path(self._path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
-            table.create_checkpoint()
-            return True
-        return False
+            self._at(head).create_checkpoint()
+        except BaseException as error:  # the commit stands, whatever another writer or the storage does
+            if not isinstance(error, Exception) and not _is_panic(error):
+                raise
+            self._opened = None
+            return False
+        return True
 
-    def _has_old_log(self) -> bool:
-        """Whether the log's first commit may have to go. Spark counts whole days, so that there is one each day."""
-        assert self._opened is not None
-        properties = self._opened.metadata().configuration
-        if properties.get("delta.enableExpiredLogCleanup", "true").lower() == "false":
+    def _has_old_log(self, head: Head) -> bool:
+        """Whether the log's first commit may have to go: Delta removes whole days. True once a day at most."""
+        today = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
+        properties = self._at(head).metadata().configuration
+        if self._cleaned == today or properties.get("delta.enableExpiredLogCleanup", "true").lower() == "false":
             return False
         kept = _KEPT.fullmatch(properties.get("delta.logRetentionDuration", "interval 30 days"))
-        if kept is None:
-            return True
-        seconds = int(kept["number"]) * _SECONDS[kept["unit"].lower()]
         first = min(Path(self._path, "_delta_log").glob("0*.json"), default=None)
-        return first is not None and time.time() - first.stat().st_mtime > seconds
+        if kept is not None and first is not None:
+            cut = today - int(kept["number"]) * _UNITS[kept["unit"].lower()]
+            if first.stat().st_mtime >= cut.timestamp():
+                return False
+        self._cleaned = today
+        return True
 
     def _at(self, head: Head) -> DeltaTable:
         """The table at the version of `head`. Raises TransientError where another writer went on."""
@@ -210,14 +217,18 @@ class DirectTable:
         except TransientError:
             raise
         except BaseException as error:
-            # A fault inside the library comes as a panic, which is no Exception.
-            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            if not isinstance(error, Exception) and not _is_panic(error):
                 raise
             self._opened = None
             if isinstance(error, CommitFailedError) and DeltaTable(self._path).version() != head.version:
                 raise commit_lost(self._path) from error
             self._failed = True
             raise NotByLibrary(type(error).__name__) from error
+
+
+def _is_panic(error: BaseException) -> bool:
+    """A fault inside the library, which is no Exception."""
+    return type(error).__name__ == "PanicException"
 
 
 def commit_lost(path: str) -> TransientError:

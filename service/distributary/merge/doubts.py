@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from distributary.decode import sql
 from distributary.decode.position import is_later
-from distributary.decode.queries import Asked
+from distributary.decode.queries import Query
 from distributary.merge.mode import DecodedSlice, Destination
 
 
@@ -33,12 +33,12 @@ class Doubts:
         """How many the collected keys have."""
         self._told = some
 
-    def count(self, keys: Asked, to: Destination, part: DecodedSlice) -> int:
+    def count(self, keys: Query, to: Destination, part: DecodedSlice) -> int:
         """How many there are, after that. A job of its own only if there are some."""
         some = self._told if self._told is not None else self._seen.get["doubts"]
         if not some:
             return 0
-        found = keys.said.select("k", F.inline("doubts")).where(_is_new(to.connector, part))
+        found = keys.frame().select("k", F.inline("doubts")).where(_is_new(to.connector, part))
         if part.first:
             return found.where("create_pos = ''").count()
         held = F.struct(*(F.col(sql.name(n)).cast(kind).alias(f"k{i}") for i, (n, kind) in enumerate(to.key.items())))

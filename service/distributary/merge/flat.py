@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from distributary.decode.queries import Asked
+from distributary.decode.queries import Query
 from distributary.merge.clause import Clause, Rows, with_kind
 from distributary.merge.deletes import GONE
 
@@ -54,7 +54,7 @@ class FlatKeys:
         return gone.rename_columns([*self.key, "position", "reads"])
 
 
-def flat(keys: Asked, size: int, clauses: Iterable[Clause]) -> FlatKeys:
+def flat(keys: Query, size: int, clauses: Iterable[Clause]) -> FlatKeys:
     """Collects the keys (one Spark job). The clauses' values may only name the key `s`, not the table's row."""
     names: dict[str, str] = {}
     named = []
@@ -67,7 +67,7 @@ def flat(keys: Asked, size: int, clauses: Iterable[Clause]) -> FlatKeys:
             inserts = clause.when
             named[-1] = replace(named[-1], when="s.inserts")
     about = ("flat", size, names, inserts)
-    rows = keys.then(about, lambda given: _laid_flat(given, size, names, inserts)).said
+    rows = keys.then(about, lambda given: _laid_flat(given, size, names, inserts)).frame()
     return FlatKeys(rows.toArrow(), named, size)
 
 

@@ -11,7 +11,7 @@ from datetime import date
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from distributary.decode.queries import Asked
+from distributary.decode.queries import Query
 from distributary.merge.choice import AT_MOST, AT_ONCE, why_not_size, why_not_touched
 from distributary.merge.clause import Rows
 from distributary.merge.clauses import Clauses
@@ -30,7 +30,7 @@ _ASKS_MORE = "it has values that were not sent, snapshot rows among changes, a t
 def merged_here(
     to: Destination,
     part: DecodedSlice,
-    keys: Asked,
+    keys: Query,
     clauses: Clauses,
     doubts: Doubts,
     today: date,
@@ -51,8 +51,8 @@ def merged_here(
     rows = None
     if reason is None:
         # An empty table has only inserts. What the first slice asks for the others too is planned once for all.
-        some = part.first and not clauses.shared(first=False)
-        made = (clause for clause in clauses.clauses() if clause.of is Rows.KEYS_ONLY or not some)
+        only_inserts = part.first and not clauses.shared(first=False)
+        made = (clause for clause in clauses.clauses() if clause.of is Rows.KEYS_ONLY or not only_inserts)
         rows = flat(keys, len(to.key), made)
         doubts.told(rows.doubts())
         reason = None if part.first else _why_not_rows(rows)

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from distributary.config.table import TableSettings
 from distributary.decode import sql
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER
-from distributary.decode.queries import Asked
+from distributary.decode.queries import Query
 from distributary.merge.clause import spark_merge
 from distributary.merge.clauses import SERVICE_COLUMNS, SOFT_COLUMNS, Clauses
 from distributary.merge.deletes import deleted_after, newest_delete_after
@@ -66,7 +66,7 @@ class UpsertMode:
         # The tombstone behind a delete has its key.
         apart = found.records > SMALL_SLICE and not found.deletes and part.keys.differ
         folding = Folding(to.connector, truncated, values, self._keeps_deleted, apart)
-        keys = Asked(to.queries, part.records).then(folding, lambda records: folded(records, folding))
+        keys = Query(to.queries, part.records).then(folding, lambda records: folded(records, folding))
         if part.first:
             to.deletes.forget_all()
         reads = found.reads > 0 and to.connector == "postgresql"
@@ -98,29 +98,29 @@ class UpsertMode:
         self,
         to: Destination,
         part: DecodedSlice,
-        keys: Asked,
+        keys: Query,
         clauses: Clauses,
         values: Fillable | None,
         doubts: Doubts,
     ) -> Write:
         if part.first and values is None and not part.found.deletes:
             doubts.told(0)  # doubts are about deletes
-            return to.lake.append(clauses.rows_to_insert(keys).said)
+            return to.lake.append(clauses.rows_to_insert(keys).frame())
         today = _today()
-        known = kept(doubts.watched(keys.said), eager=True)  # several jobs read them; with it doubts are looked for
+        known = kept(doubts.watched(keys.frame()), eager=True)  # several jobs read them; with it doubts are looked for
         if values is not None:
             fill = Fill(to.connector, to.key, values, keeps_deleted=self._keeps_deleted)
             known = _filled(known, to, fill, part.found, today)
         if part.found.deletes:
             to.deletes.remember(known, today)
         if part.first:
-            return to.lake.append(clauses.rows_to_insert(Asked(to.queries, known)).said)
+            return to.lake.append(clauses.rows_to_insert(Query(to.queries, known)).frame())
         on = " AND ".join(f"t.{sql.name(name)} <=> s.k.k{i}" for i, name in enumerate(to.key))
         return to.lake.merge(spark_merge(to.lake.delta(), known, on or "false", clauses.clauses()))
 
     def _with_known(
-        self, keys: Asked, to: Destination, part: DecodedSlice, values: Fillable | None, *, reads: bool, late: bool
-    ) -> Asked:
+        self, keys: Query, to: Destination, part: DecodedSlice, values: Fillable | None, *, reads: bool, late: bool
+    ) -> Query:
         """The keys with what the table and the remembered deletes know of them, as far as the slice's rules ask."""
         found = part.found
         if part.first and (values is not None or found.lone or to.connector == "postgresql"):
@@ -131,14 +131,14 @@ class UpsertMode:
         asks_table = values is not None or reads or found.lone or reads_of_deleted
         if part.first or not (asks_table or late):
             return keys.then("nothing else is known", _told)
-        known = keys.said
+        known = keys.frame()
         if asks_table:
             known = _knowing(with_held(known, to.lake.rows(), to.key, values))
         if late:
             known = self._without_older(to.deletes.joined(known, to.key), to.connector)
         if reads:
             known = _at_the_delete(_last_unseen_read(known), to.connector)
-        return Asked(to.queries, _told(known))
+        return Query(to.queries, _told(known))
 
     def _without_older(self, keys: DataFrame, connector: str) -> DataFrame:
         """Changes that are older than a remembered delete of their key bring nothing back; where deleted rows stay,
