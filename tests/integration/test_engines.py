@@ -26,11 +26,11 @@ from tests.support.spark import Bench, rows_of
 
 from distributary.decode import sql
 from distributary.errors import TransientError
-from distributary.launch.classes import DELTA_LOG, java_class
 from distributary.merge import direct
 from distributary.merge.clause import Clause, Rows
 from distributary.merge.direct import DirectTable
 from distributary.merge.flat import FlatKeys
+from distributary.merge.log import log_of_spark
 from distributary.merge.progress import Head, Progress, first_progress
 from distributary.merge.table import LakeTable
 from distributary.operate.worker import TableWorker
@@ -427,9 +427,7 @@ def _not_by_spark(_self: object) -> None:
 
 def by_the_log(session: SparkSession, table: Path) -> dict[str, Any]:
     """What Spark makes of a table's log."""
-    none = java_class(session, "scala.Option").empty()
-    log = java_class(session, DELTA_LOG).forTable(session._jsparkSession, str(table))
-    snapshot = log.update(False, none, none)
+    _, snapshot = log_of_spark(session, str(table))
     return {
         "files": sorted(snapshot.allFiles().toJSON().collectAsList()),
         "removed": sorted(snapshot.tombstones().toJSON().collectAsList()),

@@ -42,13 +42,13 @@ class _By:
 
 @dataclass(frozen=True)
 class _Made:
-    """A plan over a leaf without rows. `about` is the question; `rest` is what the leaf has beside its rows, `says` the
-    schema of what comes out."""
+    """A plan over a leaf without rows. `about` is the question; `leaf_over` makes the same leaf over an RDD's rows,
+    `says` is the schema of what comes out, `settings` are the session's."""
 
     about: object
     by: _By
     leaf: Any
-    rest: tuple[Any, ...]
+    leaf_over: Callable[[Any], Any]
     plan: Any
     says: Any
     settings: Any
@@ -119,19 +119,18 @@ def _planned(
     execution = make(none.coalesce(1) if by.alone else none)._jdf.queryExecution()
     plan = execution.executedPlan()
     [leaf] = _items(plan.collectLeaves())
-    rest = leaf.name(), leaf.outputPartitioning(), leaf.outputOrdering(), leaf.stream()
+    output, rest = leaf.output(), (leaf.name(), leaf.outputPartitioning(), leaf.outputOrdering(), leaf.stream())
     settings = session._jsparkSession.sessionState().conf()
-    return _Made(about, by, leaf, (leaf.output(), *rest), plan, execution.analyzed().schema(), settings)
+    says = execution.analyzed().schema()
+    return _Made(about, by, leaf, lambda rdd: leaf.copy(output, rdd, *rest), plan, says, settings)
 
 
 def _run_over(session: SparkSession, rdd: Any, made: _Made) -> DataFrame:
     """What the final plan makes of the rows."""
     # The nodes of a plan keep the session that is active while they are made.
     java_class(session, "org.apache.spark.sql.classic.SparkSession").setActiveSession(session._jsparkSession)
-    output, *rest = made.rest
-    leaf = made.leaf.copy(output, rdd, *rest)
     # A Map is a partial function too: the plan's nodes that are in it are replaced.
-    by_leaf = java_class(session, "scala.collection.immutable.Map$Map1")(made.leaf, leaf)
+    by_leaf = java_class(session, "scala.collection.immutable.Map$Map1")(made.leaf, made.leaf_over(rdd))
     said = made.plan.transform(by_leaf).execute()
     with_settings = java_class(session, "org.apache.spark.sql.execution.SQLExecutionRDD")(said, made.settings)
     return frame_of(session, with_settings, made.says)

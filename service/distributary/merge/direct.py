@@ -7,10 +7,9 @@ that the caller has seen, or not at all. What the log no longer needs Spark remo
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,11 +31,9 @@ from distributary.merge.choice import why_not_key, why_not_table
 from distributary.merge.clause import Clause, Rows
 from distributary.merge.flat import FlatKeys
 from distributary.merge.progress import APP_ID, Head, Progress
+from distributary.merge.retention import has_old_commits
 
 _CHECKPOINT_INTERVAL = 10  # Delta's own default
-# How long a log is kept, as far as it is said in one unit.
-_KEPT = re.compile(r"\s*(interval\s+)?(?P<number>\d+)\s+(?P<unit>hour|day|week)s?\s*", re.IGNORECASE)
-_UNITS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
 # Of other types the library would tell smallest and largest values that are not exact (decimals as floating point), or
 # by another order than Spark's (NaN), and readers would pass over files that have what they look for.
 _TOLD_EXACTLY = {"byte", "short", "integer", "long", "string", "date", "boolean", "timestamp"}
@@ -67,7 +64,7 @@ class DirectTable:
         self._codec = codec.lower()
         self._opened: DeltaTable | None = None
         self._failed = False
-        self._cleaned: datetime | None = None  # the day on which Spark was last left to clean the log
+        self._cleaned: date | None = None  # when Spark was last left to clean the log, in UTC
 
     def why_not(self, head: Head, key: list[str] | None = None) -> str | None:
         """Why the table as it is can't be written from here; None where it can. With `key`, also why not merged."""
@@ -170,32 +167,22 @@ class DirectTable:
     def checkpoint(self, head: Head) -> bool:
         """Writes a checkpoint of the log, which takes the library a hundredth of Spark's time; False where it can't, or
         where Spark's would also remove what is old in the log, which it is asked for once a day."""
+        log, today = Path(self._path, "_delta_log"), datetime.now(timezone.utc).date()
         try:
-            if self.why_not(head) is not None or self._has_old_log(head):
+            if self.why_not(head) is not None:
+                return False
+            table = self._at(head)
+            if self._cleaned != today and has_old_commits(log, table.metadata().configuration, today):
+                self._cleaned = today
                 return False
             # Hadoop's checksum of what Spark wrote there before: by it Spark would take the new one for broken.
-            Path(self._path, "_delta_log", "._last_checkpoint.crc").unlink(missing_ok=True)
-            self._at(head).create_checkpoint()
+            (log / "._last_checkpoint.crc").unlink(missing_ok=True)
+            table.create_checkpoint()
         except BaseException as error:  # the commit stands, whatever another writer or the storage does
-            if not isinstance(error, Exception) and not _is_panic(error):
+            if not _is_fault(error):
                 raise
             self._opened = None
             return False
-        return True
-
-    def _has_old_log(self, head: Head) -> bool:
-        """Whether the log's first commit may have to go: Delta removes whole days. True once a day at most."""
-        today = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
-        properties = self._at(head).metadata().configuration
-        if self._cleaned == today or properties.get("delta.enableExpiredLogCleanup", "true").lower() == "false":
-            return False
-        kept = _KEPT.fullmatch(properties.get("delta.logRetentionDuration", "interval 30 days"))
-        first = min(Path(self._path, "_delta_log").glob("0*.json"), default=None)
-        if kept is not None and first is not None:
-            cut = today - int(kept["number"]) * _UNITS[kept["unit"].lower()]
-            if first.stat().st_mtime >= cut.timestamp():
-                return False
-        self._cleaned = today
         return True
 
     def _at(self, head: Head) -> DeltaTable:
@@ -217,7 +204,7 @@ class DirectTable:
         except TransientError:
             raise
         except BaseException as error:
-            if not isinstance(error, Exception) and not _is_panic(error):
+            if not _is_fault(error):
                 raise
             self._opened = None
             if isinstance(error, CommitFailedError) and DeltaTable(self._path).version() != head.version:
@@ -226,9 +213,9 @@ class DirectTable:
             raise NotByLibrary(type(error).__name__) from error
 
 
-def _is_panic(error: BaseException) -> bool:
-    """A fault inside the library, which is no Exception."""
-    return type(error).__name__ == "PanicException"
+def _is_fault(error: BaseException) -> bool:
+    """Whether it is an error, as also a fault inside the library, which comes as a panic and is no Exception."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 def commit_lost(path: str) -> TransientError:

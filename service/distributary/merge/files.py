@@ -13,6 +13,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from distributary.launch.classes import DELTA_LOG, java_class
+from distributary.merge.log import log_of_spark
 from distributary.merge.row_size import UNKNOWN_ROW, expect_rows_of
 
 _SETTINGS = "spark.databricks.delta"
@@ -65,7 +66,5 @@ def vacuum(session: SparkSession, path: str, keep: float) -> None:
 
 def _kept_by_table(session: SparkSession, path: str) -> float:
     """Seconds."""
-    delta = java_class(session, DELTA_LOG)
-    none = java_class(session, "scala.Option").empty()
-    metadata = delta.forTable(session._jsparkSession, path).update(False, none, none).metadata()
-    return float(delta.tombstoneRetentionMillis(metadata)) / 1000
+    _, snapshot = log_of_spark(session, path)
+    return float(java_class(session, DELTA_LOG).tombstoneRetentionMillis(snapshot.metadata())) / 1000

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from distributary.errors import TableHalt
-from distributary.launch.classes import HADOOP_PATH, java_class, lines_of
+from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class, lines_of
 from distributary.merge.progress import Head, Progress, Restored, restored, user_metadata, written
 
 _LOOK_BACK = 2000  # commit files of other writers (OPTIMIZE, ALTER …) that may lie over the last one of ours
@@ -125,6 +125,13 @@ class DeltaLog:
         finally:
             stream.close()
         return None
+
+
+def log_of_spark(session: SparkSession, path: str) -> tuple[Any, Any]:
+    """Spark's DeltaLog of a table, and its newest snapshot."""
+    none = java_class(session, "scala.Option").empty()
+    log = java_class(session, DELTA_LOG).forTable(session._jsparkSession, path)
+    return log, log.update(False, none, none)
 
 
 def local_path(files: Any, folder: Any) -> str | None:

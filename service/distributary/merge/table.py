@@ -20,7 +20,7 @@ from distributary.launch.memory import beside_java, java_heap, machine_memory
 from distributary.merge.choice import times
 from distributary.merge.direct import DirectTable, NotByLibrary, commit_lost
 from distributary.merge.layout import Layout, LayoutChanges, changes, check_layout, refused
-from distributary.merge.log import DeltaLog
+from distributary.merge.log import DeltaLog, log_of_spark
 from distributary.merge.progress import APP_ID, Head, Progress
 from distributary.merge.row_size import expect_rows_of, most_rows
 
@@ -238,10 +238,9 @@ class LakeTable:
 
     def _checkpoint(self) -> None:
         """Writes a checkpoint of the log as Spark's own commits do, and removes what is old in it."""
-        none = java_class(self.session, "scala.Option").empty()
-        log = java_class(self.session, DELTA_LOG).forTable(self.session._jsparkSession, self.path)
         with suppress(Py4JJavaError, PySparkException):  # the commit stands, and the next one tries again
-            log.checkpoint(log.update(False, none, none), none)
+            log, snapshot = log_of_spark(self.session, self.path)
+            log.checkpoint(snapshot, java_class(self.session, "scala.Option").empty())
         self.leave()
 
     def leave(self) -> None:
