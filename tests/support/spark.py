@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pyarrow as pa
 import yaml
 from pyspark.sql import SparkSession
-from tests.support.jvm import LONG_LIVED
 from tests.support.kafka import Sendable, create_topic, end_offsets, produce
 from tests.support.lake import read_table
 
@@ -33,8 +30,7 @@ from distributary.operate.worker import TableWorker
 
 def running_session() -> Iterator[SparkSession]:
     """The service's own session, small."""
-    with patch.dict(os.environ, LONG_LIVED):  # all tests of a process share it
-        session = open_session({"spark.master": "local[2]", "spark.driver.memory": "3g"})
+    session = open_session({"spark.master": "local[2]", "spark.driver.memory": "3g"})
     yield session
     session.stop()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -25,6 +23,7 @@ class Past:
         self._part = part
         self._truncated = truncated
         self._make = Events(to)
+        self._ends: list[str] | None = None
 
     def events(self) -> DataFrame:
         """All events of the keys that the slice is about."""
@@ -37,15 +36,16 @@ class Past:
 
     def truncates(self) -> list[str]:
         """The positions of the truncates that some event may be older than."""
-        return self._truncates
+        if self._ends is None:
+            self._ends = self._found_truncates()
+        return self._ends
 
-    @cached_property
-    def _truncates(self) -> list[str]:
+    def _found_truncates(self) -> list[str]:
         found = []
         if self._truncated:
             found.append(self._own_truncates().select("position"))
-        if self.late and self._part.truncated_ever and self._remembered is not None:
-            found.append(self._remembered.where("kind = 't'").select("position"))
+        if self.late and self._part.truncated_ever and (remembered := self._remembered()) is not None:
+            found.append(remembered.where("kind = 't'").select("position"))
         return sorted({row["position"] for frame in found for row in frame.distinct().collect()})
 
     def to_remember(self) -> DataFrame:
@@ -60,7 +60,6 @@ class Past:
             "k.*", F.col("pos").alias("position"), "kind", F.lit(None).cast("string").alias("tx")
         )
 
-    @cached_property
     def _remembered(self) -> DataFrame | None:
         return self._to.deletes.changes(self._to.key)
 
@@ -74,9 +73,9 @@ class Past:
             return events.unionByName(self._make.of_current(current))
         keys = self._all_keys(keys, versions)
         found = events.unionByName(self._make.of_all(self._only(versions, keys), self.truncates()))
-        if self._remembered is not None:
+        if (remembered := self._remembered()) is not None:
             names = [f"k{i}" for i in range(len(self._to.key))]
-            deletes = self._remembered.where("kind = 'd'").select(F.struct(*names).alias("k"), "position", "tx")
+            deletes = remembered.where("kind = 'd'").select(F.struct(*names).alias("k"), "position", "tx")
             found = found.unionByName(self._make.of_memory(self._only(deletes, keys)))
         return found
 
@@ -89,7 +88,7 @@ class Past:
     def _all_keys(self, keys: DataFrame, versions: DataFrame) -> DataFrame:
         """The slice's keys, those that a truncate ends, and those that have values of each other's rows."""
         if self._truncated:
-            low, high = min(self._truncates), max(self._truncates)
+            low, high = min(self.truncates()), max(self.truncates())
             cut = versions.where(
                 (F.col("__end_at").isNull() | (F.col("__end_at") > low)) & (F.col("__start_at") < high)
             )

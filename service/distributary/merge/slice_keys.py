@@ -6,8 +6,6 @@ them all, a tenth of what a snapshot's slice costs.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -23,23 +21,27 @@ class SliceKeys:
     def __init__(self, records: DataFrame, queries: Queries) -> None:
         self._records = records
         self._queries = queries
+        # Not by functools' cached_property: before Python 3.12 its lock is the class's, and tables would wait for one
+        # another's Spark jobs.
+        self._table: pa.Table | None = None
 
-    @cached_property
+    @property
     def differ(self) -> bool:
         """Whether no two of the records that count have one key."""
-        hashes = self._found.column("kh")
+        hashes = self._found().column("kh")
         return bool(pc.count_distinct(hashes, mode="all").as_py() == len(hashes))
 
-    @cached_property
+    @property
     def largest(self) -> int:
         """How many bytes the payloads of one key have at most."""
-        sizes = self._found.group_by("kh").aggregate([("size", "sum")]).column("size_sum")
+        sizes = self._found().group_by("kh").aggregate([("size", "sum")]).column("size_sum")
         return int(pc.max(sizes).as_py() or 0)
 
-    @cached_property
     def _found(self) -> pa.Table:
-        return self._queries.over(
-            self._records,
-            "keys",
-            lambda rows: rows.where(COUNTS).selectExpr("kh", "CAST(size AS BIGINT) AS size"),
-        ).toArrow()
+        if self._table is None:
+            self._table = self._queries.over(
+                self._records,
+                "keys",
+                lambda rows: rows.where(COUNTS).selectExpr("kh", "CAST(size AS BIGINT) AS size"),
+            ).toArrow()
+        return self._table
