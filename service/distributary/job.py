@@ -16,10 +16,10 @@ from types import FrameType
 from pyspark.sql import SparkSession
 
 from distributary.config import Config
+from distributary.config.clients import spark_options
 from distributary.config.maintenance import resolve
 from distributary.config.watch import Watch
 from distributary.consume.broker import Broker
-from distributary.consume.options import spark_options
 from distributary.errors import AlreadyRunning
 from distributary.launch.session import close_session, open_session
 from distributary.operate import failpoints, health

@@ -58,14 +58,19 @@ def options(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[str
 
 
 def submit(
-    wheel: Path, directory: Path, *arguments: str, options: Sequence[str] = LOCAL, with_jars: bool = True
+    wheel: Path,
+    directory: Path,
+    *arguments: str,
+    options: Sequence[str] = LOCAL,
+    with_jars: bool = True,
+    entry_point: Path = ENTRY_POINT,
 ) -> subprocess.CompletedProcess[str]:
     """Run the entry point with pyspark's own spark-submit in `directory`."""
     spark_home = Path(pyspark.__file__).parent
     command = [str(spark_home / "bin/spark-submit"), *options]
     if with_jars:
         command += ["--jars", ",".join(map(str, jars()))]
-    command += ["--py-files", str(wheel), str(ENTRY_POINT), *arguments]
+    command += ["--py-files", str(wheel), str(entry_point), *arguments]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment |= {"SPARK_HOME": str(spark_home), "PYSPARK_PYTHON": sys.executable}
     return subprocess.run(
@@ -98,6 +103,23 @@ def test_the_package_comes_from_the_wheel_and_exit_codes_come_through(wheel: Pat
     refused = submit(wheel, tmp_path, "run", "-c", "nowhere.yaml", with_jars=False)
     assert refused.returncode == 2
     assert "nowhere.yaml:1" in refused.stdout  # where spark-submit puts all that Python says
+
+
+def test_what_spark_submit_is_given_counts_over_the_defaults_and_the_config_over_both(
+    wheel: Path, tmp_path: Path
+) -> None:
+    names = ["spark.sql.shuffle.partitions", "spark.ui.retainedJobs", "spark.databricks.delta.snapshotPartitions"]
+    owned = "spark.sql.caseSensitive"
+    probe = tmp_path / "probe.py"
+    probe.write_text(
+        "from distributary.launch.session import open_session\n"
+        f"session = open_session({{{names[2]!r}: '3'}})\n"
+        f"print('found', *(session.conf.get(name) for name in {[*names, owned]!r}))\n"
+    )
+    given = [f"--conf={name}=7" for name in (names[0], names[2])] + [f"--conf={owned}=false"]
+    run = submit(wheel, tmp_path, options=[*LOCAL, *given], entry_point=probe)
+    assert run.returncode == 0, run.stderr[-4000:]
+    assert "found 7 20 3 true" in run.stdout
 
 
 def test_run_once_takes_a_topic_into_a_delta_table(wheel: Path, kafka: str, tmp_path: Path, options: list[str]) -> None:

@@ -15,8 +15,8 @@ from tests.support.kafka import Sendable, create_topic, end_offsets, produce
 from tests.support.lake import read_table
 
 from distributary.config import Config, load
+from distributary.config.clients import spark_options
 from distributary.consume.broker import Broker
-from distributary.consume.options import spark_options
 from distributary.consume.topics import TableId
 from distributary.launch.session import open_session
 from distributary.operate.quarantine import Quarantine

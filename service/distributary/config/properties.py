@@ -13,12 +13,14 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, SecretStr, WithJsonSchema
 
 from distributary.config import secrets
+from distributary.config.clients import librdkafka_options, spark_options
 from distributary.config.interpolate import Interpolated
 from distributary.config.problem import Problem, refuse
+from distributary.errors import UsageError
 
 KAFKA_OWNED = {
-    "group.id": "the service keeps its own place and uses no consumer group",
-    "group.instance.id": "the service keeps its own place and uses no consumer group",
+    "group.id": "the service keeps its own place; `consumer_group.name` is the group that lag tools see",
+    "group.instance.id": "the service keeps its own place and is no member of a group",
     "key.deserializer": "the service reads raw bytes",
     "value.deserializer": "the service reads raw bytes",
     "auto.offset.reset": "the service starts where each table says it is",
@@ -37,16 +39,14 @@ KAFKA_CODE = {
     "sasl.login.callback.handler.class": "it loads other code into the service",
     "sasl.server.callback.handler.class": "it loads other code into the service",
 }
-# The handlers without which OAuth, Amazon MSK and Google Cloud can't be logged in to.
-KAFKA_HANDLERS = (
-    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
-    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
-    "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
-    "software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler",
-    "com.google.cloud.hosted.kafka.auth.GcpLoginCallbackHandler",
-)
 # Login modules that look up what a config names in JNDI or LDAP have let attackers run code (CVE-2023-25194).
 _LOGIN_MODULE = re.compile(r"(jndi|ldap)loginmodule", re.IGNORECASE)
+
+# Where a config is wrong that one of the two clients can't use.
+_AT = {
+    "kafka-sasl-mechanism": ("sasl.mechanism",), "kafka-jaas": ("sasl.jaas.config",),
+    "kafka-truststore": ("ssl.truststore.location",), "kafka-keystore": ("ssl.keystore.location",),
+}  # fmt: skip
 
 _JARS = "put jars into the jar directory (DISTRIBUTARY_JARS) instead"
 SPARK_OWNED = {
@@ -59,6 +59,7 @@ SPARK_OWNED = {
     "spark.sql.catalog.spark_catalog": "the service sets Delta's",
     "spark.sql.ansi.enabled": "the service sets it, so that no value is turned into NULL",
     "spark.sql.caseSensitive": "the service sets it, so that columns keep the source's names",
+    "spark.sql.variable.substitute": "the service sets it, so that ${…} in a column's name stays what it is",
     "spark.sql.parquet.outputTimestampType": "the service sets it, so that every reader sees the same time",
     "spark.databricks.delta.merge.materializeSource": "the service sets it; it materialises the changes itself",
     "spark.sql.streaming.checkpointLocation": "`checkpoint` says it",
@@ -94,7 +95,7 @@ def _kafka(properties: dict[str, Any]) -> dict[str, str | SecretStr]:
     for name, value in properties.items():
         if reason := KAFKA_OWNED.get(name.lower()):
             problems.append(_refused("kafka-owned", name, reason))
-        elif (reason := KAFKA_CODE.get(name.lower())) and _plain(value) not in KAFKA_HANDLERS:
+        elif reason := KAFKA_CODE.get(name.lower()):
             problems.append(_refused("kafka-code", name, reason))
         elif name.lower().endswith("jaas.config") and _LOGIN_MODULE.search(_plain(value)):
             reason = "its login module looks up code in JNDI or LDAP"
@@ -102,8 +103,19 @@ def _kafka(properties: dict[str, Any]) -> dict[str, str | SecretStr]:
         elif name.startswith("kafka."):
             fix = f"write {name.removeprefix('kafka.')}"
             problems.append(Problem("bad-property", "Kafka's own names have no `kafka.` before them", fix, (name,)))
-    refuse(problems)
+    refuse(problems or _not_for_both(properties))
     return _shut(properties)
+
+
+def _not_for_both(properties: dict[str, Any]) -> list[Problem]:
+    """What one of the two clients of Kafka can't use."""
+    plain = revealed(properties)
+    try:
+        spark_options(plain)
+        librdkafka_options(plain)
+    except UsageError as error:
+        return [Problem(error.code, error.message, error.fix, _AT[error.code])]
+    return []
 
 
 def _spark(properties: dict[str, Any]) -> dict[str, str | SecretStr]:

@@ -23,8 +23,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+from distributary.config.clients import librdkafka_options
 from distributary.consume.offsets import Offsets
-from distributary.consume.options import librdkafka_options
 from distributary.consume.peek import Record, records_from, values_at
 from distributary.consume.refusals import refusal
 from distributary.consume.tail import Tail

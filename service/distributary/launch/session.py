@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -102,7 +102,7 @@ _ENDING = 20.0  # seconds that a JVM may take to end once it does not answer any
 def open_session(properties: Mapping[str, str]) -> SparkSession:
     """A session with the config's Spark properties over the defaults.
 
-    Under spark-submit the context's own settings (master, jars) stay as they were given there. Raises SetupError.
+    Under spark-submit what was given there counts over the defaults. Raises SetupError.
     """
     os.environ["TZ"] = "UTC"
     time.tzset()
@@ -110,7 +110,7 @@ def open_session(properties: Mapping[str, str]) -> SparkSession:
     submitted = "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
     builder = SparkSession.builder
     if submitted:
-        given = {"spark.master", "spark.app.name", "spark.driver.memory"} - set(properties)
+        given = _given_to_spark_submit() - set(properties) - set(_OWNED)
         settings = {key: value for key, value in settings.items() if key not in given}
     else:
         settings["spark.jars"] = ",".join(str(jar) for jar in jars())
@@ -133,6 +133,12 @@ def open_session(properties: Mapping[str, str]) -> SparkSession:
     context: SparkContext = session.sparkContext
     context.setLogLevel("ERROR")
     return session
+
+
+def _given_to_spark_submit() -> set[str]:
+    """The settings of its command line and of spark-defaults.conf, and those that it has decided in any case."""
+    SparkContext._ensure_initialized()  # before that a SparkConf has nothing of Java's
+    return {name for name, _ in SparkConf().getAll()} | {"spark.master", "spark.app.name", "spark.driver.memory"}
 
 
 def collector(settings: Mapping[str, str], environment: Mapping[str, str]) -> str:

@@ -75,9 +75,9 @@ def already_running(holder: Holder, what: str) -> AlreadyRunning:
     return AlreadyRunning(
         "already-running",
         f"another driver {what} this config: {holder}",
-        "one driver is enough for a config: stop the other one first if this one is to run. Two harm no table, but do"
-        " each other's work over. A config of its own needs its own source.topic_prefix or target.path, and its own"
-        " checkpoint",
+        "one driver is enough for a config: stop the other one first if this one is to run. Two do each"
+        " other's work over, and on S3 one may replace the other's commit. A config of its own needs its own"
+        " target.path and checkpoint, and where it has the same source.topic_prefix its own consumer_group.name",
     )
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from distributary.config.properties import KAFKA_CODE, KAFKA_HANDLERS, KAFKA_OWNED, SPARK_OWNED
+from distributary.config.properties import KAFKA_CODE, KAFKA_OWNED, SPARK_OWNED
 from distributary.config.schema import json_schema
 
 _HEAD = """\
@@ -59,8 +59,6 @@ def as_markdown() -> str:
     lines.append(_REFUSED)
     for properties in (KAFKA_OWNED, KAFKA_CODE, SPARK_OWNED):
         lines += [_row(f"`{name}`", why) for name, why in properties.items()]
-    handlers = ", ".join(f"`{handler}`" for handler in KAFKA_HANDLERS)
-    lines += ["", f"Of the classes that a login may name, these are taken: {handlers}."]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -64,7 +64,8 @@ def _only(found: list[str]) -> str:
         raise UsageError(
             "no-prefix",
             "no topic holds Debezium's change events in JSON that this user may read",
-            "check the address, and give --topic-prefix where the topics are empty",
+            "check the address, and give --topic-prefix where the topics are empty; with Avro write the config by hand,"
+            " docs/avro.md says how",
         )
     if len(found) > 1:
         raise UsageError(

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from distributary.config import Config
+from distributary.config.clients import spark_options
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
-from distributary.consume.options import spark_options
 from distributary.consume.source import read
 from distributary.decode.queries import Queries
 from distributary.merge.facts import Facts

@@ -203,19 +203,3 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(write: Write) -> None:
     path = write(EVERYTHING)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert load(path).version == 1
-
-
-@pytest.mark.parametrize(
-    "handler",
-    [
-        "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
-        "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
-    ],
-)
-def test_the_handlers_that_clouds_need_are_no_foreign_code(tmp_path: Path, handler: str) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text(
-        f"version: 1\nkafka: {{bootstrap.servers: 'a:1', sasl.client.callback.handler.class: {handler}}}\n"
-        "source: {topic_prefix: p}\ntarget: {path: /lake}\ncheckpoint: /c\ntables: [{match: '*.*'}]\n"
-    )
-    assert load(path).kafka_properties()["sasl.client.callback.handler.class"] == handler

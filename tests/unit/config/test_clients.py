@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distributary.consume.options import librdkafka_options, spark_options
+from distributary.config.clients import librdkafka_options, spark_options
 from distributary.errors import UsageError
 
 BASE = {"bootstrap.servers": "b:9092"}
@@ -42,3 +42,11 @@ def test_what_only_java_can_use_is_told(extra: dict[str, str], code: str) -> Non
         librdkafka_options({**BASE, **extra})
     assert error.value.code == code
     assert error.value.fix
+
+
+@pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"])
+def test_a_login_that_one_of_the_clients_does_not_know_is_told(mechanism: str) -> None:
+    with pytest.raises(UsageError) as error:
+        spark_options({**BASE, "sasl.mechanism": mechanism})
+    assert error.value.code == "kafka-sasl-mechanism"
+    assert "SCRAM-SHA-512" in error.value.fix

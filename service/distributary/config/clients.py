@@ -1,7 +1,8 @@
 """The config's Kafka properties, for Spark's Java client and for librdkafka (admin calls and first looks).
 
 Users write properties under Kafka's own (Java) names. `sasl.username` and `sasl.password` are understood too, as
-they are easier to keep out of a file than a JAAS line; each client gets the form that it knows.
+they are easier to keep out of a file than a JAAS line; each client gets the form that it knows. What one of them can't
+use is refused with the config, and at once by commands that have no config yet: UsageErrors, whose texts hold no value.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ _TAKEN = (
 def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
     """Options of Spark's Kafka source: each property with the prefix `kafka.`, credentials as a JAAS line.
 
-    Aborted transactions are never read.
+    Aborted transactions are never read. Raises UsageError for a login that the other client does not know.
     """
     java = dict(properties)
     username, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
+    mechanism = java.get("sasl.mechanism", "PLAIN")
+    if mechanism not in _LOGIN_MODULES:
+        raise UsageError(
+            "kafka-sasl-mechanism",
+            "the service can't log in by this sasl.mechanism: its C client takes no OAuth, IAM or Kerberos",
+            f"use one of {', '.join(_LOGIN_MODULES)}, or a client's certificate",
+        )
     if username is not None and password is not None and "sasl.jaas.config" not in java:
-        mechanism = java.get("sasl.mechanism", "PLAIN")
-        if mechanism not in _LOGIN_MODULES:
-            raise UsageError(
-                "kafka-sasl-mechanism",
-                f"sasl.username and sasl.password can't be used with sasl.mechanism {mechanism}",
-                f"use one of {', '.join(_LOGIN_MODULES)}, or give sasl.jaas.config",
-            )
         java["sasl.mechanism"] = mechanism
         java["sasl.jaas.config"] = (
             f'{_LOGIN_MODULES[mechanism]} required username="{_escaped(username)}" password="{_escaped(password)}";'
@@ -73,7 +74,7 @@ def librdkafka_options(properties: Mapping[str, str]) -> dict[str, str]:
             raise UsageError(
                 "kafka-jaas",
                 "sasl.jaas.config has no username and password, so the service's own Kafka client can't log in",
-                "give sasl.username and sasl.password instead",
+                "give sasl.username and sasl.password instead, or a client's certificate",
             )
         out.update({f"sasl.{key}": value for key, value in credentials.items()})
     if "sasl.username" in out:
@@ -103,7 +104,7 @@ def _stores(properties: Mapping[str, str]) -> dict[str, str]:
         else:
             raise UsageError(
                 "kafka-keystore",
-                f"ssl.keystore.type {kind} can't be read by the service's own Kafka client",
+                "a keystore of this ssl.keystore.type can't be read by the service's own Kafka client",
                 "use PEM or PKCS12",
             )
     return out
