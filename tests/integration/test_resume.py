@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from click.testing import CliRunner, Result
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
-from tests.support.changes import Row, Topic
+from tests.support.changes import INT, Row, Topic
 from tests.support.kafka import TIMEOUT, create_topic, produce
 from tests.support.spark import Bench
 
@@ -154,6 +155,33 @@ def test_6_4_a_topic_that_was_created_again_is_read_on_top_of_the_rows_or_they_g
     worker.resume(asked(bench))
     bench.take([], worker)
     assert bench.rows() == [(8, 8), (9, 9)]
+
+
+@pytest.mark.parametrize("how", ["rebuild", "deleted"])
+def test_5_1_a_table_that_is_filled_again_with_its_columns_in_another_order_has_each_value_in_its_own(
+    bench: Bench, how: str
+) -> None:
+    def slices(first: int, columns: str) -> list[Topic]:
+        made = [Topic(bench.topic), Topic(bench.topic)]
+        for number, topic in enumerate(made, first):
+            values = {name: 10 * number + place for place, name in enumerate("abc")}
+            after = {"id": number, **{name: values[name] for name in columns}}
+            topic.with_schema(topic.change("c", {"id": number}, after, at=number), dict.fromkeys(after, INT))
+        return made
+
+    worker = bench.create().worker()
+    for topic in (*slices(1, "ab"), *slices(3, "acb")):  # the last ones' plans are kept
+        bench.take(topic.records, worker)
+    assert bench.rows("id", "a", "b", "c")[-1] == (4, 40, 41, 42)
+    lose(bench, 4)
+    if how == "rebuild":
+        assert resume(bench, "--rebuild").exit_code == 0
+        worker.resume(asked(bench))
+    else:
+        shutil.rmtree(bench.table)
+    for topic in (*slices(5, "acb"), *slices(7, "acb")):
+        bench.take(topic.records, worker)
+    assert bench.rows("id", "a", "b", "c") == [(n, 10 * n, 10 * n + 1, 10 * n + 2) for n in range(5, 9)]
 
 
 @pytest.mark.parametrize("mode", ["upsert", "history", "append"])

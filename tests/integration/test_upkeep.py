@@ -25,7 +25,9 @@ from distributary.consume.broker import Broker
 from distributary.errors import TransientError
 from distributary.job import Service
 from distributary.merge import clause, deletes, upsert
-from distributary.operate import failpoints, tending
+from distributary.merge import table as lake
+from distributary.merge.retention import FILES_KEPT
+from distributary.operate import failpoints
 from distributary.operate.caretaker import Caretaker, Jobs
 from distributary.operate.faults import classified
 from distributary.operate.recorder import Recorder
@@ -303,6 +305,39 @@ def test_files_that_no_table_has_go_and_those_of_earlier_versions_stay(bench: Ca
     assert (left_over.exists(), again.due()) == (True, None)
 
 
+def test_files_stay_as_long_as_the_config_says(bench: Callable[..., Bench]) -> None:
+    one, slices = bench(0), parts()
+    take(one, slices[0])
+    one.rule = {"maintenance": {"compact_after": 0, "keep": "30d"}}
+    table = take(one, slices[1])
+    assert DeltaTable(str(one.table)).metadata().configuration[FILES_KEPT] == "interval 30 days"
+    younger, older = one.table / "part-younger.parquet", one.table / "part-older.parquet"
+    for file, days in ((younger, 29), (older, 31)):
+        file.write_bytes(b"of a writer that was killed")
+        aged(file, days)
+    table.tend(Task.VACUUM)
+    assert (younger.exists(), older.exists()) == (True, False)
+
+
+def test_a_column_that_comes_after_a_long_rest_does_not_cost_the_record(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, slices = bench(0), parts()
+    table = take(one, slices[0])
+    one.session.sql(f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+    table = take(one, slices[1], table)
+    for file in (one.table / "_delta_log").glob("0*"):
+        aged(file, 40)
+    monkeypatch.setattr(lake, "_RECORD_IS_OLD", -1)
+    wider = Topic("")
+    wider.change("c", {"id": 90}, {"id": 90, "v": "new", "w": "wider"}, at=90)
+    take(one, wider, table)
+    again = one.worker()
+    again.start()
+    assert progress(again)["records"] == len(slices[0].records) + len(slices[1].records) + 1
+    assert one.rows("id", "w")[-1] == (90, "wider")
+
+
 def test_a_record_is_written_anew_before_the_log_may_lose_it(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,8 +346,9 @@ def test_a_record_is_written_anew_before_the_log_may_lose_it(
     one.session.sql(f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ('delta.checkpointInterval' = '2')")
     take(one, slices[2], take(one, slices[1], table))
     before = progress(table)
-    monkeypatch.setattr(tending, "_RECORD_IS_OLD", -1)
-    table.tend(Task.COMPACT)
+    with monkeypatch.context() as later:
+        later.setattr(lake, "_RECORD_IS_OLD", -1)
+        table.tend(Task.COMPACT)
     assert operations(one.table)[-1] == "OPTIMIZE"
     again = one.worker()
     again.start()

@@ -33,8 +33,8 @@ _OWNED_PREFIXES = {
 }
 _MAPPING = "delta.columnmapping.mode"
 _LOG_KEPT = "delta.logretentionduration"
-_INTERVAL = re.compile(r"(?:interval\s+)?(\d+)\s+(second|minute|hour)s?", re.IGNORECASE)
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600}
+_INTERVAL = re.compile(r"\s*(?:interval\s+)?(\d+)\s+(second|minute|hour|day|week)s?\s*", re.IGNORECASE)
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 24 * 3600, "week": 7 * 24 * 3600}
 _DAY = 24 * 3600
 
 
@@ -56,7 +56,7 @@ def _problem(name: str, value: str) -> Problem | None:
     if lower == _MAPPING and value != "name":
         reason = "the service sets `name` where a column needs it, and the two others can't be changed to it later"
         return Problem("delta-owned", f"refused, since {reason}", "write name, or take it out", (name,))
-    if lower == _LOG_KEPT and _shorter_than_a_day(value):
+    if lower == _LOG_KEPT and (kept := interval_seconds(value)) is not None and kept < _DAY:
         reason = "the service's place is in the log's commits, and is lost with them"
         return Problem("delta-owned", f"less than a day is refused, since {reason}", "write interval 7 days", (name,))
     if lower.startswith(FEATURE) and value != "supported":
@@ -64,9 +64,16 @@ def _problem(name: str, value: str) -> Problem | None:
     return None
 
 
-def _shorter_than_a_day(value: str) -> bool:
-    found = _INTERVAL.fullmatch(value.strip())
-    return found is not None and int(found[1]) * _SECONDS[found[2].lower()] < _DAY
+def interval_seconds(value: str) -> int | None:
+    """What an interval of Delta's stands for, in seconds; None where it is written otherwise than in one unit."""
+    found = _INTERVAL.fullmatch(value)
+    return None if found is None else int(found[1]) * _SECONDS[found[2].lower()]
+
+
+def interval(seconds: float) -> str:
+    """The same the other way round, as Delta and the `deltalake` library both read it."""
+    days, rest = divmod(round(seconds), _DAY)
+    return f"interval {round(seconds)} seconds" if rest else f"interval {days} days"
 
 
 DeltaProperties = Annotated[dict[str, PropertyValue], AfterValidator(_properties)]

@@ -39,8 +39,8 @@ class MaintenanceKeys(Section):
     keep: Annotated[Duration, AfterValidator(_keep)] | None = Field(
         None,
         description="How long VACUUM leaves files that are no longer part of the table: as far back as time travel and "
-        "RESTORE reach. At least 7d; where the table's delta.deletedFileRetentionDuration is longer, that counts. "
-        "Default: 7d.",
+        "RESTORE reach. At least 7d. More is set as the table's delta.deletedFileRetentionDuration, unless that is "
+        "longer or `properties` names it. Default: 7d.",
     )
 
 

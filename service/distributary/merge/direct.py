@@ -31,7 +31,7 @@ from distributary.merge.choice import why_not_key, why_not_table
 from distributary.merge.clause import Clause, Rows
 from distributary.merge.flat import FlatKeys
 from distributary.merge.progress import APP_ID, Head, Progress
-from distributary.merge.retention import has_old_commits
+from distributary.merge.retention import has_old_commits, same_tombstones
 
 _CHECKPOINT_INTERVAL = 10  # Delta's own default
 # Of other types the library would tell smallest and largest values that are not exact (decimals as floating point), or
@@ -165,14 +165,18 @@ class DirectTable:
         return since >= int(properties.get("delta.checkpointInterval", _CHECKPOINT_INTERVAL))
 
     def checkpoint(self, head: Head) -> bool:
-        """Writes a checkpoint of the log, which takes the library a hundredth of Spark's time; False where it can't, or
-        where Spark's would also remove what is old in the log, which it is asked for once a day."""
+        """Writes a checkpoint of the log, which takes the library a hundredth of Spark's time; False where it can't,
+        where it would keep other tombstones, or where Spark's would also remove what is old in the log, which it is
+        asked for once a day."""
         log, today = Path(self._path, "_delta_log"), datetime.now(timezone.utc).date()
         try:
             if self.why_not(head) is not None:
                 return False
             table = self._at(head)
-            if self._cleaned != today and has_old_commits(log, table.metadata().configuration, today):
+            properties = table.metadata().configuration
+            if not same_tombstones(properties):
+                return False
+            if self._cleaned != today and has_old_commits(log, properties, today):
                 self._cleaned = today
                 return False
             # Hadoop's checksum of what Spark wrote there before: by it Spark would take the new one for broken.

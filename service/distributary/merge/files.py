@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from distributary.launch.classes import DELTA_LOG, java_class
-from distributary.merge.log import log_of_spark
 from distributary.merge.row_size import UNKNOWN_ROW, expect_rows_of
 
 _SETTINGS = "spark.databricks.delta"
@@ -52,19 +50,12 @@ def compact(session: SparkSession, path: str, size: int) -> Compacted:
     return Compacted(int(metrics["numFilesAdded"]), removed, size_removed)
 
 
-def vacuum(session: SparkSession, path: str, keep: float) -> None:
-    """Removes files that have not been part of the table for `keep` seconds, or for as long as the table itself says
-    (delta.deletedFileRetentionDuration), whichever is longer. Raises what Spark raises.
+def vacuum(session: SparkSession, path: str) -> None:
+    """Removes files that have not been part of the table for as long as the table itself says (see layout.Layout.keep;
+    Delta's VACUUM knows no other time). Raises what Spark raises.
 
     Makes no commit: one a day would be a reason to keep a table's log moving that does not change.
     """
     session.conf.set(f"{_SETTINGS}.vacuum.logging.enabled", "false")
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", str(_LISTING_TASKS))
-    hours = max(keep, _kept_by_table(session, path)) / 3600
-    DeltaTable.forPath(session, path).vacuum(hours)
-
-
-def _kept_by_table(session: SparkSession, path: str) -> float:
-    """Seconds."""
-    _, snapshot = log_of_spark(session, path)
-    return float(java_class(session, DELTA_LOG).tombstoneRetentionMillis(snapshot.metadata())) / 1000
+    DeltaTable.forPath(session, path).vacuum()

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from distributary.config.delta_properties import lacking
+from distributary.config.delta_properties import interval, interval_seconds, lacking
+from distributary.config.maintenance import Maintenance
 from distributary.config.table import TableSettings
 from distributary.errors import TableHalt
+from distributary.merge.retention import FILES_KEPT
 
 _CLUSTERING = "clustering"
 _REBUILD = "`distributary resume -c FILE TABLE --rebuild` fills it again, with these partitions"
@@ -23,17 +25,29 @@ _FROM_CLUSTERS = (
 @dataclass(frozen=True)
 class Layout:
     """What the config wants, or what a table has: then `features` are those of its protocol, and a `cluster_by` of None
-    says that its clustering is not known."""
+    says that its clustering is not known. `keep`: for how many seconds files stay that left the table."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] | None = ()
     features: Collection[str] = ()
+    keep: float = Maintenance.keep
 
     @property
     def says_nothing(self) -> bool:
         """Whether any table will do."""
-        return not (self.properties or self.partition_by or self.cluster_by)
+        return not (self.properties or self.partition_by or self.cluster_by or self.keeps_longer)
+
+    @property
+    def keeps_longer(self) -> bool:
+        """Whether files stay longer than in a table that says nothing of it, and no property tells for how long."""
+        named = any(name.lower() == FILES_KEPT.lower() for name in self.properties)
+        return not named and self.keep > Maintenance.keep
+
+    @property
+    def at_first(self) -> Mapping[str, str]:
+        """The properties of a table that is made."""
+        return {**self.properties, **({FILES_KEPT: interval(self.keep)} if self.keeps_longer else {})}
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,8 @@ class LayoutChanges:
 
 def wanted_layout(settings: TableSettings) -> Layout:
     """What the config wants of a table."""
-    return Layout(settings.properties, settings.partition_by, settings.cluster_by)
+    keep = settings.maintenance.keep
+    return Layout(settings.properties, settings.partition_by, settings.cluster_by, keep=keep)
 
 
 def changes(wanted: Layout, has: Layout) -> LayoutChanges:
@@ -64,9 +79,17 @@ def changes(wanted: Layout, has: Layout) -> LayoutChanges:
     other = wanted.cluster_by and has.cluster_by is not None and wanted.cluster_by != has.cluster_by
     clustered = wanted.cluster_by if other and not has.partition_by else None
     way_out = _FROM_CLUSTERS if wanted.partition_by and _CLUSTERING in has.features else _REBUILD
-    return LayoutChanges(
-        lacking(wanted.properties, has.properties, has.features), clustered, way_out if parted else None
-    )
+    lacks = lacking(wanted.at_first, has.properties, has.features)
+    if wanted.keeps_longer and not _is_shorter(has.properties, wanted.keep):
+        lacks.pop(FILES_KEPT, None)
+    return LayoutChanges(lacks, clustered, way_out if parted else None)
+
+
+def _is_shorter(properties: Mapping[str, str], keep: float) -> bool:
+    """Whether files stay less long than `keep`, as far as that can be told: somebody may have said more."""
+    said = next((value for name, value in properties.items() if name.lower() == FILES_KEPT.lower()), None)
+    kept = Maintenance.keep if said is None else interval_seconds(said)
+    return kept is not None and kept < keep
 
 
 def check_layout(wanted: Layout, columns: Collection[str], path: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -27,6 +28,8 @@ from distributary.merge.row_size import expect_rows_of, most_rows
 Write = Callable[[Head, Progress], object]
 """Commits to a table on the version of the head, with the progress; to be run once by LakeTable.commit."""
 
+# Seconds. Delta's log keeps a day at least: what the config refuses to shorten.
+_RECORD_IS_OLD = 12 * 3600
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -128,7 +131,7 @@ class LakeTable:
         builder = make(self.session).location(self.path)
         builder = builder.addColumns(_struct({**columns, **self._service_columns}))
         builder = builder.property("delta.feature.timestampNtz", "supported")
-        for key, value in {**layout.properties, **(_MAPPING if _needs_mapping(columns) else {})}.items():
+        for key, value in {**layout.at_first, **(_MAPPING if _needs_mapping(columns) else {})}.items():
             builder = builder.property(key, value)
         if layout.partition_by:
             builder = builder.partitionedBy(*layout.partition_by)
@@ -137,18 +140,19 @@ class LakeTable:
         with _refusing(layout.properties, [*layout.partition_by, *(layout.cluster_by or ())]):
             builder.execute()
 
-    def lay_out(self) -> LayoutChanges:
-        """Sets what the config wants and the table, which is there, lacks; tells what that was. Raises TableHalt where
-        it can't be."""
+    def lacks(self) -> LayoutChanges:
+        """What the config wants and the table, which is there, lacks. Raises TableHalt where it can't be."""
         check_layout(self._layout, self._schema(), self.path)
-        lacks = changes(self._layout, self._laid_out())
+        return changes(self._layout, self._laid_out())
+
+    def lay_out(self, lacks: LayoutChanges) -> None:
+        """Sets it. Raises TableHalt where Delta refuses it."""
         with _refusing(lacks.properties, lacks.cluster_by or ()):
             if lacks.properties:
                 self._set_properties(lacks.properties)
             if lacks.cluster_by:
                 names = ", ".join(map(_quoted, lacks.cluster_by))
                 self.session.sql(f"ALTER TABLE {self._name()} CLUSTER BY ({names})")
-        return lacks
 
     def _laid_out(self) -> Layout:
         """How the table is."""
@@ -235,6 +239,14 @@ class LakeTable:
         if self.direct is not None and self.direct.checkpoint_due(now.version) and not self.direct.checkpoint(now):
             self._checkpoint()
         return now
+
+    def renewed(self, head: Head) -> Head:
+        """The head; with a commit for the record alone where its own is so old that Delta may clean it up once another
+        commit without a record lies over it (OPTIMIZE, ALTER). Raises what commit() raises."""
+        written = head.written.at if head.written else None
+        if head.progress is None or (written is not None and time.time() - written <= _RECORD_IS_OLD):
+            return head
+        return self.commit(head, head.progress.next_commit(), self.nothing())
 
     def _checkpoint(self) -> None:
         """Writes a checkpoint of the log as Spark's own commits do, and removes what is old in it."""

@@ -51,7 +51,7 @@ class QuarantineFiles:
         if task is Task.COMPACT:
             done = compact(self._session, self._quarantine.path, APPENDED_FILE)
         else:
-            vacuum(self._session, self._quarantine.path, self.upkeep.keep)
+            vacuum(self._session, self._quarantine.path)
         self._look()
         self.upkeep.done(task, self._version or 0)
         return done

@@ -262,9 +262,10 @@ class TableReader:
         if cut is None:
             [shape] = self._shapes
             usual = not self._careful
+            order = (*reading.columns, *reading.key)  # which mappings that are equal do not tell
             records = self._queries.over(
                 raw,
-                (shape, reading, self._wire.known, usual),
+                (shape, reading, order, self._wire.known, usual),
                 lambda rows: decoded(self._cut(rows, shape, usual=usual), shape, reading, usual=usual),
             )
         else:

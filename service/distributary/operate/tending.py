@@ -11,8 +11,6 @@ from distributary.operate import failpoints
 from distributary.operate.place import Place
 from distributary.operate.upkeep import APPENDED_FILE, REWRITTEN_FILE, Task
 
-_RECORD_IS_OLD = 7 * 24 * 3600  # seconds; Delta's log keeps 30 days
-
 
 class Tending:
     """Does the tasks of one table, of the config's `mode`, and moves its `place`. `name` is what failpoints call it."""
@@ -28,14 +26,14 @@ class Tending:
         """Forgets deletes that nothing can come after any more."""
         self._deletes.forget_old(datetime.now(timezone.utc).date())
 
-    def do(self, task: Task, keep: float) -> Compacted | None:
-        """Does a task of a table that has a record; gives what a compaction did. Files that are younger than `keep`
-        seconds stay. Raises TransientError and what Spark raises; the table's rows are as they were."""
+    def do(self, task: Task) -> Compacted | None:
+        """Does a task of a table that has a record; gives what a compaction did. Raises TransientError and what Spark
+        raises; the table's rows are as they were."""
         self._lake.suit(SMALL_SLICE + 1)  # all of its small files are read
         try:
             if task is Task.COMPACT:
                 return self._compact()
-            vacuum(self._lake.session, self._lake.path, keep)
+            vacuum(self._lake.session, self._lake.path)
             self.forget_old_deletes()
             return None
         finally:
@@ -45,10 +43,7 @@ class Tending:
         head, progress = self._place.head, self._place.progress
         if head is None or progress is None:
             return None
-        written = head.written.at if head.written else None
-        if written is None or datetime.now(timezone.utc).timestamp() - written > _RECORD_IS_OLD:
-            # Others' commits lie over it. With one more of them Delta may clean the log up and take the record's away.
-            self._place.head = self._lake.commit(head, progress.next_commit(), self._lake.nothing())
+        self._place.head = self._lake.renewed(head)
         failpoints.passing("before-compaction", self._name)
         size = APPENDED_FILE if self._mode == "append" else REWRITTEN_FILE
         done = compact(self._lake.session, self._lake.path, size)

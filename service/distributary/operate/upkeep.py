@@ -131,11 +131,6 @@ class Upkeep:
             return None
         return due(self._says, self._done, version, changed_at, now)
 
-    @property
-    def keep(self) -> float:
-        """Seconds that files stay."""
-        return self._says.keep
-
     def done(self, task: Task, version: int) -> None:
         """The task is done, and the table is at that version."""
         now = self._clock()

@@ -167,6 +167,8 @@ class TableWorker:
             if not self.failing:
                 far = self.behind() > 2 * part.records
                 self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
+            if self._place.head is not None:  # columns may be added before the slice's own commit
+                self._place.head = self._lake.renewed(self._place.head)
             self._take(topic, part, watch)
         self._enter_in_catalog()
         self._place.head = ghosts.counted(
@@ -189,7 +191,7 @@ class TableWorker:
         self._look_at_the_table()
         if self.progress is None:
             return None
-        done = self._tending.do(task, self.upkeep.keep)
+        done = self._tending.do(task)
         self.upkeep.done(task, self._place.head.version if self._place.head else 0)
         self._around.status.update(self.name, **self.upkeep.told())
         return done
@@ -267,8 +269,10 @@ class TableWorker:
             return
         if self._place.head is not None and self._lake.columns():  # a table without columns is made anew with them
             self._bound.debug("the table's properties and layout are looked at")
-            changed = self._lake.lay_out()
+            changed = self._lake.lacks()
             if changed:
+                self._place.head = self._lake.renewed(self._place.head)
+                self._lake.lay_out(changed)
                 self._bound.info(
                     "the table was altered", properties=dict(changed.properties), clustered_by=changed.cluster_by
                 )

@@ -6,6 +6,9 @@ import pytest
 
 from distributary.errors import TableHalt
 from distributary.merge.layout import Layout, changes, check_layout
+from distributary.merge.retention import FILES_KEPT
+
+DAY = 86_400
 
 
 def test_properties_that_differ_are_set_whatever_their_case_and_others_are_left_alone() -> None:
@@ -44,3 +47,32 @@ def test_columns_that_the_table_does_not_have_are_named() -> None:
     check_layout(Layout(partition_by=("day",)), {"id", "day"}, "/lake/dbo/t")
     with pytest.raises(TableHalt, match="`cluster_by` names dya, and the table at /lake/dbo/t"):
         check_layout(Layout(cluster_by=("id", "dya")), {"id", "day"}, "/lake/dbo/t")
+
+
+@pytest.mark.parametrize(
+    ("said", "becomes"),
+    [
+        (None, "interval 30 days"),
+        ("interval 1 week", "interval 30 days"),
+        ("interval 90 days", None),
+        ("interval 1 year", None),  # not understood: somebody's own word
+    ],
+)
+def test_files_are_kept_longer_where_the_config_says_so_and_never_shorter(
+    said: str | None, becomes: str | None
+) -> None:
+    wanted = Layout(keep=30 * DAY)
+    has = Layout({} if said is None else {FILES_KEPT.upper(): said})
+    assert changes(wanted, has).properties.get(FILES_KEPT) == becomes
+    assert wanted.at_first == {FILES_KEPT: "interval 30 days"}
+
+
+def test_a_property_of_the_config_counts_over_its_keep() -> None:
+    wanted = Layout({FILES_KEPT: "interval 9 days"}, keep=30 * DAY)
+    assert wanted.at_first == {FILES_KEPT: "interval 9 days"}
+    assert changes(wanted, Layout({FILES_KEPT: "interval 60 days"})).properties == wanted.properties
+
+
+def test_a_week_is_what_every_table_has() -> None:
+    assert Layout(keep=7 * DAY).says_nothing
+    assert not Layout(keep=8 * DAY).says_nothing
