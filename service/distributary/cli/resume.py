@@ -48,9 +48,9 @@ def resume(config_file: Path, table: str, accept: str | None, reconcile: bool, o
     takes it up within seconds, one that does not when it starts. Where a halt asks for more it names the option.
 
     --reconcile removes the rows that were deleted at the source between an interrupted snapshot and the complete one
-    after it; with `deletes: soft` they are marked. It is done at once, by a Spark of its own; the
-    service may run meanwhile, but not on S3. Not after a snapshot that was told to read only some rows
-    (`additional-conditions` of a signal, `snapshot.select.statement.overrides`): the other rows would be removed.
+    after it; with `deletes: soft` they are marked. It is done at once, by a Spark of its own; the service may run
+    meanwhile, but not on S3. Not after a snapshot that was told to read only some rows (`additional-conditions` of a
+    signal, `snapshot.select.statement.overrides`): the other rows would be removed.
     """
     logs.configure()
     config = load(config_file)

@@ -137,8 +137,11 @@ def open_session(properties: Mapping[str, str]) -> SparkSession:
 
 def _given_to_spark_submit() -> set[str]:
     """The settings of its command line and of spark-defaults.conf, and those that it has decided in any case."""
+    decided = {"spark.master", "spark.app.name", "spark.driver.memory"}
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return decided
     SparkContext._ensure_initialized()  # before that a SparkConf has nothing of Java's
-    return {name for name, _ in SparkConf().getAll()} | {"spark.master", "spark.app.name", "spark.driver.memory"}
+    return decided | {name for name, _ in SparkConf().getAll()}
 
 
 def collector(settings: Mapping[str, str], environment: Mapping[str, str]) -> str:

@@ -28,7 +28,8 @@ from distributary.merge.row_size import expect_rows_of, most_rows
 Write = Callable[[Head, Progress], object]
 """Commits to a table on the version of the head, with the progress; to be run once by LakeTable.commit."""
 
-# Seconds. Delta's log keeps a day at least: what the config refuses to shorten.
+# Seconds after which the table's record is written anew before commits without one come over it. Delta's log keeps a
+# day at least, as the config refuses less.
 _RECORD_IS_OLD = 12 * 3600
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
