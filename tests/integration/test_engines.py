@@ -380,6 +380,10 @@ def test_a_checkpoint_that_does_not_come_about_leaves_the_commit_and_the_library
     assert len(by_spark) == 1
     take(worker, "room again")
     assert len(by_spark) == 1
+    kept = "'delta.deletedFileRetentionDuration' = '30 days'"
+    session.sql(f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ({kept})")
+    take(worker, "a retention that the library takes for a week")
+    assert len(by_spark) == 2
     assert engines(one)[-1] == LIBRARY
 
 

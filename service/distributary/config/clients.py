@@ -34,19 +34,12 @@ _TAKEN = (
 def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
     """Options of Spark's Kafka source: each property with the prefix `kafka.`, credentials as a JAAS line.
 
-    Aborted transactions are never read. Raises UsageError for a login that the other client does not know.
+    Aborted transactions are never read. What librdkafka_options refuses is not looked at here.
     """
     java = dict(properties)
     username, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
-    mechanism = java.get("sasl.mechanism", "PLAIN")
-    if mechanism not in _LOGIN_MODULES:
-        raise UsageError(
-            "kafka-sasl-mechanism",
-            "the service can't log in by this sasl.mechanism: its C client takes no OAuth, IAM or Kerberos",
-            f"use one of {', '.join(_LOGIN_MODULES)}, or a client's certificate",
-        )
     if username is not None and password is not None and "sasl.jaas.config" not in java:
-        java["sasl.mechanism"] = mechanism
+        mechanism = java.setdefault("sasl.mechanism", "PLAIN")
         java["sasl.jaas.config"] = (
             f'{_LOGIN_MODULES[mechanism]} required username="{_escaped(username)}" password="{_escaped(password)}";'
         )
@@ -61,8 +54,15 @@ def _escaped(credential: str) -> str:
 def librdkafka_options(properties: Mapping[str, str]) -> dict[str, str]:
     """The same connection for confluent-kafka.
 
-    Raises UsageError where a Java-only form (a JKS store, a login module without name and password) can't be turned.
+    Raises UsageError where a Java-only form (a JKS store, a login module without name and password) can't be turned,
+    and for a login that this client does not know.
     """
+    if properties.get("sasl.mechanism", "PLAIN") not in _LOGIN_MODULES:
+        raise UsageError(
+            "kafka-sasl-mechanism",
+            "the service can't log in by this sasl.mechanism: its C client takes no OAuth, IAM or Kerberos",
+            f"use one of {', '.join(_LOGIN_MODULES)}, or a client's certificate",
+        )
     out = {key: properties[key] for key in _TAKEN if key in properties}
     out.update({new: properties[old] for old, new in _RENAMED.items() if old in properties})
     for key in ("sasl.username", "sasl.password"):

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, SecretStr, WithJsonSchema
 
 from distributary.config import secrets
-from distributary.config.clients import librdkafka_options, spark_options
+from distributary.config.clients import librdkafka_options
 from distributary.config.interpolate import Interpolated
 from distributary.config.problem import Problem, refuse
 from distributary.errors import UsageError
@@ -42,7 +42,7 @@ KAFKA_CODE = {
 # Login modules that look up what a config names in JNDI or LDAP have let attackers run code (CVE-2023-25194).
 _LOGIN_MODULE = re.compile(r"(jndi|ldap)loginmodule", re.IGNORECASE)
 
-# Where a config is wrong that one of the two clients can't use.
+# Where a config is wrong that librdkafka can't use.
 _AT = {
     "kafka-sasl-mechanism": ("sasl.mechanism",), "kafka-jaas": ("sasl.jaas.config",),
     "kafka-truststore": ("ssl.truststore.location",), "kafka-keystore": ("ssl.keystore.location",),
@@ -103,16 +103,14 @@ def _kafka(properties: dict[str, Any]) -> dict[str, str | SecretStr]:
         elif name.startswith("kafka."):
             fix = f"write {name.removeprefix('kafka.')}"
             problems.append(Problem("bad-property", "Kafka's own names have no `kafka.` before them", fix, (name,)))
-    refuse(problems or _not_for_both(properties))
+    refuse(problems or _not_for_librdkafka(properties))
     return _shut(properties)
 
 
-def _not_for_both(properties: dict[str, Any]) -> list[Problem]:
-    """What one of the two clients of Kafka can't use."""
-    plain = revealed(properties)
+def _not_for_librdkafka(properties: dict[str, Any]) -> list[Problem]:
+    """What Java's client of Kafka takes, and the other one can't use."""
     try:
-        spark_options(plain)
-        librdkafka_options(plain)
+        librdkafka_options(revealed(properties))
     except UsageError as error:
         return [Problem(error.code, error.message, error.fix, _AT[error.code])]
     return []

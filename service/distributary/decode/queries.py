@@ -63,9 +63,9 @@ class Queries:
     def over(self, rows: DataFrame, about: object, make: Callable[[DataFrame], DataFrame]) -> DataFrame:
         """`make(rows)`, planned anew only for another `about` than lately, or rows of another schema.
 
-        `make` may depend on nothing but `about`, which is compared by `==`, and on the columns of what it is given; it
-        must run no query, as what it is given has no rows, and join nothing. The session's settings are all the same
-        for all slices, but for those of LakeTable.suit.
+        `make` may depend on nothing but `about`, which is compared by `==` (so not on a mapping's order), and on the
+        columns of what it is given; it must run no query, as what it is given has no rows, and join nothing. The
+        session's settings are all the same for all slices, but for those of LakeTable.suit.
         """
         schema, rdd, settings = rows._jdf.schema(), _rdd_of(rows), rows.sparkSession.conf
         together = str(settings.get(_BROUGHT_TOGETHER))

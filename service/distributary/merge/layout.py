@@ -41,8 +41,7 @@ class Layout:
     @property
     def keeps_longer(self) -> bool:
         """Whether files stay longer than in a table that says nothing of it, and no property tells for how long."""
-        named = any(name.lower() == FILES_KEPT.lower() for name in self.properties)
-        return not named and self.keep > Maintenance.keep
+        return _files_kept(self.properties) is None and self.keep > Maintenance.keep
 
     @property
     def at_first(self) -> Mapping[str, str]:
@@ -87,9 +86,13 @@ def changes(wanted: Layout, has: Layout) -> LayoutChanges:
 
 def _is_shorter(properties: Mapping[str, str], keep: float) -> bool:
     """Whether files stay less long than `keep`, as far as that can be told: somebody may have said more."""
-    said = next((value for name, value in properties.items() if name.lower() == FILES_KEPT.lower()), None)
+    said = _files_kept(properties)
     kept = Maintenance.keep if said is None else interval_seconds(said)
     return kept is not None and kept < keep
+
+
+def _files_kept(properties: Mapping[str, str]) -> str | None:
+    return next((value for name, value in properties.items() if name.lower() == FILES_KEPT.lower()), None)
 
 
 def check_layout(wanted: Layout, columns: Collection[str], path: str) -> None:

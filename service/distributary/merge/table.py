@@ -241,11 +241,13 @@ class LakeTable:
             self._checkpoint()
         return now
 
-    def renewed(self, head: Head) -> Head:
-        """The head; with a commit for the record alone where its own is so old that Delta may clean it up once another
-        commit without a record lies over it (OPTIMIZE, ALTER). Raises what commit() raises."""
+    def renewed(self, head: Head | None) -> Head | None:
+        """The head, where there is one; with a commit for the record alone where its own is so old that Delta may clean
+        it up once another commit without a record lies over it (OPTIMIZE, ALTER). Raises what commit() raises."""
+        if head is None or head.progress is None:
+            return head
         written = head.written.at if head.written else None
-        if head.progress is None or (written is not None and time.time() - written <= _RECORD_IS_OLD):
+        if written is not None and time.time() - written <= _RECORD_IS_OLD:
             return head
         return self.commit(head, head.progress.next_commit(), self.nothing())
 

@@ -167,8 +167,7 @@ class TableWorker:
             if not self.failing:
                 far = self.behind() > 2 * part.records
                 self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
-            if self._place.head is not None:  # columns may be added before the slice's own commit
-                self._place.head = self._lake.renewed(self._place.head)
+            self._place.head = self._lake.renewed(self._place.head)  # columns may be added before the slice's commit
             self._take(topic, part, watch)
         self._enter_in_catalog()
         self._place.head = ghosts.counted(

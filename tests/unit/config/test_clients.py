@@ -47,6 +47,6 @@ def test_what_only_java_can_use_is_told(extra: dict[str, str], code: str) -> Non
 @pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"])
 def test_a_login_that_one_of_the_clients_does_not_know_is_told(mechanism: str) -> None:
     with pytest.raises(UsageError) as error:
-        spark_options({**BASE, "sasl.mechanism": mechanism})
+        librdkafka_options({**BASE, "sasl.mechanism": mechanism})
     assert error.value.code == "kafka-sasl-mechanism"
     assert "SCRAM-SHA-512" in error.value.fix
