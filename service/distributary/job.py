@@ -16,7 +16,7 @@ from types import FrameType
 from pyspark.sql import SparkSession
 
 from distributary.config import Config
-from distributary.config.clients import spark_options
+from distributary.config.clients import spark_options, system_properties
 from distributary.config.maintenance import resolve
 from distributary.config.watch import Watch
 from distributary.consume.broker import Broker
@@ -69,7 +69,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         if config.http.enabled and not once:
             server = health.start(recorder.status, config.http.host, config.http.port, recorder=recorder)
             ending.callback(server.stop)
-        session = open_session(config.spark_properties())
+        session = open_session(config.spark_properties(), system_properties(config.kafka_properties()))
         ending.callback(close_session, session)
         watch = Watch(file, config) if file is not None and not once else None
         service = Service(config, session, broker, recorder, registry, watch)

@@ -1,4 +1,5 @@
-"""A Kafka with TLS, passwords, client certificates and rights, and the public command with what docs/kafka.md names."""
+"""A Kafka with TLS, passwords, tokens, client certificates and rights, and the public command with what docs/kafka.md
+names."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[attr-defined]
+from tests.support.identity_provider import SCOPE
 from tests.support.playback import Playback, Running
 from tests.support.recorded import Record, Scenario, TruthTable
 from tests.support.replay import halves
@@ -56,6 +58,21 @@ def by_certificate(kafka: SecureKafka) -> dict[str, str]:
         "ssl.truststore.location": str(kafka.authority),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(kafka.client),
+    }
+
+
+def by_oauth(kafka: SecureKafka) -> dict[str, str]:
+    return {
+        "bootstrap.servers": kafka.token,
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": kafka.identity.token_url,
+        "sasl.oauthbearer.client.credentials.client.id": USER,
+        "sasl.oauthbearer.client.credentials.client.secret": f"${{env:{VARIABLE}}}",
+        "sasl.oauthbearer.scope": SCOPE,
+        "https.ca.location": str(kafka.authority),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(kafka.authority),
     }
 
 
@@ -117,7 +134,7 @@ class Source:
         return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("login", [by_password, by_certificate])
+@pytest.mark.parametrize("login", [by_password, by_certificate, by_oauth])
 def test_tables_are_filled_over_tls_with_no_more_rights_than_the_docs_name(
     secure: SecureKafka, tmp_path: Path, login: Callable[[SecureKafka], dict[str, str]]
 ) -> None:
@@ -129,6 +146,8 @@ def test_tables_are_filled_over_tls_with_no_more_rights_than_the_docs_name(
         assert code == 0, f"{name}: {output[-4000:]}"
         written.append(output)
     assert not source.differences()
+    if login is by_oauth:  # both clients have logged in by tokens
+        assert {agent.partition("/")[0] for agent in secure.identity.served} >= {"Java"}, secure.identity.served
     assert "kafka-group-offsets" not in written[2]
     # The password is nowhere: not in what commands write, and in no file of lake, checkpoint or notes.
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
@@ -137,8 +156,11 @@ def test_tables_are_filled_over_tls_with_no_more_rights_than_the_docs_name(
         assert not [content for content in files if spelled.encode() in content]
 
 
-def test_a_wrong_password_ends_the_command_and_is_called_so(secure: SecureKafka, tmp_path: Path) -> None:
-    source = Source(secure, tmp_path, by_password(secure))
+@pytest.mark.parametrize("login", [by_password, by_oauth])
+def test_a_wrong_password_ends_the_command_and_is_called_so(
+    secure: SecureKafka, tmp_path: Path, login: Callable[[SecureKafka], dict[str, str]]
+) -> None:
+    source = Source(secure, tmp_path, login(secure))
     for name, options, expected in (("doctor", (), 1), ("run", (), 2), ("status", (), 2)):
         code, output = source.command(name, *options, password="not-the-one")
         assert (code, "kafka-login" in output) == (expected, True), output[-4000:]

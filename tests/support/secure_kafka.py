@@ -1,4 +1,4 @@
-"""A Kafka that asks who is there: passwords over TLS, client certificates, and rights per topic."""
+"""A Kafka that asks who is there: passwords over TLS, tokens, client certificates, and rights per topic."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     UserScramCredentialUpsertion,
 )
 from cryptography.hazmat.primitives import serialization
+from tests.support.identity_provider import AUDIENCE, IdentityProvider, running_identity_provider
 
 from distributary.demo.broker import Broker
 from distributary.demo.process import free_ports
@@ -33,13 +34,16 @@ _TIMEOUT = 60.0
 
 @dataclass(frozen=True)
 class SecureKafka:
-    """`open` is an address without any check, for the tests themselves; `password` asks for USER and PASSWORD (SCRAM)
-    and `certificate` for a client's certificate, both over TLS. `authority` is the file with who signed the server's,
-    `client` the one with the client's key and certificate."""
+    """`open` is an address without any check, for the tests themselves; `password` asks for USER and PASSWORD (SCRAM),
+    `certificate` for a client's certificate and `token` for a token that `identity` gives to USER with PASSWORD, all
+    over TLS. `authority` is the file with who signed the servers' certificates, `client` the one with the client's key
+    and certificate."""
 
     open: str
     password: str
     certificate: str
+    token: str
+    identity: IdentityProvider
     authority: Path
     client: Path
 
@@ -91,13 +95,17 @@ def running_secure_kafka(directory: Path) -> Iterator[SecureKafka]:
     _write(authority.issue_cert("127.0.0.1"), server)
     _write(authority.issue_cert("client.invalid", common_name=USER), client)
 
-    plain, password, certificate, controller = free_ports(4)
-    addresses = f"PLAINTEXT://127.0.0.1:{plain},SASL_SSL://127.0.0.1:{password},SSL://127.0.0.1:{certificate}"
+    plain, password, certificate, token, controller = free_ports(5)
+    ports = {"PLAINTEXT": plain, "SASL_SSL": password, "SSL": certificate, "OAUTH": token}
+    addresses = ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items())
+    oauth = "org.apache.kafka.common.security.oauthbearer.OAuthBearer"
     properties = {
         "listeners": f"{addresses},CONTROLLER://127.0.0.1:{controller}",
         "advertised.listeners": addresses,
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL",
+        "listener.security.protocol.map": (
+            "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL,OAUTH:SASL_SSL"
+        ),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(server),
         "ssl.truststore.type": "PEM",
@@ -108,18 +116,30 @@ def running_secure_kafka(directory: Path) -> Iterator[SecureKafka]:
         "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": (
             "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         ),
+        "listener.name.oauth.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.oauth.oauthbearer.sasl.jaas.config": f"{oauth}LoginModule required;",
+        "listener.name.oauth.oauthbearer.sasl.server.callback.handler.class": f"{oauth}ValidatorCallbackHandler",
+        "listener.name.oauth.sasl.oauthbearer.expected.audience": AUDIENCE,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         # Who comes by the listener that does not ask: the broker itself, and the tests.
         "super.users": "User:ANONYMOUS",
     }
-    with Broker.start(directory, port=plain, properties=properties) as broker:
-        account = UserScramCredentialUpsertion(
-            USER, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), PASSWORD.encode()
-        )
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        for future in admin.alter_user_scram_credentials([account], request_timeout=_TIMEOUT).values():
-            future.result()
-        yield SecureKafka(broker.bootstrap, f"127.0.0.1:{password}", f"127.0.0.1:{certificate}", trusted, client)
+    with running_identity_provider(directory, authority, USER, PASSWORD) as identity:
+        keys = identity.keys.as_uri()
+        properties["listener.name.oauth.sasl.oauthbearer.jwks.endpoint.url"] = keys
+        java_options = [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={keys}"]
+        with Broker.start(directory, port=plain, properties=properties, java_options=java_options) as broker:
+            account = UserScramCredentialUpsertion(
+                USER, ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), PASSWORD.encode()
+            )
+            admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+            for future in admin.alter_user_scram_credentials([account], request_timeout=_TIMEOUT).values():
+                future.result()
+            yield SecureKafka(broker.bootstrap, _at(password), _at(certificate), _at(token), identity, trusted, client)
+
+
+def _at(port: int) -> str:
+    return f"127.0.0.1:{port}"
 
 
 def _write(issued: trustme.LeafCert, path: Path) -> None:

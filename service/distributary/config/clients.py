@@ -7,9 +7,9 @@ use is refused with the config, and at once by commands that have no config yet:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from distributary.config.oauth import MECHANISM, PROPERTIES, escaped, oauth, options_of
 from distributary.errors import UsageError
 
 _LOGIN_MODULES = {
@@ -17,7 +17,6 @@ _LOGIN_MODULES = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-_JAAS_CREDENTIAL = re.compile(r"(username|password)\s*=\s*\"((?:[^\"\\]|\\.)*)\"")
 
 # What librdkafka calls otherwise, or takes as it is; a property that only tunes the Java client is left out.
 _RENAMED = {
@@ -27,7 +26,7 @@ _RENAMED = {
 }
 _TAKEN = (
     "bootstrap.servers", "security.protocol", "sasl.mechanism", "ssl.key.password",
-    "ssl.endpoint.identification.algorithm", "client.id",
+    "ssl.endpoint.identification.algorithm", "client.id", "sasl.oauthbearer.sub.claim.name",
 )  # fmt: skip
 
 
@@ -36,19 +35,24 @@ def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
 
     Aborted transactions are never read. What librdkafka_options refuses is not looked at here.
     """
-    java = dict(properties)
+    login = oauth(properties)
+    java = {name: value for name, value in properties.items() if name not in PROPERTIES}
+    if login is not None:
+        java.update(login.java())
     username, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
     if username is not None and password is not None and "sasl.jaas.config" not in java:
         mechanism = java.setdefault("sasl.mechanism", "PLAIN")
         java["sasl.jaas.config"] = (
-            f'{_LOGIN_MODULES[mechanism]} required username="{_escaped(username)}" password="{_escaped(password)}";'
+            f'{_LOGIN_MODULES[mechanism]} required username="{escaped(username)}" password="{escaped(password)}";'
         )
     java["isolation.level"] = "read_committed"
     return {f"kafka.{key}": value for key, value in java.items()}
 
 
-def _escaped(credential: str) -> str:
-    return credential.replace("\\", "\\\\").replace('"', '\\"')
+def system_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """What a JVM must be told before its client of Kafka logs in."""
+    login = oauth(properties)
+    return {} if login is None else login.system_properties()
 
 
 def librdkafka_options(properties: Mapping[str, str]) -> dict[str, str]:
@@ -57,19 +61,22 @@ def librdkafka_options(properties: Mapping[str, str]) -> dict[str, str]:
     Raises UsageError where a Java-only form (a JKS store, a login module without name and password) can't be turned,
     and for a login that this client does not know.
     """
-    if properties.get("sasl.mechanism", "PLAIN") not in _LOGIN_MODULES:
+    if properties.get("sasl.mechanism", "PLAIN") not in (*_LOGIN_MODULES, MECHANISM):
         raise UsageError(
             "kafka-sasl-mechanism",
-            "the service can't log in by this sasl.mechanism: its C client takes no OAuth, IAM or Kerberos",
-            f"use one of {', '.join(_LOGIN_MODULES)}, or a client's certificate",
+            "the service can't log in by this sasl.mechanism: its C client knows neither Kerberos nor AWS's IAM",
+            f"use one of {', '.join((*_LOGIN_MODULES, MECHANISM))}, or a client's certificate",
         )
     out = {key: properties[key] for key in _TAKEN if key in properties}
     out.update({new: properties[old] for old, new in _RENAMED.items() if old in properties})
     for key in ("sasl.username", "sasl.password"):
         if key in properties:
             out[key] = properties[key]
-    if jaas := properties.get("sasl.jaas.config"):
-        credentials = {k: re.sub(r"\\(.)", r"\1", v) for k, v in _JAAS_CREDENTIAL.findall(jaas)}
+    if (login := oauth(properties)) is not None:
+        out.update(login.librdkafka())
+    elif jaas := properties.get("sasl.jaas.config"):
+        said = options_of(jaas)
+        credentials = {name: said[name] for name in ("username", "password") if name in said}
         if set(credentials) != {"username", "password"}:
             raise UsageError(
                 "kafka-jaas",

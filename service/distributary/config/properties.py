@@ -12,9 +12,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, WithJsonSchema
 
-from distributary.config import secrets
+from distributary.config import connector, secrets
 from distributary.config.clients import librdkafka_options
 from distributary.config.interpolate import Interpolated
+from distributary.config.oauth import OWN_HANDLERS
 from distributary.config.problem import Problem, refuse
 from distributary.errors import UsageError
 
@@ -44,7 +45,8 @@ _LOGIN_MODULE = re.compile(r"(jndi|ldap)loginmodule", re.IGNORECASE)
 
 # Where a config is wrong that librdkafka can't use.
 _AT = {
-    "kafka-sasl-mechanism": ("sasl.mechanism",), "kafka-jaas": ("sasl.jaas.config",),
+    "kafka-sasl-mechanism": ("sasl.mechanism",), "kafka-oauth": ("sasl.mechanism",),
+    "kafka-jaas": ("sasl.jaas.config",),
     "kafka-truststore": ("ssl.truststore.location",), "kafka-keystore": ("ssl.keystore.location",),
 }  # fmt: skip
 
@@ -95,7 +97,7 @@ def _kafka(properties: dict[str, Any]) -> dict[str, str | SecretStr]:
     for name, value in properties.items():
         if reason := KAFKA_OWNED.get(name.lower()):
             problems.append(_refused("kafka-owned", name, reason))
-        elif reason := KAFKA_CODE.get(name.lower()):
+        elif (reason := KAFKA_CODE.get(name.lower())) and _plain(value) not in OWN_HANDLERS:
             problems.append(_refused("kafka-code", name, reason))
         elif name.lower().endswith("jaas.config") and _LOGIN_MODULE.search(_plain(value)):
             reason = "its login module looks up code in JNDI or LDAP"
@@ -137,8 +139,9 @@ def _connector(properties: dict[str, Any]) -> dict[str, str]:
         for name, value in properties.items()
         if secrets.is_secret(name) or secrets.is_inline(name, value)
     ]
-    refuse(problems)
-    return {name: _plain(value) for name, value in properties.items()}
+    plain = {name: _plain(value) for name, value in properties.items()}
+    refuse([*problems, *connector.faults(plain)])
+    return connector.spelled(plain)
 
 
 KafkaProperties = Annotated[dict[str, PropertyValue], AfterValidator(_kafka)]

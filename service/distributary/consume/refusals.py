@@ -54,9 +54,10 @@ def refusal(what: str, error: KafkaError, met: Sequence[KafkaError] = ()) -> Tra
 def java_refusal(names: Sequence[str]) -> TransientError | None:
     """The same for Spark's client: the class names of a Java exception and its causes. None where none is Kafka's."""
     kafkas = [name for name in names if name.startswith("org.apache.kafka.")]
-    for name in kafkas:
-        if name.endswith("AuthenticationException"):
-            return TransientError("kafka-login", f"Kafka refuses the login ({name})", _CHECK_LOGIN)
+    no_token = [name for name in names if kafkas and name == "javax.security.auth.login.LoginException"]
+    for name in (*kafkas, *no_token):
+        if name.endswith(("AuthenticationException", "LoginException")):
+            return TransientError("kafka-login", f"the login to Kafka failed ({name})", _CHECK_LOGIN)
         if name.endswith("AuthorizationException"):
             return TransientError("kafka-not-allowed", f"Kafka refuses this user ({name})", _CHECK_RIGHTS)
     for name in kafkas:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import subprocess
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -51,12 +51,20 @@ class Broker:
         self.log = process.log
 
     @classmethod
-    def start(cls, directory: Path, *, port: int | None = None, properties: Mapping[str, str] | None = None) -> Broker:
+    def start(
+        cls,
+        directory: Path,
+        *,
+        port: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        java_options: Sequence[str] = (),
+    ) -> Broker:
         """Start a broker that keeps data, configuration and log in `directory`, and wait until it answers.
 
         A directory that an earlier broker used is gone on with. `port`: a free one if None. `properties` go over the
-        broker's own. Topics are never made by themselves. Raises SetupError: `jars-unresolved` and Java's when the
-        jars can't be had, `server-not-ready` with the end of the log when the broker does not come up.
+        broker's own, `java_options` to its JVM. Topics are never made by themselves. Raises SetupError:
+        `jars-unresolved` and Java's when the jars can't be had, `server-not-ready` with the end of the log when the
+        broker does not come up.
         """
         libraries = JARS.cached()
         directory.mkdir(parents=True, exist_ok=True)
@@ -66,7 +74,7 @@ class Broker:
         settings = {**_settings(directory, bootstrap, f"127.0.0.1:{controller}"), **(properties or {})}
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), "utf-8")
 
-        java_command = [java(), *JVM, *LOGGING, "-cp", f"{libraries}/*"]
+        java_command = [java(), *JVM, *LOGGING, *java_options, "-cp", f"{libraries}/*"]
         if not (directory / "data" / "meta.properties").exists():
             _format([*java_command, "kafka.tools.StorageTool"], config)
         process = ServerProcess(

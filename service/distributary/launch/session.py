@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from distributary.errors import SetupError
+from distributary.launch.classes import java_class
 from distributary.launch.jars import jars
 
 # Settings that the rules of the tables rest on; the config refuses them.
@@ -76,7 +77,7 @@ _DEFAULTS = {
     "spark.sql.maxPlanStringLength": "500",
     "spark.sql.debug.maxToStringFields": "5",
 }
-_DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+_DRIVER_OPTIONS, _EXECUTOR_OPTIONS = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
 _JVM_UTC = "-Duser.timezone=UTC"
 # By default HotSpot leaves methods of more than 8,000 bytes interpreted for ever. Those that Spark generates to decode
 # and fold a table of some columns are larger: with them compiled, slices of all sizes take two thirds of the time.
@@ -99,11 +100,12 @@ _OUT_OF_MEMORY = (3, 52)  # exit codes: Java's own with that option, and Spark's
 _ENDING = 20.0  # seconds that a JVM may take to end once it does not answer any more
 
 
-def open_session(properties: Mapping[str, str]) -> SparkSession:
-    """A session with the config's Spark properties over the defaults.
+def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None = None) -> SparkSession:
+    """A session with the config's Spark properties over the defaults, in JVMs that are `told` system properties.
 
     Under spark-submit what was given there counts over the defaults. Raises SetupError.
     """
+    told = told or {}
     os.environ["TZ"] = "UTC"
     time.tzset()
     settings = {**_DEFAULTS, **properties, **_OWNED}
@@ -114,9 +116,14 @@ def open_session(properties: Mapping[str, str]) -> SparkSession:
         settings = {key: value for key, value in settings.items() if key not in given}
     else:
         settings["spark.jars"] = ",".join(str(jar) for jar in jars())
-        for key in (_DRIVER_OPTIONS, "spark.executor.extraJavaOptions"):
+        for key in (_DRIVER_OPTIONS, _EXECUTOR_OPTIONS):
             settings[key] = f"{settings.get(key, '')} {JVM_OPTIONS}".strip()
         settings[_DRIVER_OPTIONS] = f"{settings[_DRIVER_OPTIONS]} {collector(settings, os.environ)}".strip()
+    if told:
+        options = settings.get(_EXECUTOR_OPTIONS) or SparkConf().get(_EXECUTOR_OPTIONS, "")
+        settings[_EXECUTOR_OPTIONS] = " ".join(
+            [options, *(f"-D{name}={value}" for name, value in told.items())]
+        ).strip()
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
@@ -132,6 +139,8 @@ def open_session(properties: Mapping[str, str]) -> SparkSession:
         ) from error
     context: SparkContext = session.sparkContext
     context.setLogLevel("ERROR")
+    for name, value in told.items():  # under spark-submit the driver's JVM was there before
+        java_class(session, "java.lang.System").setProperty(name, value)
     return session
 
 

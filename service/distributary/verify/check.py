@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from distributary.config import Config
+from distributary.config.clients import system_properties
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
 from distributary.decode import sql
@@ -66,7 +67,7 @@ def verify(config: Config, name: str | None, asked: Asked, tell: Tell) -> Iterat
         return
     tell("starting Spark")
     with stdout_kept_for_results():
-        session = open_session(config.spark_properties())
+        session = open_session(config.spark_properties(), system_properties(config.kafka_properties()))
     try:
         for one in tables:
             yield report(config, one, session, broker, asked, tell)

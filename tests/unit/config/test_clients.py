@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distributary.config.clients import librdkafka_options, spark_options
+from distributary.config.clients import librdkafka_options, spark_options, system_properties
 from distributary.errors import UsageError
 
 BASE = {"bootstrap.servers": "b:9092"}
@@ -44,9 +44,74 @@ def test_what_only_java_can_use_is_told(extra: dict[str, str], code: str) -> Non
     assert error.value.fix
 
 
-@pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM"])
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "AWS_MSK_IAM"])
 def test_a_login_that_one_of_the_clients_does_not_know_is_told(mechanism: str) -> None:
     with pytest.raises(UsageError) as error:
         librdkafka_options({**BASE, "sasl.mechanism": mechanism})
     assert error.value.code == "kafka-sasl-mechanism"
     assert "SCRAM-SHA-512" in error.value.fix
+
+
+OAUTH = {
+    **BASE,
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.token.endpoint.url": "https://idp.example.com/token",
+}
+CLIENT = {
+    "sasl.oauthbearer.client.credentials.client.id": "me",
+    "sasl.oauthbearer.client.credentials.client.secret": 'a"b\\c',
+    "sasl.oauthbearer.scope": "kafka",
+    "sasl.oauthbearer.extensions": r"logicalCluster=lkc-1,identityPoolId=pool-a\,pool-b",
+    "https.ca.location": "/ca.pem",
+}
+JAAS = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    ' clientId="me" clientSecret="a\\"b\\\\c" scope="kafka"'
+    ' extension_logicalCluster="lkc-1" extension_identityPoolId="pool-a,pool-b"'
+)
+
+
+def test_a_login_by_oauth_is_told_to_each_client_in_its_own_words() -> None:
+    java, c = spark_options({**OAUTH, **CLIENT}), librdkafka_options({**OAUTH, **CLIENT})
+    assert java["kafka.sasl.jaas.config"] == (f'{JAAS} ssl.truststore.type="PEM" ssl.truststore.location="/ca.pem";')
+    assert java["kafka.sasl.login.callback.handler.class"].endswith(".OAuthBearerLoginCallbackHandler")
+    assert java["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://idp.example.com/token"
+    assert not [name for name in java if name.removeprefix("kafka.") in CLIENT]
+    assert c == {
+        **OAUTH,
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.client.id": "me",
+        "sasl.oauthbearer.client.secret": 'a"b\\c',
+        "sasl.oauthbearer.scope": "kafka",
+        "sasl.oauthbearer.extensions": r"logicalCluster=lkc-1,identityPoolId=pool-a\,pool-b",
+        "https.ca.location": "/ca.pem",
+    }
+
+
+def test_a_jaas_line_for_oauth_says_the_same_as_the_properties() -> None:
+    line = {**OAUTH, "sasl.jaas.config": f"{JAAS};", "https.ca.location": "/ca.pem"}
+    assert librdkafka_options(line) == librdkafka_options({**OAUTH, **CLIENT})
+    assert spark_options(line) == spark_options({**OAUTH, **CLIENT})
+
+
+def test_a_jvm_is_told_where_tokens_may_come_from() -> None:
+    assert list(system_properties({**OAUTH, **CLIENT}).values()) == ["https://idp.example.com/token"]
+    assert not system_properties(BASE)
+
+
+@pytest.mark.parametrize(
+    ("properties", "code"),
+    [
+        (OAUTH, "kafka-oauth"),
+        ({**OAUTH, **CLIENT, "sasl.oauthbearer.token.endpoint.url": "file:/token"}, "kafka-oauth"),
+        ({**OAUTH, **CLIENT, "sasl.oauthbearer.extensions": "logicalCluster"}, "kafka-oauth"),
+        ({**OAUTH, **CLIENT, "sasl.mechanism": "PLAIN"}, "kafka-oauth"),
+        ({**OAUTH, "sasl.jaas.config": f'{JAAS} ssl.truststore.location="/t.jks";'}, "kafka-jaas"),
+    ],
+)
+def test_a_login_by_oauth_that_can_not_be_is_told(properties: dict[str, str], code: str) -> None:
+    with pytest.raises(UsageError) as error:
+        librdkafka_options({**BASE, **properties})
+    assert error.value.code == code
+    assert error.value.fix
+    assert 'a"b' not in str(error.value)

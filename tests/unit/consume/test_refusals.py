@@ -43,6 +43,8 @@ def test_a_name_that_is_not_found_is_told_rather_than_that_time_ran_out() -> Non
     [
         (["org.apache.spark.SparkException", f"{KAFKA}.errors.TopicAuthorizationException"], "kafka-not-allowed"),
         ([f"{KAFKA}.KafkaException", f"{KAFKA}.errors.SaslAuthenticationException"], "kafka-login"),
+        (["javax.security.auth.login.LoginException", f"{KAFKA}.KafkaException"], "kafka-login"),
+        (["javax.security.auth.login.LoginException"], None),
         (["java.util.concurrent.ExecutionException", f"{KAFKA}.errors.TimeoutException"], "kafka-unreachable"),
         (["java.util.concurrent.TimeoutException"], None),
         (["com.example.AuthenticationException", f"{KAFKA}.KafkaException"], None),

@@ -1,0 +1,53 @@
+"""The connector's settings that say how to read its records, and the values that they can have.
+
+Debezium takes them in capitals and small letters alike, and what it does not know for its default: a value that it does
+not know here would say that records are written otherwise than they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+
+from distributary.config.problem import Problem
+
+_MODES: Mapping[str, tuple[str, ...]] = {
+    "bigint.unsigned.handling.mode": ("long", "precise"),
+    "binary.handling.mode": ("bytes", "base64", "base64-url-safe", "hex"),
+    "decimal.handling.mode": ("precise", "double", "string"),
+    "interval.handling.mode": ("numeric", "string"),
+    "time.precision.mode": (
+        *("adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"),
+    ),
+}
+_PLACEHOLDER = "unavailable.value.placeholder"
+
+
+def faults(properties: Mapping[str, str]) -> Iterator[Problem]:
+    """The values that the connector would not take."""
+    for name, known in _MODES.items():
+        value = properties.get(name)
+        if value is not None and _plain(value) not in known:
+            close = get_close_matches(_plain(value), known, n=1)
+            fix = f"did you mean {close[0]}?" if close else "write what the connector's own config says"
+            yield Problem("bad-value", f"must be one of {', '.join(known)}", fix, (name,))
+    given = properties.get(_PLACEHOLDER, "")
+    if given.startswith("hex:") and not _is_hex(given[4:]):
+        yield Problem("bad-value", "has no hexadecimal digits after hex:", "write two for each byte", (_PLACEHOLDER,))
+
+
+def spelled(properties: Mapping[str, str]) -> dict[str, str]:
+    """The same settings, known values as this service spells them."""
+    return {name: _plain(value) if name in _MODES else value for name, value in properties.items()}
+
+
+def _plain(value: str) -> str:
+    return value.strip().lower()
+
+
+def _is_hex(text: str) -> bool:
+    try:
+        bytes.fromhex(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,30 @@
+"""Settings of the connector are taken as Debezium takes them."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from distributary.config.source import Source
+
+
+def properties(**given: str) -> dict[str, str]:
+    named = {name.replace("_", "."): value for name, value in given.items()}
+    return Source.model_validate({"topic_prefix": "server1", "connector_properties": named}).connector_properties
+
+
+def test_known_values_are_the_same_in_capitals() -> None:
+    found = properties(binary_handling_mode=" HEX", time_precision_mode="Connect", column_mask_hash="A, B")
+    assert found == {"binary.handling.mode": "hex", "time.precision.mode": "connect", "column.mask.hash": "A, B"}
+
+
+def test_a_placeholder_may_be_given_as_bytes() -> None:
+    assert properties(unavailable_value_placeholder="hex:41")
+    with pytest.raises(ValidationError, match="no hexadecimal digits"):
+        properties(unavailable_value_placeholder="hex:4")
+
+
+def test_a_value_that_is_nearly_one_is_told() -> None:
+    with pytest.raises(ValidationError) as error:
+        properties(decimal_handling_mode="percise")
+    assert error.value.errors()[0]["ctx"]["fix"] == "did you mean precise?"
