@@ -174,15 +174,72 @@ def test_a_renaming_default_leaves_tables_alone_that_lack_the_column(bench: Benc
     assert bench.rows("id", "a") == [(1, "own to the end")]
 
 
-def test_the_tables_name_stays_where_the_source_renames_its_column(bench: Bench) -> None:
-    """In one slice, too, in which records of the older schema have the column by the table's own name."""
+@pytest.mark.parametrize("form", ["with a schema", "without", "rows"])
+def test_the_tables_name_stays_where_the_source_renames_its_column(bench: Bench, form: str) -> None:
+    """In one slice, too, in which older records have the column by the table's own name."""
+    bench.rule = {"rename": {"full_name": "name"}, **({"key": ["id"]} if form == "rows" else {})}
+    if form == "rows":
+        bench.options = {"source": {"topic_prefix": bench.topic.split(".")[0], "connector": "sqlserver"}}
+    topic = Topic(bench.topic)
+
+    def change(op: str, row: Row, at: int) -> None:
+        if form == "rows":
+            topic.add(None, json.dumps({**row, "__op": op}).encode())
+            return
+        record = topic.change(op, {"id": row["id"]}, row, at=at)
+        if form == "with a schema":
+            topic.with_schema(record, {name: LONG if name == "id" else TEXT for name in row})
+
+    change("c", {"id": 1, "name": "Ann"}, 1)
+    change("c", {"id": 2, "full_name": "Bob"}, 2)
+    change("c", {"id": 3, "name": "late"}, 3)
+    worker = bench.take(topic.records)
+    assert bench.rows("id", "name") == [(1, "Ann"), (2, "Bob"), (3, "late")]
+    assert columns(bench) == ["id", "name"]
+    change("u", {"id": 1, "full_name": "Anna", "more": "x"}, 4)
+    change("u", {"id": 2, "name": "Rob", "less": "y"}, 5)
+    change("u", {"id": 3}, 6)
+    bench.take(topic.records[3:], worker)
+    assert bench.rows("id", "name", "more", "less") == [(1, "Anna", "x", None), (2, "Rob", None, "y"), (3, *[None] * 3)]
+    assert not bench.quarantine.exists()
+
+
+def test_a_record_that_has_both_names_halts_the_table_all_the_same(bench: Bench) -> None:
     bench.rule = {"rename": {"full_name": "name"}}
     topic = Topic(bench.topic)
-    topic.with_schema(topic.change("c", key(1), {"id": 1, "name": "Ann"}, at=1), {"id": LONG, "name": TEXT})
-    topic.with_schema(topic.change("c", key(2), {"id": 2, "full_name": "Bob"}, at=2), {"id": LONG, "full_name": TEXT})
+    topic.change("c", key(1), {"id": 1, "name": "Ann"}, at=1)
+    topic.change("c", key(2), {"id": 2, "full_name": "Bob", "name": "Bob"}, at=2)
+    with pytest.raises(TableHalt, match="rename-taken"):
+        bench.take(topic.records)
+
+
+def test_columns_that_came_to_differ_in_case_may_be_one(bench: Bench) -> None:
+    """Without a schema, in one slice: no record has both."""
+    bench.rule = {"rename": {"Name": "name"}}
+    topic = Topic(bench.topic)
+    topic.change("c", key(1), {"id": 1, "Name": "Ann"}, at=1)
+    topic.change("c", key(2), {"id": 2, "name": "Bob"}, at=2)
     bench.take(topic.records)
     assert bench.rows("id", "name") == [(1, "Ann"), (2, "Bob")]
-    assert columns(bench) == ["id", "name"]
+
+
+@pytest.mark.parametrize("with_schema", [True, False])
+def test_verify_reads_a_topic_in_which_a_column_was_renamed(
+    bench: Bench, session: SparkSession, with_schema: bool
+) -> None:
+    bench.rule = {"rename": {"full_name": "name"}}
+    topic = Topic(bench.topic)
+    worker = None
+    for at, name in enumerate(("name", "full_name"), start=1):
+        record = topic.change("c", key(at), {"id": at, name: "Ann"}, at=at)
+        if with_schema:
+            topic.with_schema(record, {"id": LONG, name: TEXT})
+        worker = bench.take(topic.records[-1:], worker)
+    assert bench.rows("id", "name") == [(1, "Ann"), (2, "Ann")]
+    config = bench.config()
+    broker = Broker(config.kafka_properties())
+    [one] = listed(config, broker)
+    assert report(config, one, session, broker, Asked(), lambda _doing: None).as_json()["state"] == "equal"
 
 
 def test_verify_knows_the_names(bench: Bench, session: SparkSession) -> None:

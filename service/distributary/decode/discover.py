@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from distributary.decode.renames import NO_RENAMES, Renames
 from distributary.decode.shapes import Signature, has_schema
 from distributary.decode.slices import CUT, OPEN
 from distributary.decode.types import by_value
@@ -24,15 +25,15 @@ class Seen:
     newest: float
 
 
-def signatures(records: DataFrame) -> list[Seen]:
-    """The signatures of sliced records, oldest first (one Spark job). Rows without schema give one, of all fields."""
+def signatures(records: DataFrame, renames: Renames = NO_RENAMES, exclude: Iterable[str] = ()) -> list[Seen]:
+    """The signatures of sliced records, oldest first (one Spark job), see combined."""
     rows = (
         records.where("fault IS NULL AND (v IS NULL OR startswith(ltrim(v), '{'))")
         .groupBy("ks", "vs")
         .agg(F.expr("max(timestamp)").cast("double").alias("newest"))
         .collect()
     )
-    return combined((row["ks"], row["vs"], row["newest"] or 0.0) for row in rows)
+    return combined(((row["ks"], row["vs"], row["newest"] or 0.0) for row in rows), renames, exclude)
 
 
 def told_by_schemas(records: Iterable[tuple[bytes | None, bytes | None, int]]) -> list[Seen] | None:
@@ -57,21 +58,38 @@ def _schema_beside(data: bytes) -> str | None:
     return schema.removeprefix(OPEN) if is_payload and schema.startswith(OPEN + "{") else None
 
 
-def combined(seen: Iterable[tuple[str | None, str | None, float]]) -> list[Seen]:
-    """Pairs of key and row signatures, as few as cover all: tombstones have no row, truncates no key."""
+def combined(
+    seen: Iterable[tuple[str | None, str | None, float]], renames: Renames = NO_RENAMES, exclude: Iterable[str] = ()
+) -> list[Seen]:
+    """Pairs of key and row signatures, as few as cover all: tombstones have no row, truncates no key.
+
+    Rows without schema give one, of the fields of all, as long as the lake has a name for each of them: those from
+    before and after the source renamed a column may not be read as one, see renames.Renames.clash. Fields that are
+    left out (`exclude`) need no name.
+    """
     found = sorted(seen, key=lambda s: s[2])
+    left_out = frozenset(exclude)
     whole: dict[Signature, float] = {}
-    free: dict[str | None, tuple[set[str], float]] = {}
+    free: dict[str | None, list[tuple[set[str], float]]] = {}
     for key, row, newest in found:
         if row is None or row == NO_FIELDS:
             continue
         if has_schema(row):
             whole[Signature(key, row)] = newest
         else:
-            fields, at = free.get(key, (set(), 0.0))
-            free[key] = (fields | set(json.loads(row)), max(at, newest))
-    for key, (fields, newest) in free.items():
-        whole[Signature(key, json.dumps(_stable(fields, found), ensure_ascii=False, separators=(",", ":")))] = newest
+            groups = free.setdefault(key, [])
+            names = set(json.loads(row))
+            # The youngest first: what fits several is most likely written as the next records are.
+            for at, (fields, _) in reversed(list(enumerate(groups))):
+                if not renames.clash((fields | names) - left_out):
+                    groups[at] = (fields | names, newest)
+                    break
+            else:
+                groups.append((names, newest))
+    for key, groups in free.items():
+        for fields, newest in groups:
+            row = json.dumps(_stable(fields, found), ensure_ascii=False, separators=(",", ":"))
+            whole[Signature(key, row)] = newest
     keyed_rows = {s.row: s for s in whole if s.key is not None}
     for signature in list(whole):  # a truncate's row has the same schema as the others', but no key
         if signature.key is None and signature.row in keyed_rows:

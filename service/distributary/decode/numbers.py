@@ -93,8 +93,25 @@ def to_plain(digits: str, scale: str) -> str:
 
 def exact_decimal(number: str, precision: int, scale: int) -> str:
     """DECIMAL(precision, scale) of a STRING in any notation; NULL where it would have to be rounded or is too large."""
-    wide = f"try_cast(number_ AS DECIMAL({precision}, {scale}))"
-    # One more digit than the type has shows whether the cast would round; a plain text with few digits needs no check.
-    finer = f"try_cast(number_ AS DECIMAL(38, {min(38, max(scale + 1, 38 - precision + scale))}))"
-    few = f"number_ RLIKE '^[+-]?[0-9]*([.][0-9]{{0,{scale}}}0*)?$'"
-    return let("number_", number, f"CASE WHEN {few} OR {wide} = {finer} THEN {wide} END")
+    plain = f"number_ RLIKE '^\\\\s*[+-]?[0-9]*([.][0-9]{{0,{scale}}}0*)?\\\\s*$'"
+    # Of 12.50E-3 the digits that count lie as far behind the point as those of 12.5 do, and three places more.
+    mantissa, exponent = (f"substring_index(lower(number_), 'e', {part})" for part in (1, -1))
+    behind = (
+        f"length(regexp_extract({mantissa}, '[.]([0-9]*)', 1))"
+        f" - length(regexp_extract(replace({mantissa}, '.', ''), '0*$', 0)) - try_cast({exponent} AS BIGINT)"
+    )
+    exponential = f"number_ RLIKE '[eE]' AND (number_ RLIKE '^\\\\s*[+-]?[0.]+[eE]' OR {behind} <= {scale})"
+    cast = f"try_cast(number_ AS DECIMAL({precision}, {scale}))"
+    return let("number_", number, f"CASE WHEN {plain} OR ({exponential}) THEN {cast} END")
+
+
+def exact_whole(number: str, kind: str) -> str:
+    """A whole number's type (TINYINT to BIGINT) of a STRING in any notation; NULL where it has a fraction or is too
+    large."""
+    return f"try_cast({exact_decimal(number, 38, 0)} AS {kind})"
+
+
+def plain(decimal: str, scale: int) -> str:
+    """STRING in plain notation of a DECIMAL of that scale."""
+    # By a cast a small number of many digits would be written with an exponent: 1E-10.
+    return f"CAST({decimal} AS STRING)" if scale <= 6 else f"format_number({decimal}, '0.{'0' * scale}')"

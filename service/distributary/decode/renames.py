@@ -44,6 +44,10 @@ class Renames:
         """Those of a source that has these columns. The lake's name of one that it lacks may be one of its own."""
         return Renames({name: lake for name, lake in self.lake.items() if name in columns})
 
+    def clash(self, columns: Collection[str]) -> bool:
+        """Whether the lake can't have all these columns of a source: two would have one name, but for its case."""
+        return len({self.of(name).lower() for name in columns}) < len(columns)
+
     def as_source(self, columns: Mapping[str, _Value]) -> dict[str, _Value]:
         """The lake's columns under the source's names, and under their own: a source may lack what is renamed."""
         own = {name: value for name, value in columns.items() if name not in self.lake}

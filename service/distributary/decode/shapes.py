@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from distributary.decode import sql
 from distributary.decode.connect import ConnectType, NotAConnectSchema, parse_schema
+from distributary.decode.conversions import NoConversion, codec_over
 from distributary.decode.masks import Masks, key_redacted
 from distributary.decode.renames import Renames
 from distributary.decode.type_names import codec_named
@@ -98,6 +99,7 @@ def _fits(known: Signature, other: Signature) -> bool:
 @dataclass(frozen=True)
 class TypeSources:
     """Where the types of values without schema come from, in this order; `properties` are the connector's settings.
+    Those `configured` count with a schema too, which then tells how values are read (see conversions.codec_over).
 
     All have the source's names of columns; `renames` gives the lake's.
 
@@ -166,7 +168,8 @@ def shape_of(
 ) -> Shape:
     """The shape that a signature stands for; `unwrapped` where rows come without an envelope.
 
-    Raises TableHalt (two columns that differ only in case, a key column that is excluded or redacted).
+    Raises TableHalt (two columns that differ only in case, a key column that is excluded or redacted, a configured type
+    that nothing makes of what the schema tells).
     """
     try:
         return _shape_of(signature, types, exclude, unwrapped)
@@ -182,9 +185,9 @@ def _shape_of(signature: Signature, types: TypeSources, exclude: frozenset[str],
         assert signature.row is not None
         struct = row_fields(signature.row, unwrapped=unwrapped is not None)
         added = unwrapped.present(f.name for f in struct.fields) if unwrapped else {}
-        fields = [f for f in struct.fields if f.name not in added]
-        for field_ in fields:
-            row[field_.name] = _overridden(field_.name, codec_of(field_.type), types)
+        for field_ in struct.fields:
+            if field_.name not in added and field_.name not in exclude:
+                row[field_.name] = _configured(field_.name, field_.type, types)
     elif signature.row is not None:
         names: list[str] = json.loads(signature.row)
         added = unwrapped.present(iter(names)) if unwrapped else {}
@@ -249,12 +252,19 @@ def _same_codecs(one: Mapping[str, Codec], other: Mapping[str, Codec]) -> bool:
     return all(codec.reads_like(other[name]) for name, codec in one.items() if name in other)
 
 
-def _overridden(column: str, codec: Codec, types: TypeSources) -> Codec:
-    """A configured type replaces the schema's: the text on the wire, read as that type. A mask is over both."""
+def _configured(column: str, sent: ConnectType, types: TypeSources) -> Codec:
+    """The codec of a column that a schema tells: its own, or the configured type over it. A mask is over both."""
     wanted = types.configured.get(column)
-    if wanted is not None:
-        override = codec_named(wanted, types.properties)
-        codec = codec if override.target == codec.target and codec.wire == override.wire else override
+    try:
+        codec = codec_of(sent) if wanted is None else codec_over(sent, wanted, types.properties)
+    except NoConversion as refused:
+        told = refused.sent
+        raise TableHalt(
+            "no-conversion",
+            f"the config has {wanted} for the column {column!r} under `columns`, and the source sends {told}, of which"
+            " nothing makes that type",
+            "name another type, or take the column out of `columns`",
+        ) from refused
     return types.masks.over(column, codec)
 
 
@@ -262,7 +272,7 @@ def _key_codecs(signature: str | None, row: Mapping[str, Codec], types: TypeSour
     if signature is None:
         return {}
     if has_schema(signature):
-        return {f.name: _overridden(f.name, codec_of(f.type), types) for f in parse_schema(signature).fields}
+        return {f.name: _configured(f.name, f.type, types) for f in parse_schema(signature).fields}
     return {name: row.get(name) or types.codec(name) or STRING for name in json.loads(signature)}
 
 

@@ -60,9 +60,9 @@ _TEXT_SEMANTIC = re.compile(r"io\.debezium\.(data|time)\.[A-Za-z]+")
 def codec_named(type_name: str, properties: Mapping[str, str]) -> Codec:
     """The codec of a type named in the config (`columns`) or of an existing table's column.
 
-    For values that carry no schema. Names are those of config.column_types and Spark's own. How text stands for a
-    decimal or for bytes follows the connector's own `decimal.handling.mode` and `binary.handling.mode` in
-    `properties`. Raises UnknownColumnType.
+    For values that carry no schema (else see conversions.py). Names are those of config.column_types and Spark's own.
+    How text stands for a decimal or for bytes follows the connector's own `decimal.handling.mode` and
+    `binary.handling.mode` in `properties`. Raises UnknownColumnType.
     """
     given = type_name.strip()
     if given in _UNITS:
@@ -78,12 +78,12 @@ def codec_named(type_name: str, properties: Mapping[str, str]) -> Codec:
         return _named_decimal(int(match[1]), int(match[2]), properties)
     if match := re.fullmatch(rf"{re.escape(DECIMAL)}\((\d+),(\d+)\)", given):
         return decimal(int(match[1]), int(match[2]))
-    if match := re.fullmatch(r"array<(.+)>", given, re.IGNORECASE | re.DOTALL):
-        return array_of(codec_named(match[1], properties))
-    if match := re.fullmatch(r"map<\s*string\s*,(.+)>", given, re.IGNORECASE | re.DOTALL):
-        return map_of(codec_named(match[1], properties))
-    if match := re.fullmatch(r"struct<(.*)>", given, re.IGNORECASE | re.DOTALL):
-        return struct_of({n: codec_named(t, properties) for n, t in _struct_fields(match[1])})
+    if (element := element_named(given)) is not None:
+        return array_of(codec_named(element, properties))
+    if (value := value_named(given)) is not None:
+        return map_of(codec_named(value, properties))
+    if (fields := fields_named(given)) is not None:
+        return struct_of({name: codec_named(kind, properties) for name, kind in fields})
     if codec := _NAMED.get(lowered):
         return codec
     if lowered == "binary":
@@ -123,6 +123,24 @@ def _binary(mode: str) -> Codec:
     if mode == "base64-url-safe":
         return Codec("STRING", "binary", lambda x: f"try_to_binary(translate({x}, '-_', '+/'), 'base64')")
     return BINARY_BASE64
+
+
+def element_named(given: str) -> str | None:
+    """The type of an array's elements, as its name has it; None of what is no array."""
+    match = re.fullmatch(r"array<(.+)>", given, re.IGNORECASE | re.DOTALL)
+    return match[1] if match else None
+
+
+def value_named(given: str) -> str | None:
+    """The same of a map's values."""
+    match = re.fullmatch(r"map<\s*string\s*,(.+)>", given, re.IGNORECASE | re.DOTALL)
+    return match[1] if match else None
+
+
+def fields_named(given: str) -> list[tuple[str, str]] | None:
+    """The same of a struct's fields, with their names."""
+    match = re.fullmatch(r"struct<(.*)>", given, re.IGNORECASE | re.DOTALL)
+    return _struct_fields(match[1]) if match else None
 
 
 def _struct_fields(inside: str) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from distributary.errors import TableHalt
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # decimal digits that hold every value
 _ORDER = list(_WHOLE)
 _LARGEST_PRECISION = 38
+_POINTS = ("date", "timestamp_ntz", "timestamp")
 
 
 @dataclass(frozen=True)
@@ -134,12 +135,42 @@ def column_changes(
 
 def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) -> TableHalt:
     column, source = f"{name!r}{renames.origin(name)}", renames.source(name)
+    if _is_another_thing(table_type, wire_type):
+        return TableHalt(
+            "column-type-changed",
+            f"the column {column} is {table_type} in the table, and the source now sends {wire_type}, which is"
+            " something else",
+            "`distributary resume -c FILE TABLE --rebuild` to fill the table again with the new type",
+        )
+    # Without a schema `columns` says what is on the wire: another scale, or another unit, would be read into it.
+    if _decimal(wire_type) or wire_type in _POINTS:
+        return TableHalt(
+            "column-type-changed",
+            f"the column {column} is {table_type} in the table, and the source now sends {wire_type}, which it can't"
+            " always hold",
+            f"where the records carry a schema, set `columns: {{{source}: {table_type}}}` if the values still fit it"
+            " (others go to the quarantine table; times without a zone count as UTC), or `distributary resume -c FILE"
+            " TABLE --rebuild` to fill the table again with the new type",
+        )
     return TableHalt(
         "column-type-changed",
         f"the column {column} is {table_type} in the table, and the source now sends {wire_type}, which it can't hold",
         f"set `columns: {{{source}: {table_type}}}` if the values still fit it (others go to the quarantine table),"
         " or `distributary resume -c FILE TABLE --rebuild` to fill the table again with the new type",
     )
+
+
+def _is_another_thing(table_type: str, wire_type: str) -> bool:
+    """Whether `columns` would have nothing made of the values (see decode.conversions), or other values: bare numbers
+    of times, times of bare numbers, bytes of texts."""
+    if "binary" in (table_type, wire_type):
+        return True
+    if wire_type in _POINTS:
+        return table_type not in _POINTS
+    if table_type in _POINTS:
+        return wire_type != "string"
+    is_number = table_type in (*_WHOLE, "float", "double") or _decimal(table_type) is not None
+    return _decimal(wire_type) is not None and not (is_number or table_type == "string")
 
 
 def check_key_columns(key: Iterable[str], columns: Mapping[str, str], where: str) -> None:

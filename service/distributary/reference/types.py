@@ -43,6 +43,18 @@ elsewhere needs `double` or `decimal(p,s)`.
 The schema-change topic is looked at again when records have columns that were not known, or values that no longer fit:
 then the column is widened, where it can be.
 
+With a schema `columns` does not change how a value is read, only what becomes of it: a decimal any other decimal, a
+whole number or text (exactly), `float` or `double`; dates and times each other, where nothing is lost (without a zone
+they count as UTC). A value that does not fit exactly goes to the quarantine table. Numbers and `string` over a date or
+a timestamp take what is on the wire. Where nothing makes the type, the table halts (`no-conversion`).
+
+Without a schema nothing in a record shows that its column's type has changed, where the same text means another value
+by then: a decimal of another scale in Base64, a time that is counted in another unit. The connector's schema-change
+topic is looked at when values no longer fit, which these do. After such a change at the source fill the table again
+(`resume --rebuild` behind a new snapshot), or use schemas (Avro, or `schemas.enable`). The same holds where schemas
+are switched off on a table that was filled with them: times of day and decimals without a fixed scale are text in the
+table, and what is on the wire is written there from then on. Name their types under `columns`.
+
 ## By what is on the wire
 
 | Connect type, or the name over it | Spark type | at the edges |

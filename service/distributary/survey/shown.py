@@ -107,11 +107,9 @@ def shown(
 
     Raises TableHalt where the table can't have such columns.
     """
-    signatures = [
-        seen.signature
-        for seen in combined((c.signature.key, c.signature.row, float(c.record.timestamp or 0)) for c in found)
-    ]
     left_out = frozenset(exclude)
+    told = ((c.signature.key, c.signature.row, float(c.record.timestamp or 0)) for c in found)
+    signatures = [seen.signature for seen in combined(told, types.renames, left_out)]
     shapes = [shape_of(signature, types, left_out, unwrapped) for signature in signatures]
     wanted = {name for shape in shapes for name in shape.untyped}
     wanted |= {n for s in signatures for n in s.key_names_without_schema() if types.codec(n) is None}

@@ -94,6 +94,69 @@ def test_a_type_that_changed_is_told_with_the_name_that_columns_takes() -> None:
     assert ("'name' is int" in plain.message, "{name: int}" in plain.fix) == (True, True)
 
 
+def way_out(table: str, wire: str) -> str:
+    with pytest.raises(TableHalt, match="column-type-changed") as halted:
+        column_changes({"c": table}, [{"c": wire}], (), {"c"})
+    return halted.value.fix or ""
+
+
+@pytest.mark.parametrize(
+    ("table", "wire"),
+    [
+        ("decimal(10,0)", "decimal(12,2)"),
+        ("bigint", "decimal(12,0)"),
+        ("double", "decimal(12,2)"),
+        ("string", "decimal(12,2)"),
+        ("date", "timestamp_ntz"),
+        ("timestamp", "timestamp_ntz"),
+        ("timestamp_ntz", "timestamp"),
+    ],
+)
+def test_of_what_a_schema_tells_columns_makes_the_tables_type_where_there_is_a_schema(table: str, wire: str) -> None:
+    """Without one, `columns` says how values are read: at which scale, in which unit."""
+    fix = way_out(table, wire)
+    assert f"columns: {{c: {table}}}" in fix
+    assert "carry a schema" in fix
+    assert "--rebuild" in fix
+
+
+@pytest.mark.parametrize(
+    ("table", "wire"),
+    [
+        ("date", "decimal(12,2)"),
+        ("boolean", "decimal(1,0)"),
+        ("binary", "decimal(12,2)"),
+        ("binary", "string"),
+        ("string", "binary"),
+        ("date", "int"),
+        ("timestamp_ntz", "bigint"),
+        ("bigint", "timestamp_ntz"),
+        ("string", "timestamp_ntz"),
+        ("array<date>", "timestamp"),
+    ],
+)
+def test_where_columns_would_make_other_values_of_it_the_table_is_filled_again(table: str, wire: str) -> None:
+    fix = way_out(table, wire)
+    assert "columns" not in fix
+    assert "--rebuild" in fix
+
+
+@pytest.mark.parametrize(
+    ("table", "wire"),
+    [
+        ("int", "string"),
+        ("string", "int"),
+        ("date", "string"),
+        ("array<int>", "array<bigint>"),
+        ("decimal(4,2)", "double"),
+    ],
+)
+def test_texts_and_numbers_are_read_as_the_tables_type(table: str, wire: str) -> None:
+    fix = way_out(table, wire)
+    assert f"columns: {{c: {table}}}" in fix
+    assert "carry a schema" not in fix
+
+
 def test_another_key_halts_and_names_both() -> None:
     check_key(("a", "b"), ("b", "a"))
     check_key((), ("a",))
