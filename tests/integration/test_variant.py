@@ -1,18 +1,53 @@
-"""JSON columns as VARIANT (`columns: {c: variant}`), in every mode."""
+"""JSON columns as VARIANT (`columns: {c: variant}`), in every mode.
+
+With them, what stays of columns that can't hold the placeholder where a value was not sent (rule 3.7).
+"""
 
 from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.changes import Topic
+from tests.support.changes import Row, Topic
 from tests.support.spark import Bench, rows_of
 
+from distributary.decode.placeholder import DEFAULT_PLACEHOLDER as NOT_SENT
+
 DOCUMENTS: list[Any] = [{"b": [1, 2.5, None], "a": "ü"}, "text", 7, [], None]
+# As the source has them; the last one is JSON's null, not SQL's.
+TEXTS = [
+    '{"b":[1,2.5,null],"a":"ü"}',
+    '"a \\"text\\" with \\\\ and \U0001f600"',
+    "[12345678901234567890123,1.50,1e300,-0.001,true,{}]",
+    "null",
+]
+ONE, OTHER = '{"one":[1,{"deep":"x"}]}', '{"other":2.5}'
+
+
+def bench_of(session: SparkSession, kafka: str, tmp_path: Path, rule: Row | None = None, partitions: int = 1) -> Bench:
+    """A topic of its own, whose column doc is a variant."""
+    rule = {"columns": {"doc": "variant"}, **(rule or {})}
+    return Bench(session, kafka, tmp_path, f"variant{random.randrange(10**9)}.dbo.t", rule).create(partitions)
+
+
+def key(number: int) -> Row:
+    return {"id": number}
+
+
+def row(number: int, text: str | None, n: int = 0) -> Row:
+    return {"id": number, "n": n, "doc": text}
+
+
+def kept(session: SparkSession, bench: Bench, *columns: str) -> list[tuple[Any, ...]]:
+    """The table's rows: id, n, the document as JSON, and the columns."""
+    rows = session.read.format("delta").load(str(bench.table))
+    return sorted(map(tuple, rows.selectExpr("id", "n", "to_json(doc)", *columns).collect()), key=repr)
 
 
 @pytest.mark.parametrize("mode", ["upsert", "history", "append"])
@@ -46,3 +81,224 @@ def test_json_columns_are_kept_as_variants(session: SparkSession, kafka: str, tm
     parsed = [(number, None if text is None else json.loads(text)) for number, text in found]
     assert sorted(parsed, key=repr) == sorted(expected[mode], key=repr)
     assert rows_of(bench.quarantine, "offset", "reason") == [(len(topic.records) - 1, "bad-value")]
+
+
+@pytest.mark.parametrize("connector", ["postgresql", "oracle"])
+def test_3_7_documents_that_were_not_sent_stay_exactly_as_they_are(
+    session: SparkSession, kafka: str, tmp_path: Path, connector: str
+) -> None:
+    bench = bench_of(session, kafka, tmp_path)
+    topic = Topic(bench.topic, connector)
+    for number, text in enumerate([*TEXTS, None]):
+        topic.change("c", key(number), row(number, text), at=number + 1)
+    bench.take(topic.records)
+    before = kept(session, bench)
+    assert [None if text is None else json.loads(text) for _, _, text in before] == [*map(json.loads, TEXTS), None]
+    # By a worker that has not met such values yet: there the placeholder is at first a bad value.
+    more = Topic(bench.topic, connector)
+    for number, _, _ in before:
+        more.change("u", key(number), row(number, NOT_SENT, 1), at=number + 11)
+    worker = bench.take(more.records)
+    assert kept(session, bench) == [(number, 1, text) for number, _, text in before]
+    again = Topic(bench.topic, connector)
+    for number, _, _ in before:
+        again.change("u", key(number), row(number, NOT_SENT, 2), at=number + 21)
+    bench.take([*more.records, *again.records], worker)
+    assert kept(session, bench) == [(number, 2, text) for number, _, text in before]
+    assert not bench.quarantine.exists()
+
+
+def test_3_7_a_document_that_was_not_sent_is_that_of_the_newest_older_change(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    bench = bench_of(session, kafka, tmp_path)
+    topic = Topic(bench.topic, "postgresql")
+    topic.change("c", key(1), row(1, ONE), at=1)
+    topic.change("u", key(1), row(1, NOT_SENT, 1), at=2)
+    topic.change("c", key(2), row(2, ONE), at=3)
+    worker = bench.take(topic.records)
+    more = Topic(bench.topic, "postgresql")
+    more.change("u", key(2), row(2, OTHER, 1), at=21)
+    more.change("u", key(2), row(2, NOT_SENT, 2), at=22)
+    more.change("u", key(3), row(3, NOT_SENT, 3), at=23)  # nothing is known of it
+    bench.take(more.records, worker)
+    expected = [(1, 1, ONE), (2, 2, OTHER), (3, 3, None)]
+    assert kept(session, bench) == expected
+    bench.take([*topic.records, *more.records], worker)
+    assert kept(session, bench) == expected
+    late = Topic(bench.topic, "postgresql")
+    late.change("u", key(3), row(3, ONE, 2), at=19)
+    late.change("u", key(2), row(2, '"older than what is known"', 1), at=18)
+    bench.take(late.records, worker)
+    assert kept(session, bench) == [*expected[:2], (3, 3, ONE)]
+    assert not bench.quarantine.exists()
+
+
+@pytest.mark.parametrize("first", ["old key", "new key", "together"])
+def test_3_4_a_new_key_takes_the_document_from_the_old_one(
+    session: SparkSession, kafka: str, tmp_path: Path, first: str
+) -> None:
+    bench = bench_of(session, kafka, tmp_path, partitions=2)
+    start = Topic(bench.topic, "postgresql")
+    for number in (1, 2):
+        start.change("c", key(number), row(number, ONE), at=number)
+    worker = bench.take(start.records)
+    old, new = Topic(bench.topic, "postgresql"), Topic(bench.topic, "postgresql")
+    old.change("u", key(2), row(2, OTHER), at=10)
+    for number in (1, 2):
+        old.change("d", key(number), at=20 + number, headers={"newkey": key(number + 10)})
+        old.tombstone(key(number))
+        moved = row(number + 10, NOT_SENT, 1)
+        new.change("c", key(number + 10), moved, at=20 + number, headers={"oldkey": key(number)}, partition=1)
+    new.change("u", key(12), row(12, NOT_SENT, 2), at=50, partition=1)
+    parts = {"old key": [old, new], "new key": [new, old], "together": []}[first]
+    if not parts:
+        bench.take([*old.records, *new.records], worker)
+    for part in parts:
+        bench.take(part.records, worker)
+    expected = [(11, 1, ONE), (12, 2, OTHER)]
+    assert kept(session, bench) == expected
+    bench.take([*new.records, *old.records], worker)
+    assert kept(session, bench) == expected
+    assert not bench.quarantine.exists()
+
+
+def test_3_2_a_softly_deleted_row_stays_with_the_document_that_was_not_sent(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    bench = bench_of(session, kafka, tmp_path, {"deletes": "soft"})
+    topic = Topic(bench.topic, "postgresql")
+    for number in (1, 2):
+        topic.change("c", key(number), row(number, ONE), at=number)
+    worker = bench.take(topic.records)
+    more = Topic(bench.topic, "postgresql")
+    more.change("u", key(1), row(1, NOT_SENT, 1), at=11)
+    more.change("d", key(1), at=12)
+    more.change("u", key(2), row(2, OTHER, 1), at=13)
+    more.change("u", key(2), row(2, NOT_SENT, 2), at=14)
+    bench.take(more.records, worker)
+    last = Topic(bench.topic, "postgresql")
+    last.change("d", key(2), at=21)
+    bench.take(last.records, worker)
+    assert kept(session, bench, "__deleted") == [(1, 1, ONE, True), (2, 2, OTHER, True)]
+    assert not bench.quarantine.exists()
+
+
+def test_4_2_versions_have_the_documents_that_were_not_sent(session: SparkSession, kafka: str, tmp_path: Path) -> None:
+    bench = bench_of(session, kafka, tmp_path, {"mode": "history"})
+    topic = Topic(bench.topic, "postgresql")
+    topic.change("c", key(1), row(1, ONE), at=1)
+    bench.take(topic.records)
+    more = Topic(bench.topic, "postgresql")
+    more.change("u", key(1), row(1, NOT_SENT, 1), at=2)
+    more.change("u", key(1), row(1, NOT_SENT, 1), at=3)  # opens no version
+    more.change("u", key(1), row(1, OTHER, 1), at=4)
+    worker = bench.take(more.records)
+    last = Topic(bench.topic, "postgresql")
+    last.change("d", key(1), at=5, headers={"newkey": key(2)})
+    last.change("c", key(2), row(2, NOT_SENT, 2), at=5, headers={"oldkey": key(1)})
+    bench.take(last.records, worker)
+    expected = [(1, 0, ONE, False), (1, 1, ONE, False), (1, 1, OTHER, False), (2, 2, OTHER, True)]
+    assert kept(session, bench, "__current") == sorted(expected, key=repr)
+    bench.take([*topic.records, *more.records, *last.records], worker)
+    assert kept(session, bench, "__current") == sorted(expected, key=repr)
+    assert not bench.quarantine.exists()
+
+
+def test_4_3_a_document_that_was_not_sent_is_null_and_its_column_is_named(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    bench = bench_of(session, kafka, tmp_path, {"mode": "append"})
+    topic = Topic(bench.topic, "postgresql")
+    topic.change("c", key(1), row(1, ONE), at=1)
+    topic.change("u", key(1), row(1, NOT_SENT, 1), at=2)
+    bench.take(topic.records)
+    assert kept(session, bench, "__unavailable") == [(1, 0, ONE, None), (1, 1, None, ["doc"])]
+    assert not bench.quarantine.exists()
+
+
+def test_6_3_beside_a_document_that_was_not_sent_a_bad_value_stays_one(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    bench = bench_of(session, kafka, tmp_path, {"columns": {"doc": "variant", "more": "variant"}})
+    topic = Topic(bench.topic, "postgresql")
+    topic.change("c", key(1), {**row(1, ONE), "more": ONE}, at=1)
+    bench.take(topic.records)
+    more = Topic(bench.topic, "postgresql")
+    more.change("u", key(1), {**row(1, NOT_SENT, 1), "more": "{no json"}, at=2)
+    bench.take(more.records)
+    [(offset, reason, message)] = rows_of(bench.quarantine, "offset", "reason", "message")
+    assert (offset, reason, message.rpartition(": ")[2]) == (1, "bad-value", "more")
+    assert kept(session, bench, "to_json(more)") == [(1, 0, ONE, ONE)]
+
+
+def test_3_7_a_masked_document_that_was_not_sent_keeps_its_mask(
+    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SALT", "a salt of a good length for this")
+    bench = bench_of(session, kafka, tmp_path, {"mask": {"doc": "hash"}})
+    bench.options = {"masking": {"salt": "${env:SALT}"}}
+    topic = Topic(bench.topic, "postgresql")
+    topic.change("c", key(1), row(1, ONE), at=1)
+    bench.take(topic.records)
+    [(_, _, mask)] = bench.rows("id", "n", "doc")
+    more = Topic(bench.topic, "postgresql")
+    more.change("u", key(1), row(1, NOT_SENT, 1), at=2)
+    bench.take(more.records)
+    assert bench.rows("id", "n", "doc") == [(1, 1, mask)]
+    assert not bench.quarantine.exists()
+
+
+def not_sent(bench: Bench, sent: Mapping[str, Any], placeholders: Mapping[str, Any]) -> None:
+    """A row with the values that were sent, and then, by a worker that does not know them, a change without them."""
+    for at, values in enumerate((sent, placeholders), 1):
+        topic = Topic(bench.topic, "postgresql")
+        topic.change("c" if at == 1 else "u", key(1), {"id": 1, "n": at, **values}, at=at)
+        bench.take(topic.records)
+
+
+def test_3_7_lists_and_maps_of_what_can_not_be_the_placeholder_stay_exactly_as_they_are(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    columns = {"doc": "variant", "docs": "array<variant>", "tags": "map<string,int>", "times": "array<timestamp_us>"}
+    bench = bench_of(session, kafka, tmp_path, {"columns": columns})
+    sent = {"doc": '{"a":"1"}', "docs": [ONE, None, "null"], "tags": {"a": "1"}, "times": [1_700_000_000_123_456, None]}
+    of_hstore = {NOT_SENT: NOT_SENT}
+    placeholders = {
+        "doc": json.dumps(of_hstore, separators=(",", ":")),
+        "docs": [NOT_SENT],
+        "tags": of_hstore,
+        "times": list(NOT_SENT.encode()),
+    }
+    not_sent(bench, sent, placeholders)
+    docs = "transform(docs, d_ -> coalesce(to_json(d_), 'no value'))"
+    times = ["2023-11-14 22:13:20.123456", None]
+    found = kept(session, bench, docs, "to_json(tags)", "transform(times, t_ -> CAST(t_ AS STRING))")
+    assert found == [(1, 2, '{"a":"1"}', [ONE, "no value", "null"], '{"a":1}', times)]
+    assert not bench.quarantine.exists()
+
+
+def test_3_7_texts_that_are_read_as_times_stay_where_they_were_not_sent(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    rule = {"columns": {"at": "timestamp", "created": "date"}, "rename": {"created": "day"}}
+    bench = bench_of(session, kafka, tmp_path, rule)
+    not_sent(
+        bench,
+        {"at": "2026-01-31T10:11:12.123456Z", "created": "2026-01-31"},
+        {"at": NOT_SENT, "created": NOT_SENT},
+    )
+    at = datetime(2026, 1, 31, 10, 11, 12, 123456, tzinfo=timezone.utc)
+    assert bench.rows("n", "at", "day") == [(2, at, date(2026, 1, 31))]
+    assert not bench.quarantine.exists()
+
+
+def test_6_3_a_placeholder_where_a_number_is_usual_is_a_bad_value(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    bench = bench_of(session, kafka, tmp_path, {"columns": {"doc": "variant", "x": "bigint"}})
+    # Also where it is known that there are such values.
+    not_sent(bench, {"doc": ONE, "x": "7"}, {"doc": NOT_SENT, "x": NOT_SENT})
+    [(reason, message)] = rows_of(bench.quarantine, "reason", "message")
+    assert (reason, message.rpartition(": ")[2]) == ("bad-value", "x")
+    assert kept(session, bench, "x") == [(1, 1, ONE, 7)]

@@ -4,6 +4,9 @@ What Debezium puts in their place depends on the column's type (seen in recorded
 placeholder, bytes its base64 (or hex, as binary.handling.mode says), arrays of text or bytes a list of it, arrays of
 numbers and dates a list of its bytes, arrays of uuid one uuid that is derived from it, hstore a map of it to itself.
 Numeric arrays and others come as a plain null, which nothing tells from a NULL.
+
+The column's type in the lake may be one that can't hold the placeholder: a text that `columns` calls a variant or a
+timestamp.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import json
 import uuid
 
 from distributary.decode import sql
+from distributary.decode.types import Codec
 
 DEFAULT_PLACEHOLDER = "__debezium_unavailable_value"
 PLACEHOLDER_PROPERTY = "unavailable.value.placeholder"
@@ -42,14 +46,19 @@ def _forms(text: str) -> dict[str, list[str]]:
     return {"STRING": [*dict.fromkeys(plain), pair], "ARRAY<STRING>": [*plain[:2], ",".join(map(str, data)), derived]}
 
 
-def is_placeholder(wire: str, wire_type: str, placeholder: str) -> str | None:
+def can_stand_for(codec: Codec) -> bool:
+    """Whether the placeholder may come in place of a value that is read so. Where a number is usual it never does: a
+    text there is a bad value."""
+    return codec.usual is None and codec.wire in ("STRING", "ARRAY<STRING>", "MAP<STRING, STRING>")
+
+
+def is_placeholder(wire: str, codec: Codec, placeholder: str) -> str | None:
     """BOOLEAN: whether a value, as from_json read it, is the placeholder; None for types that never have one."""
-    text = placeholder_text(placeholder)
-    if wire_type == "MAP<STRING, STRING>":
-        return f"coalesce(map_contains_key({wire}, {sql.text(text)}), false)"
-    forms = _forms(text).get(wire_type)
-    if forms is None:
+    if not can_stand_for(codec):
         return None
-    known = ", ".join(sql.text(form) for form in forms)
-    value = wire if wire_type == "STRING" else f"concat_ws(',', {wire})"
+    text = placeholder_text(placeholder)
+    if codec.wire == "MAP<STRING, STRING>":
+        return f"coalesce(map_contains_key({wire}, {sql.text(text)}), false)"
+    known = ", ".join(sql.text(form) for form in _forms(text)[codec.wire])
+    value = wire if codec.wire == "STRING" else f"concat_ws(',', {wire})"
     return f"coalesce({value} IN ({known}), false)"

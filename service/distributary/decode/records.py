@@ -190,7 +190,7 @@ def _not_sent(row: str, shape: Shape, reading: Reading) -> Iterator[tuple[str, s
     if _sender(reading) not in CONNECTORS_WITH_PLACEHOLDER:
         return
     for name, codec in shape.row.items():
-        test = is_placeholder(f"{row}.{sql.name(name)}", codec.wire, reading.placeholder)
+        test = is_placeholder(f"{row}.{sql.name(name)}", codec, reading.placeholder)
         if name in reading.columns and test is not None:
             yield name, test
 

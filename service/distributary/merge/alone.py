@@ -32,7 +32,7 @@ def rows_alone(records: DataFrame, found: Facts, to: Destination, truncated: str
     decided, NULL where it was a tombstone; open ARRAY<STRING>, columns whose value no record tells; vague BOOLEAN: what
     was there before the records would have a say in whether there is a row, or in its values.
     """
-    values = Fillable.of(to.columns, to.key) if may_lack_values(found) else None
+    values = Fillable.of(to.columns, to.key, to.settings) if may_lack_values(found) else None
     if values is not None and not values.types:
         values = None
     keeps_deleted = to.settings.deletes == "soft"

@@ -41,13 +41,14 @@ class Facts:
     """One slice: counts of records by kind, what is special about it, and its partitions.
 
     `moved` counts halves of key changes that name the other key. `lone`: some tombstones follow no delete. `late`: some
-    record may not be newer than all that the table has taken in. `filled`: rows of the table may hold older
-    values for those that were not sent. `suspect`: the source may have gone back (see went_back). `unknown` counts
-    records of another shape than the one they were decoded by. `snapshot` is the position of a snapshot of the table
-    that ends in the slice, `lowest` the lowest one of its records, `read` the largest one of its snapshot rows, bad
-    ones among them; `unread` counts bad records that may be snapshot rows. `deletes` counts tombstones too. `payload`
-    is what all records' payloads have in bytes. `keys` are the smallest and the largest value of the key's first
-    column, None where nothing has one, or it is of a type by which no files are passed over.
+    record may not be newer than all that the table has taken in. `placeholders` counts rows with values that were not
+    sent, bad ones among them. `filled`: rows of the table may hold older values for such. `suspect`: the source may
+    have gone back (see went_back). `unknown` counts records of another shape than the one they were decoded by.
+    `snapshot` is the position of a snapshot of the table that ends in the slice, `lowest` the lowest one of its
+    records, `read` the largest one of its snapshot rows, bad ones among them; `unread` counts bad records that may be
+    snapshot rows. `deletes` counts tombstones too. `payload` is what all records' payloads have in bytes. `keys` are
+    the smallest and the largest value of the key's first column, None where nothing has one, or it is of a type by
+    which no files are passed over.
     """
 
     connector: str
@@ -133,7 +134,8 @@ def _counted(records: DataFrame) -> DataFrame:
         F.expr("count_if(unclear)").alias("unclear"),
         F.expr("count_if(NOT known)").alias("unknown"),
         F.expr(f"min(pos) FILTER (WHERE {plain})").alias("lowest_plain"),
-        F.expr("count_if(placeholder AND good AND kind IN ('c', 'u', 'r'))").alias("placeholders"),
+        # Bad ones too: where a column's type can't hold the placeholder, it is a bad value until `missing` is read.
+        F.expr("count_if(placeholder AND kind IN ('c', 'u', 'r'))").alias("placeholders"),
         F.expr("max(pos) FILTER (WHERE streamed)").alias("position"),
         F.expr("max(ts_ms) FILTER (WHERE streamed)").alias("ts_ms"),
         F.expr("max(ts_ms) FILTER (WHERE good)").alias("newest_ts_ms"),

@@ -51,7 +51,7 @@ def _at(columns: Mapping[str, str]) -> list[tuple[int, str]]:
 
 def _comparable(row: str, place: int, kind: str) -> str:
     value = f"{row}.c{place}"
-    return f"to_json(struct({value}))" if "map<" in kind or kind == "variant" else value
+    return f"to_json(struct({value}))" if "map<" in kind or "variant" in kind else value
 
 
 def _lacks(place: int) -> str:

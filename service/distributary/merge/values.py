@@ -16,15 +16,19 @@ departures, see fill.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from distributary.config.table import TableSettings
 from distributary.decode import sql
+from distributary.decode.placeholder import can_stand_for
 from distributary.decode.position import is_later, lsn_of
+from distributary.decode.renames import Renames
+from distributary.decode.type_names import codec_named
 
 if TYPE_CHECKING:
     from distributary.merge.fold import Folding
@@ -35,8 +39,11 @@ LIFE = f"STRUCT<vals: {VALS}, base: STRING, link: STRING, begin: STRING>"
 # `if_there`: whether the departure counts only with a row of that key in the table, only without, or in any case.
 DEPARTURE = f"STRUCT<id: STRING, pos: STRING, if_there: BOOLEAN, life: {LIFE}>"
 NO_VALS = f"CAST(map() AS {VALS})"
-_FILLABLE = ("string", "binary")
-_FILLABLE_PREFIXES = ("array<", "map<string,string>")
+_ARRAY, _MAP, _STRUCT = "array<", "map<string,", "struct<"
+_FILLABLE = ("string", "binary", "variant")
+_FILLABLE_PREFIXES = (_ARRAY, _MAP)
+# JSON has timestamps to the millisecond, and one null for that of a variant and that of SQL.
+_NOT_IN_JSON = ("timestamp", "variant")
 
 
 @dataclass(frozen=True)
@@ -47,9 +54,11 @@ class Fillable:
     places: Mapping[str, int]
 
     @staticmethod
-    def of(columns: Mapping[str, str], key: Mapping[str, str]) -> Fillable:
-        """Those of a table's columns that can hold a placeholder on the wire."""
-        found = {n: t for n, t in columns.items() if n not in key and _can_be_missing(t)}
+    def of(columns: Mapping[str, str], key: Mapping[str, str], settings: TableSettings | None = None) -> Fillable:
+        """Those of a table's columns that can hold a placeholder on the wire. Which ones are texts there although their
+        type is another one, `settings` tell."""
+        texts = _called_otherwise(settings) if settings is not None else ()
+        found = {n: t for n, t in columns.items() if n not in key and (n in texts or _can_be_missing(t))}
         places = {name: i for i, name in enumerate(columns)}
         return Fillable(found, {name: places[name] for name in found})
 
@@ -58,18 +67,56 @@ def _can_be_missing(kind: str) -> bool:
     return kind in _FILLABLE or kind.startswith(_FILLABLE_PREFIXES)
 
 
+def _called_otherwise(settings: TableSettings) -> Collection[str]:
+    """The columns that the config gives a type whose values may be texts on the wire, as the lake calls them. Without
+    that a timestamp, say, is no text in the source, and always sent."""
+    named = (name for name, kind in settings.columns.items() if can_stand_for(codec_named(kind, {})))
+    return set(Renames(settings.rename).all_of(named))
+
+
 def as_text(value: str, kind: str) -> str:
     """STRING: a value of a fillable type as text, from which `from_text` makes it again."""
     if kind == "string":
         return value
-    return f"base64({value})" if kind == "binary" else f"to_json({value})"
+    if kind == "binary":
+        return f"base64({value})"
+    if _is_json(kind):
+        return f"to_json({value})"
+    if kind.startswith(_ARRAY):
+        return f"to_json(transform({value}, part_ -> {as_text('part_', _part(kind))}))"
+    if kind.startswith(_MAP):
+        return f"to_json(transform_values({value}, (name_, part_) -> {as_text('part_', _part(kind))}))"
+    return f"CAST({value} AS STRING)"
 
 
 def from_text(text: str, kind: str) -> str:
     """The value that `as_text` wrote."""
     if kind == "string":
         return text
-    return f"unbase64({text})" if kind == "binary" else f"from_json({text}, {sql.text(kind)})"
+    if kind == "binary":
+        return f"unbase64({text})"
+    if kind == "variant":
+        return f"parse_json({text})"
+    if _is_json(kind):
+        return f"from_json({text}, {sql.text(kind)})"
+    if kind.startswith(_ARRAY):
+        return f"transform(from_json({text}, 'array<string>'), part_ -> {from_text('part_', _part(kind))})"
+    if kind.startswith(_MAP):
+        parts = f"from_json({text}, 'map<string,string>')"
+        return f"transform_values({parts}, (name_, part_) -> {from_text('part_', _part(kind))})"
+    return f"CAST({text} AS {kind})"
+
+
+def _is_json(kind: str) -> bool:
+    """Whether the type's values are the same again when they come back from JSON."""
+    if kind.startswith((_ARRAY, _MAP)):
+        return not any(inside in kind for inside in _NOT_IN_JSON)
+    return kind == "variant" or kind.startswith(_STRUCT)
+
+
+def _part(kind: str) -> str:
+    """The type of an array's elements or of a map's values."""
+    return kind[len(_ARRAY if kind.startswith(_ARRAY) else _MAP) : -1]
 
 
 def entry(column: str, position: str, text: str) -> str:

@@ -119,9 +119,11 @@ def with_key_changes(events: DataFrame, *, moved: bool) -> DataFrame:
 
 def comparable(value: str, kind: str) -> str:
     """The value as something that can be compared: maps and variants can't."""
+    if "variant" in kind:
+        return f"to_json({value})"
     if kind.startswith("map<"):
         return f"array_sort(map_entries({value}))"
-    return f"to_json({value})" if "map<" in kind or kind == "variant" else value
+    return f"to_json({value})" if "map<" in kind else value
 
 
 def versions(events: DataFrame, columns: Mapping[str, str], *, whole: bool) -> DataFrame:
