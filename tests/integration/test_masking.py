@@ -225,6 +225,45 @@ def test_another_mask_or_salt_halts_a_table_that_has_rows_until_it_is_filled_aga
     assert bench.rows("id", "ssn", "phone") == [(1, hashed(SECRETS[2]), "***")]
 
 
+@pytest.mark.parametrize("restarted", [True, False])
+def test_a_masked_column_that_the_source_renames_is_masked_under_its_new_name_or_halts(
+    bench: Bench, restarted: bool
+) -> None:
+    """Be the rename in the config beforehand or after the halt that it is for."""
+    topic = Topic(bench.topic)
+    rule = {"mask": MASK, "rename": {"social": "ssn"}}
+    bench.rule = {"mask": MASK} if restarted else rule
+    topic.change("c", key(1), row(1, SECRETS[0]), at=1)
+    worker = bench.take(topic.records)
+    bench.rule = rule
+    topic.change("u", key(1), {"id": 1, "social": SECRETS[1], "phone": "0800"}, at=2)
+    with pytest.raises(TableHalt, match="have ssn masked otherwise"):
+        bench.take(topic.records[1:], None if restarted else worker)
+    assert bench.rows("id", "ssn") == [(1, hashed(SECRETS[0]))]
+    assert found_in(bench.folder / "lake") == []
+    bench.rule = {"mask": {**MASK, "social": "hash"}, "rename": {"social": "ssn"}}
+    bench.take([])
+    assert bench.rows("id", "ssn", "phone") == [(1, hashed(SECRETS[1]), "***")]
+    topic.change("u", key(1), {"id": 1, "social": SECRETS[2], "phone": "0800"}, at=3)
+    bench.take(topic.records[2:])
+    assert bench.rows("id", "ssn", "phone") == [(1, hashed(SECRETS[2]), "***")]
+
+
+def test_a_hashed_key_whose_values_are_spelled_otherwise_now_halts_the_table(bench: Bench) -> None:
+    """Its rows would not be found any more: updates would add rows, and deletes take none."""
+    bench.rule = {"mask": {"id": "hash"}}
+    topic = Topic(bench.topic)
+    topic.change("c", key(1), {"id": 1, "v": 1}, at=1)
+    topic.change("d", key(1), at=2)
+    bench.take(topic.records[:1])
+    bench.rule = {"mask": {"id": "hash"}, "columns": {"id": "double"}}
+    with pytest.raises(TableHalt, match="equal values would not have equal hashes"):
+        bench.take(topic.records[1:])
+    bench.rule = {"mask": {"id": "hash"}}
+    bench.take([])
+    assert bench.rows("id") == []
+
+
 def test_a_key_that_is_redacted_halts_the_table(bench: Bench) -> None:
     bench.rule = {"mask": {"id": "redact"}}
     topic = Topic(bench.topic)

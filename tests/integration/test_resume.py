@@ -29,6 +29,7 @@ from distributary.errors import TableHalt
 from distributary.operate.accept import Accept
 from distributary.operate.halts import Halts
 from distributary.operate.requests import Requests
+from distributary.operate.resuming import Resuming
 from distributary.operate.worker import TableWorker
 
 
@@ -104,6 +105,28 @@ def test_6_4_lost_records_are_passed_over_when_an_operator_accepts_it(bench: Ben
     bench.take(changes(bench, 7, 7).records, worker)
     assert bench.rows() == [(n, n) for n in (1, 2, 5, 6, 7)]
     assert bench.take([]).taken == {0: 7}  # a new driver goes on from there
+
+
+def test_6_2_a_request_that_comes_while_another_one_is_done_is_done_after_it(bench: Bench) -> None:
+    worker = bench.create().take(changes(bench, 1, 2).records)
+    config = bench.config()
+    requests, handed = Requests(bench.session, config), []
+    resuming = Resuming(bench.session, config, Halts(bench.session, config), lambda _table: handed.append(worker.asked))
+    assert resume(bench).exit_code == 0
+    resuming.look([worker], now=True)
+    # Others come while the table is at work: what asks for the same again is another request, too.
+    assert resume(bench, "--rebuild").exit_code == 0
+    assert resume(bench).exit_code == 0
+    resuming.look([worker], now=True)
+    assert handed == [Accept.NOTHING]
+    for left in ([Accept.NOTHING, Accept.REBUILD], [Accept.REBUILD], []):
+        worker.step()
+        resuming.settle(worker)
+        assert [request.accept for request in requests.waiting()] == left
+        resuming.look([worker], now=True)
+    assert handed == [Accept.NOTHING, Accept.NOTHING, Accept.REBUILD]
+    bench.take([], worker)
+    assert bench.rows() == [(1, 1), (2, 2)]
 
 
 def test_6_4_lost_records_of_a_partition_that_had_none_so_far_are_named(bench: Bench) -> None:

@@ -16,6 +16,9 @@ from tests.support.changes import Row, Topic
 from tests.support.kafka import Record
 from tests.support.spark import Bench
 
+from distributary.errors import TableHalt
+from distributary.operate.accept import Accept
+
 _numbers = itertools.count()
 NOT_SENT = "__debezium_unavailable_value"
 
@@ -36,6 +39,25 @@ def key(number: int) -> Row:
 
 def postgres(bench: Bench) -> Topic:
     return Topic(bench.topic, connector="postgresql")
+
+
+@pytest.mark.parametrize(("before", "now"), [({}, {"deletes": "soft"}), ({"truncate": "soft"}, {})])
+def test_3_2_a_table_whose_deleted_rows_would_be_kept_otherwise_halts_until_it_is_filled_again(
+    bench: Bench, before: Row, now: Row
+) -> None:
+    bench.rule = before
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "first"), at=1)
+    bench.take(topic.records)
+    topic.change("u", key(1), row(1, "second"), at=2)
+    bench.rule = now
+    with pytest.raises(TableHalt, match="deletes-changed"):
+        bench.take(topic.records[1:])
+    assert bench.rows() == [(1, "first")]
+    worker = bench.worker()
+    worker.resume(Accept.REBUILD)
+    bench.take([], worker)
+    assert bench.rows("id", "v", *(["__deleted"] if now else [])) == [(1, "second", *([False] if now else []))]
 
 
 def test_3_2_softly_deleted_rows_stay_with_their_last_values(bench: Bench) -> None:

@@ -151,6 +151,7 @@ def test_metrics_say_what_the_status_says(server: health.Server, status: Service
         ("distributary_ready", ()): 0,
         ("distributary_start_timestamp_seconds", ()): 1700000100,
         ("distributary_last_turn_timestamp_seconds", ()): 1700000093,
+        ("distributary_last_plan_timestamp_seconds", ()): 1700000100,
         ("distributary_build_info", (("version", __version__),)): 1,
         **{("distributary_table_state", (("state", name), odd)): value for name, value in states.items()},
         **{("distributary_table_state", (("state", name), new)): float(name == "starting") for name in states},

@@ -188,6 +188,11 @@ class TableSettings:
     salt: SecretStr | None = None
     maintenance: Maintenance = field(default_factory=Maintenance)
 
+    @property
+    def marks_deleted(self) -> bool:
+        """Whether rows that are gone from the source may stay in the table, marked (`__deleted`)."""
+        return self.mode == "upsert" and "soft" in (self.deletes, self.truncate)
+
 
 def _names(defaults: dict[str, str], rule: dict[str, str]) -> dict[str, str]:
     """The rule's names count: a default that gives one of them to another column counts for other tables."""

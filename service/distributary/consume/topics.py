@@ -23,6 +23,11 @@ class TableId:
     def __str__(self) -> str:
         return f"{self.schema}.{self.table}"
 
+    @property
+    def in_full(self) -> str:
+        """With the database, where it is known."""
+        return f"{self.database}.{self}" if self.database else str(self)
+
 
 def subscription_pattern(topic_prefix: str, matches: Iterable[str]) -> str:
     """A Java regex for all topics that the config's tables may have, with and without a database part."""
@@ -64,7 +69,7 @@ def is_signal_table(table: TableId, signal_table: str | None) -> bool:
     """The table through which signals are sent to the connector: its topic is not a table of the lake."""
     if signal_table is None:
         return table.table == DEFAULT_SIGNAL_TABLE
-    return signal_table in (str(table), f"{table.database}.{table}", table.table)
+    return signal_table in (str(table), table.in_full, table.table)
 
 
 def has_database_part(topic: str, topic_prefix: str) -> bool:

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from distributary.config.table import TableSettings
 from distributary.decode import sql
+from distributary.decode.renames import Renames
 from distributary.decode.types import Codec
 from distributary.errors import TableHalt
 
 REDACTED = "***"
 _BLOCK = 64  # bytes of a block of SHA-256
+_OF = " of "  # in a mark, before what a hash is made of
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
 _NO_TEXT = ("array<", "map<", "struct<", "variant")
 
 
@@ -33,13 +37,25 @@ class Masks:
         how = self.how.get(column)
         if how is None:
             return codec
-        return _hashed(codec, self.salt) if how == "hash" else _redacted(codec)
+        if how == "hash":
+            return replace(_hashed(codec, self.salt), mark=f"{self._told(column)}{_OF}{_spelled(codec.target)}")
+        return replace(_redacted(codec), mark=how)
 
-    def marks(self) -> dict[str, str]:
-        """What a table keeps of the masks that its rows were written with, to notice other ones. Of the salt it says
-        no more than whether it is another one."""
-        salt = hmac.new(self.salt.encode(), b"distributary", hashlib.sha256).hexdigest()[:16]
-        return {column: f"hash {salt}" if how == "hash" else how for column, how in sorted(self.how.items())}
+    def _told(self, column: str) -> str | None:
+        """A column's mask as far as the config tells it: of the salt no more than whether it is another one."""
+        if self.how.get(column) != "hash":
+            return self.how.get(column)
+        return f"hash {hmac.new(self.salt.encode(), b'distributary', hashlib.sha256).hexdigest()[:16]}"
+
+    def differ(self, kept: Mapping[str, str], renames: Renames, columns: Iterable[str]) -> list[str]:
+        """Those of a table's columns whose rows are masked otherwise than the config says now; `kept`: their marks (see
+        Codec.mark). What the source calls a renamed column now, or did before, only its records show."""
+        return [
+            name
+            for name in columns
+            if (kept[name].partition(_OF)[0] if name in kept else None)
+            not in (self._told(name), self._told(renames.source(name)))
+        ]
 
 
 def masks_of(settings: TableSettings) -> Masks:
@@ -54,18 +70,38 @@ def masks_of(settings: TableSettings) -> Masks:
     return Masks(settings.mask, salt)
 
 
-def check_masks(kept: Mapping[str, str] | None, masks: Masks, columns: Mapping[str, str]) -> None:
-    """Raises TableHalt where a table with these columns has rows that were masked otherwise; `kept` is what marks()
-    was then."""
-    before, now = kept or {}, masks.marks()
-    if other := [name for name in columns if before.get(name) != now.get(name)]:
-        raise TableHalt(
-            "mask-changed",
-            f"the table's rows have {', '.join(other)} masked otherwise (or not at all) than the config says now, by"
-            " `mask` or by another salt",
-            "set it back; or `distributary resume -c FILE TABLE --rebuild` fills the table again, and VACUUM removes"
-            " the files with the older values",
-        )
+def check_masks(kept: Mapping[str, str] | None, masks: Masks, renames: Renames, columns: Iterable[str]) -> None:
+    """Raises TableHalt where a table with these columns has rows that were masked otherwise; `kept` are their marks."""
+    if other := masks.differ(kept or {}, renames, columns):
+        raise _changed(other)
+
+
+def check_marks(kept: Mapping[str, str | None], codecs: Mapping[str, Codec]) -> None:
+    """Raises TableHalt where the columns of records are masked otherwise than rows that the table has, or where hashes
+    would be made of other texts: equal values would have other hashes. Columns have the lake's names in both."""
+    for name, codec in codecs.items():
+        was, now = (mark or "" for mark in (kept.get(name, codec.mark), codec.mark))
+        (mask, _, kind), (mask_now, _, kind_now) = was.partition(_OF), now.partition(_OF)
+        if mask != mask_now:
+            raise _changed([name])
+        if kind != kind_now:
+            raise TableHalt(
+                "mask-changed",
+                f"the table's hashes of {name} were made of values as {kind}, and would be made of {kind_now} now:"
+                " equal values would not have equal hashes any more",
+                f"name the type that it had ({kind}) under `columns`; or `distributary resume -c FILE TABLE --rebuild`"
+                " fills the table again",
+            )
+
+
+def _changed(columns: Iterable[str]) -> TableHalt:
+    return TableHalt(
+        "mask-changed",
+        f"the table's rows have {', '.join(columns)} masked otherwise (or not at all) than the config says now, by"
+        " `mask` or by another salt",
+        "set it back (under the source's name of the column, where `rename` gives it another one); or `distributary"
+        " resume -c FILE TABLE --rebuild` fills the table again, and VACUUM removes the files with the older values",
+    )
 
 
 def key_redacted(columns: Iterable[str]) -> TableHalt:
@@ -93,6 +129,14 @@ def _hashed(codec: Codec, salt: str) -> Codec:
         return sql.let("masked_", codec.sql(x), digest)
 
     return Codec(codec.wire, "string", read)
+
+
+def _spelled(kind: str) -> str:
+    """What the text of a value depends on: whole numbers of all sizes are spelled alike, decimals by their scale."""
+    scale = re.fullmatch(r"decimal\(\d+,(\d+)\)", kind)
+    if kind in _WHOLE or (scale and scale[1] == "0"):
+        return "a whole number"
+    return f"decimals of scale {scale[1]}" if scale else kind
 
 
 def _text(value: str, kind: str) -> str:

@@ -33,7 +33,7 @@ def type_of(connector: str, column: SourceColumn, properties: Mapping[str, str])
     if rules is None:
         return None
     settings = {PRECISION_MODE: _DEFAULT_PRECISION_MODE.get(connector, "adaptive"), DECIMAL_MODE: "precise"}
-    settings |= {name: value.strip().lower() for name, value in properties.items()}
+    settings |= properties
     rule = rules.get(_plain(column.type))
     return rule(column, settings) if callable(rule) else rule
 

@@ -29,6 +29,7 @@ class Codec:
 
     `usual`: another one, of the same target, that makes the same of all values that from_json reads as its wire. Where
     from_json is too lenient for that, `written` is SQL of the wire that gives the text which stands for such a value.
+    `mark`: how its values are masked, None where they are not (see masks.py).
     """
 
     wire: str
@@ -36,6 +37,7 @@ class Codec:
     sql: Callable[[str], str]
     usual: Codec | None = None
     written: Callable[[str], str] | None = None
+    mark: str | None = None
 
     def there(self, x: str) -> str:
         """BOOLEAN: the wire has a value; a JSON null read as VARIANT is not SQL's NULL."""

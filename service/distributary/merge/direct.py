@@ -24,7 +24,7 @@ from deltalake import (
     WriterProperties,
     write_deltalake,
 )
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError
 
 from distributary.errors import TransientError
 from distributary.merge.choice import why_not_key, why_not_table
@@ -75,7 +75,9 @@ class DirectTable:
         try:
             table = self._at(head)
             schema = json.loads(table.schema().to_json())
-        except DeltaError as error:
+        except BaseException as error:
+            if not is_fault(error):
+                raise
             return f"deltalake can't open the table ({type(error).__name__})"
         protocol, metadata = table.protocol(), table.metadata()
         if metadata.partition_columns:
@@ -183,7 +185,7 @@ class DirectTable:
             (log / "._last_checkpoint.crc").unlink(missing_ok=True)
             table.create_checkpoint()
         except BaseException as error:  # the commit stands, whatever another writer or the storage does
-            if not _is_fault(error):
+            if not is_fault(error):
                 raise
             self._opened = None
             return False
@@ -208,7 +210,7 @@ class DirectTable:
         except TransientError:
             raise
         except BaseException as error:
-            if not _is_fault(error):
+            if not is_fault(error):
                 raise
             self._opened = None
             if isinstance(error, CommitFailedError) and DeltaTable(self._path).version() != head.version:
@@ -217,7 +219,7 @@ class DirectTable:
             raise NotByLibrary(type(error).__name__) from error
 
 
-def _is_fault(error: BaseException) -> bool:
+def is_fault(error: BaseException) -> bool:
     """Whether it is an error, as also a fault inside the library, which comes as a panic and is no Exception."""
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 

@@ -70,7 +70,8 @@ class Progress(BaseModel):
     is not known), `read` the largest one of a snapshot row, `unread` that of the newest snapshot some of whose rows may
     be in quarantine. `undecided` counts deletes that may have been of another row (see doubts.py). `masks` says how the
     rows are masked (see decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where
-    none are. `key` has the table's names.
+    none are, both by the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down).
+    `key` has the table's names.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -101,6 +102,7 @@ class Progress(BaseModel):
     recent: tuple[tuple[int, int], ...] = ()
     masks: Mapping[str, str] | None = None
     renames: Mapping[str, str] | None = None
+    marks_deleted: bool | None = None
 
     @property
     def is_new(self) -> bool:

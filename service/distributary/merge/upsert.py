@@ -40,7 +40,7 @@ class UpsertMode:
 
     def __init__(self, settings: TableSettings) -> None:
         self._keeps_deleted = settings.deletes == "soft"
-        self._soft = self._keeps_deleted or settings.truncate == "soft"
+        self._soft = settings.marks_deleted
         self._details = Details()
 
     @property
@@ -59,7 +59,7 @@ class UpsertMode:
         found = part.found
         if not (found.reads or found.changes or found.deletes or part.truncated):
             return Prepared(to.lake.nothing())
-        values = Fillable.of(to.columns, to.key) if may_lack_values(found) else None
+        values = Fillable.of(to.columns, to.key, to.settings) if may_lack_values(found) else None
         if values is not None and not values.types:
             values = None
         truncated = part.truncated_ever if to.settings.truncate == "apply" else None

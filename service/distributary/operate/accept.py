@@ -13,12 +13,13 @@ class Accept(str, Enum):
     LOSS = "loss"
     """Records that Kafka no longer has are passed over."""
     RESET = "reset"
-    """The topic is another one now: it is read from its start, on top of the rows that are there."""
+    """The topic is another one now, or has lost its end: it is read from its start, on top of the rows that are
+    there."""
     REBUILD = "rebuild"
     """All rows go, and the table is filled again from the start of its topic."""
     REPLAY = "replay"
     """Its records in quarantine are applied again."""
 
 
-ASKED_BY = {"records-lost": Accept.LOSS, "topic-recreated": Accept.RESET}
+ASKED_BY = {"records-lost": Accept.LOSS, "topic-recreated": Accept.RESET, "topic-shorter": Accept.RESET}
 """Halts, by code, that nothing but this (or a rebuild) ends."""

@@ -32,6 +32,14 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             f"the table is kept as mode: {progress.mode}, the config ({settings.where}) says mode: {settings.mode}",
             "set the mode back; or `distributary resume -c FILE TABLE --rebuild` fills it again in the new mode",
         )
+    if progress.marks_deleted not in (None, settings.marks_deleted):
+        has = "has" if progress.marks_deleted else "has not"
+        raise TableHalt(
+            "deletes-changed",
+            f"the table {has} the column __deleted, which goes with `soft`, and the config ({settings.where}) says"
+            f" deletes: {settings.deletes} and truncate: {settings.truncate}",
+            "set it back; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
+        )
     if topic.topic_id != progress.topic_id:
         raise TableHalt(
             "topic-recreated",
@@ -52,6 +60,24 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             )
 
 
+def check_end(progress: Progress, topic: Topic, end: Offsets) -> None:
+    """Raises TableHalt where the topic ends before what the table has taken in of it: the records that come next would
+    get offsets that the table has passed, and be passed over without a word.
+
+    Brokers lose the end of a partition when one takes it over that did not have it yet (unclean leader election), or
+    comes back with an older disk. `end`: the offset after the last record of each partition.
+    """
+    if short := {p: (end[p], taken) for p, taken in progress.next.items() if end.get(p, taken) < taken}:
+        lost = ", ".join(f"{e} to {taken - 1} of partition {p}" for p, (e, taken) in sorted(short.items()))
+        raise TableHalt(
+            "topic-shorter",
+            f"Kafka has lost the end of {topic.name}, which was taken in already: offsets {lost}; what comes next gets"
+            " the same offsets again",
+            "`distributary resume -c FILE TABLE --accept-reset` reads the topic from its start, on top of the rows that"
+            " are there, --rebuild fills the table again from it",
+        )
+
+
 def accepted(accept: Accept, progress: Progress, topic: Topic, first: Offsets, mode: str) -> Progress | None:
     """The table's record once an operator has accepted what keeps it from going on (see requests.py); None where
     nothing of it changes. `topic` and `first` as in check_continuity, `mode` is the config's."""
@@ -66,7 +92,7 @@ def accepted(accept: Accept, progress: Progress, topic: Topic, first: Offsets, m
             p: one.model_copy(update={"deleted_key": None}) if p in passed else one for p, one in progress.last.items()
         }
         changed |= {"next": after, "last": last} if passed else {}
-    elif accept is Accept.RESET and topic.topic_id != progress.topic_id:
+    elif accept is Accept.RESET and progress.next:
         # Places in the source's log count on; those in the topic begin anew.
         last = {p: Last(position=one.position, ts_ms=one.ts_ms) for p, one in progress.last.items()}
         changed |= {"topic_id": topic.topic_id, "next": {}, "last": last, "snapshot": None}

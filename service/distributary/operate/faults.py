@@ -44,6 +44,8 @@ _LOOKED_AT = "the table looks at its topic again; if records were lost it halts 
 _LOST = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 _LONGEST_PAUSE = 60.0  # seconds
+OFFSETS_GONE = "kafka-offsets"
+"""The code of an error that says that Kafka does not have what was to be read."""
 DISK_FULL = "disk-full"
 """The code of an error that only room on a disk helps against."""
 
@@ -128,9 +130,7 @@ def _passing(names: list[str], texts: list[str]) -> TransientError | None:
         )
     for name in names:
         if any(name.endswith(lost) for lost in _LOST):
-            return TransientError(
-                "kafka-offsets", f"Kafka no longer has the offsets that were read ({name})", _LOOKED_AT
-            )
+            return TransientError(OFFSETS_GONE, f"Kafka no longer has the offsets that were read ({name})", _LOOKED_AT)
     if (told := java_refusal(names)) is not None:
         return told
     if denied := next((name for name in names if name in _DENIED), None):

@@ -209,6 +209,13 @@ LAST_TURN = Metric(
     (),
     unit="seconds",
 )
+LAST_PLAN = Metric(
+    "distributary_last_plan_timestamp_seconds",
+    Kind.GAUGE,
+    "When the service last knew how far its topics go, in seconds since 1970.",
+    (),
+    unit="seconds",
+)
 INFO = Metric("distributary_build_info", Kind.GAUGE, "1, with the version of the service.", ("version",))
 COMPLETE = Metric(
     "distributary_complete_transaction_timestamp_seconds",
@@ -240,7 +247,7 @@ CATALOGUE = (
     STATE, LAG_RECORDS, LAG_SECONDS, FRESHNESS, SOURCE_TIME, LAST_COMMIT, APPLIED, QUARANTINED, UNDECIDED,
     GHOSTS, COMMITS, RECORDS, MERGED, BY_REASON, RETRIES, SCHEMA_CHANGES, COMPACTED_AT,
     VACUUMED_AT, COMPACTED_FILES, COMPACTED_BYTES, MAINTENANCE, MAINTENANCE_FAILURES, TABLE_BATCH, BATCH, READY,
-    STARTED, LAST_TURN, INFO, COMPLETE, PENDING,
+    STARTED, LAST_TURN, LAST_PLAN, INFO, COMPLETE, PENDING,
 )  # fmt: skip
 
 

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Mapping
 
 from confluent_kafka import KafkaException
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -27,6 +28,7 @@ from distributary.operate.surroundings import Surroundings
 
 _RESTARTS = 5  # in vain, after which the checkpoint may be at fault; `--once` gives up
 _OTHERS_FAULTS = (*refusals.CODES, DISK_FULL, "storage-not-allowed")  # which no new checkpoint would end
+_SEEN_EVERY = 5.0  # seconds
 _WAITING = "Waiting for"  # what Spark says of a stream that has planned all there is
 _log = get_logger(__name__)
 
@@ -51,6 +53,7 @@ class PlanningStream:
         self._failures = 0  # since it last planned anything
         self._failed: StreamingQuery | None = None
         self._start_at = 0.0
+        self._seen_at = 0.0
         self._has_new_checkpoint = False
 
     @property
@@ -88,15 +91,27 @@ class PlanningStream:
         if query is None:
             return False
         if query.isActive:
-            if self._failures and query.status["message"].startswith(_WAITING):
+            self._see(query)
+        elif query is self._failed:
+            if time.monotonic() >= self._start_at:
+                self._restart(query)
+        elif (fault := stream_fault(query)) is not None:
+            self._failing(query, fault)
+        else:
+            return True
+        return False
+
+    def _see(self, query: StreamingQuery) -> None:
+        """Notes now and then that it has planned all there is."""
+        now = time.monotonic()
+        if now < self._seen_at + _SEEN_EVERY and not self._failures:
+            return
+        self._seen_at = now
+        if query.status["message"].startswith(_WAITING):
+            self._around.status.planned()
+            if self._failures:
                 self._failures = 0
                 self._around.status.show_stream(None)
-            return False
-        fault = stream_fault(query)
-        if fault is None:
-            return True
-        self._again(query, fault)
-        return False
 
     def follow(self, config: Config) -> None:
         """From now on it reads the topics of this config."""
@@ -104,7 +119,10 @@ class PlanningStream:
         if self.pattern != before and self._query is not None and self._query.isActive:
             # A stream's pattern is fixed when it starts.
             self.stop()
-            self._query = self._start()
+            if self._query.isActive:  # it was told to end, and has not yet: the next one is started then
+                self._failed, self._start_at = self._query, 0.0
+            else:
+                self._restart(self._query)
 
     def stop(self) -> None:
         """Cuts it."""
@@ -112,7 +130,7 @@ class PlanningStream:
             return
         try:
             self._query.stop()
-        except StreamingQueryException as error:
+        except (PySparkException, Py4JError) as error:  # also where its thread does not end in time
             _log.debug("the stream ended with an error", error=type(error).__name__)
 
     def _start(self) -> StreamingQuery:
@@ -132,16 +150,15 @@ class PlanningStream:
         self._plan(self._offsets.of(batch_id))
         self._nudge()
 
-    def _again(self, failed: StreamingQuery, fault: DistributaryError) -> None:
-        """Goes on after an error: waits until the pause is over, then starts anew, for as long as the error lasts."""
-        if failed is self._failed:
-            if time.monotonic() < self._start_at:
-                return
-            try:
-                self._query = self._start()
-                return
-            except Exception as error:  # a stream reads and writes its checkpoint before it is there
-                fault = classified(error)
+    def _restart(self, ended: StreamingQuery) -> None:
+        """Starts it in the place of one that has ended; where that fails it is tried again after a pause."""
+        try:
+            self._query = self._start()
+        except Exception as error:  # a stream reads and writes its checkpoint before it is there
+            self._failing(ended, classified(error))
+
+    def _failing(self, failed: StreamingQuery, fault: DistributaryError) -> None:
+        """What is to be done after an error: another try after a pause, or one without the checkpoint."""
         self._failed, self._start_at = failed, 0.0
         self._failures += 1
         lasting = not isinstance(fault, TransientError)

@@ -18,7 +18,7 @@ from distributary.consume.peek import Record
 from distributary.decode.alike import with_known
 from distributary.decode.discover import signatures, types_by_value
 from distributary.decode.keys import with_whole_updates
-from distributary.decode.masks import Masks, check_masks, masks_of
+from distributary.decode.masks import Masks, check_marks, check_masks, masks_of
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
 from distributary.decode.position import BY_OFFSET
 from distributary.decode.queries import Queries
@@ -80,6 +80,9 @@ class TableReader:
         self._source = source
         self._settings = settings
         self._masks = Masks()
+        self.marks: dict[str, str | None] = {}
+        """How the columns of all records read so far, and those that the table has, are masked (see Codec.mark), with
+        the table's names."""
         self._renames = Renames(settings.rename)
         self.renamed: dict[str, str] = {}
         """The columns, of all records read so far, that the table calls otherwise than the source, with its names."""
@@ -97,11 +100,6 @@ class TableReader:
         self._queries = queries
         self._ask_told = told
         self._told: Mapping[str, str] = {}
-
-    @property
-    def masks(self) -> Masks:
-        """How columns are masked, known after look()."""
-        return self._masks
 
     @property
     def renames(self) -> Renames:
@@ -135,7 +133,8 @@ class TableReader:
         self._table.look()
         if progress is not None:
             check_renames(progress.renames, self._renames, self._table.now)
-            check_masks(progress.masks, self._masks, self._renames.as_source(self._table.now))
+            check_masks(progress.masks, self._masks, self._renames, self._table.now)
+            self.marks = {name: (progress.masks or {}).get(name) for name in self._table.now}
         first = self._wire.told(records)
         if first is None:
             self._learn(self._sliced(self._as_raw(records)))
@@ -204,7 +203,7 @@ class TableReader:
 
     def _learn(self, cut: DataFrame) -> None:
         """The shapes of sliced records; types of values without schema are looked up or taken from the values."""
-        found = [s.signature for s in signatures(cut)]
+        found = [s.signature for s in signatures(cut, self._renames, self._settings.exclude)]
         if not found:
             return
         if any(not has_schema(s.row) for s in found if s.row is not None):
@@ -224,9 +223,12 @@ class TableReader:
         self._take_shapes(shapes)
 
     def _take_shapes(self, shapes: list[Shape]) -> None:
-        self._shapes = shapes
         for shape in shapes:
+            for codecs in (shape.row, shape.key):
+                check_marks(self.marks, codecs)
+                self.marks.update({name: codec.mark for name, codec in codecs.items()})
             self.renamed.update(shape.renames.lake)
+        self._shapes = shapes
 
     def _told_anew(self) -> bool:
         """Whether the connector tells other types than those that the records were read by. Without a schema nothing in

@@ -183,6 +183,7 @@ class _StatusCollector(Collector):
             m.READY: float(status.ready),
             m.STARTED: status.started_at,
             m.LAST_TURN: status.now() - status.seconds_since_beat(),
+            m.LAST_PLAN: status.planned_at,
         }
         transactions = status.transactions or {}
         complete = transactions.get("complete") or {}

@@ -6,6 +6,7 @@ The command needs no Spark and no service that runs: a request waits until there
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,14 +26,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ENDING = ".json"
+_BETWEEN = "@"  # which no topic's name has
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for the table of a topic."""
+    """What is asked for the table of a topic; `id` tells it from another one that asks for the same later."""
 
     topic: str
     accept: Accept
+    id: str = ""
+
+    @property
+    def file(self) -> str:
+        """The name of its file: two requests of one table do not replace each other unless they ask for the same."""
+        return f"{self.topic}{_BETWEEN}{self.accept.value}{_ENDING}"
 
 
 @dataclass(frozen=True)
@@ -75,10 +83,10 @@ def ask(config: Config, request: Request) -> None:
     try:
         files, place = fs.FileSystem.from_uri(plain(folder))
         files.create_dir(place, recursive=True)
-        beside = f"{place}/.{request.topic}.new"
+        beside = f"{place}/.{request.file}.new"
         with files.open_output_stream(beside) as stream:
-            stream.write(json.dumps({"accept": request.accept.value}).encode() + b"\n")
-        files.move(beside, f"{place}/{request.topic}{_ENDING}")
+            stream.write(json.dumps({"id": uuid.uuid4().hex}).encode() + b"\n")
+        files.move(beside, f"{place}/{request.file}")
     except (OSError, pa.ArrowException) as error:
         raise SetupError(
             "lake-unwritable",
@@ -100,19 +108,27 @@ class Requests:
         self._folder = requests_path(config)
 
     def waiting(self) -> list[Request]:
-        """All that were asked and not taken away yet, by topic. What can't be understood is no request."""
-        found = []
-        for name in names_in(self._session, self._folder):
-            if name.endswith(_ENDING):
-                told = self._note(name.removesuffix(_ENDING)).read()
-                word = told.get("accept") if isinstance(told, dict) else None
-                if word in {accept.value for accept in Accept}:
-                    found.append(Request(name.removesuffix(_ENDING), Accept(word)))
-        return found
+        """All that were asked and not taken away yet: of one table in the order of Accept, so that what fills it anew
+        comes before what is applied to it. What can't be understood is no request."""
+        order = list(Accept)
+        found = [self._read(name) for name in names_in(self._session, self._folder) if name.endswith(_ENDING)]
+        return sorted(filter(None, found), key=lambda one: (one.topic, order.index(one.accept)))
+
+    def waits(self, request: Request) -> bool:
+        """Whether the request is there still, and not another one that asks for the same."""
+        return self._read(request.file) == request
 
     def done(self, request: Request) -> None:
-        """Takes the request away."""
-        self._note(request.topic).remove()
+        """Takes the request away, and no other one that came meanwhile."""
+        if self.waits(request):
+            self._note(request.file).remove()
 
-    def _note(self, topic: str) -> Note:
-        return Note(self._session, f"{self._folder}/{topic}{_ENDING}")
+    def _read(self, name: str) -> Request | None:
+        topic, _, word = name.removesuffix(_ENDING).partition(_BETWEEN)
+        told = self._note(name).read()
+        if word not in {accept.value for accept in Accept} or not isinstance(told, dict):
+            return None
+        return Request(topic, Accept(word), str(told.get("id")))
+
+    def _note(self, name: str) -> Note:
+        return Note(self._session, f"{self._folder}/{name}")

@@ -38,16 +38,17 @@ class Resuming:
             return
         self._next = time.monotonic() + _EVERY
         try:
-            asked = {request.topic: request for request in self._requests.waiting()}
+            # Of each table the first one: the next comes once that is done.
+            asked = {request.topic: request for request in reversed(self._requests.waiting())}
             for table in tables:
                 request = asked.get(table.topic)
-                if request is None or self._handed.get(table.topic) == (request, table):
+                if request is None or self._is_handed(table) or not table.running.acquire(blocking=False):
                     continue
-                if table.running.acquire(blocking=False):
-                    try:
+                try:
+                    if not self._is_handed(table) and self._requests.waits(request):  # since it was read
                         self._hand(request, table)
-                    finally:
-                        table.running.release()
+                finally:
+                    table.running.release()
         except Exception as error:
             _log.warning("requests of operators could not be read", reason=classified(error).message)
 
@@ -66,6 +67,10 @@ class Resuming:
             del self._handed[table.topic]
         except Exception as error:
             _log.warning("a request of an operator could not be taken away", reason=classified(error).message)
+
+    def _is_handed(self, table: TableWorker) -> bool:
+        """Whether the table has a request that is not done yet; one that another worker had is handed to this one."""
+        return table.topic in self._handed and self._handed[table.topic][1] is table
 
     def _hand(self, request: Request, table: TableWorker) -> None:
         failpoints.passing("before-request", table.name)

@@ -11,12 +11,12 @@ from distributary.config import Config
 from distributary.config.table import same_but_for_the_entry
 from distributary.consume.offsets import Offsets
 from distributary.consume.topics import TableId, has_database_part, table_of
-from distributary.errors import TableHalt, TransientError
+from distributary.errors import DistributaryError, TableHalt, TransientError
 from distributary.operate.continuity import two_topics
 from distributary.operate.faults import pause_after
 from distributary.operate.logs import get_logger
 from distributary.operate.surroundings import Surroundings
-from distributary.operate.tables import connector_of_topic, lake_path, settings_of
+from distributary.operate.tables import connector_of_topic, lake_path, name_of, settings_of
 from distributary.operate.worker import TableWorker
 
 _ANSWERS_WITHIN = 5.0  # seconds
@@ -42,6 +42,7 @@ class Roster:
         self._gone = gone
         self._workers: dict[str, TableWorker | None] = {}  # None for a topic that is no table of the config
         self._paths: dict[str, str] = {}
+        self._names: dict[str, str] = {}
         self._unclear: set[str] = set()
         self._outdated: set[str] = set()
         self._lock = threading.Lock()
@@ -49,7 +50,7 @@ class Roster:
         """Topics that wait, and how far their tables would go."""
         self._ask_again_at = 0.0
         self._in_vain = 0
-        self._fault: TransientError | None = None
+        self._fault: DistributaryError | None = None
 
     def tables(self) -> list[TableWorker]:
         """All workers."""
@@ -66,7 +67,7 @@ class Roster:
             with self._lock:
                 try:
                     worker = self._worker(topic)
-                except TransientError as fault:
+                except DistributaryError as fault:  # of one topic, be it its schema that no registry has
                     self._wait_for(topic, end, fault)
                     continue
                 self.unasked.pop(topic, None)
@@ -74,7 +75,7 @@ class Roster:
                     worker.aim(end)
 
     def plan_again(self, *, give_up: bool) -> None:
-        """Looks again at the topics that wait. With `give_up` it raises TransientError after some rounds in vain."""
+        """Looks again at the topics that wait. With `give_up` it raises why after some rounds in vain."""
         if self.unasked and time.monotonic() >= self._ask_again_at:
             self._in_vain += 1
             self.plan(dict(self.unasked))
@@ -93,10 +94,12 @@ class Roster:
             if worker.topic not in there:
                 worker.doubt()
 
-    def _wait_for(self, topic: str, end: Offsets, fault: TransientError) -> None:
+    def _wait_for(self, topic: str, end: Offsets, fault: DistributaryError) -> None:
         self.unasked[topic], self._fault = end, fault
         self._ask_again_at = time.monotonic() + pause_after(1, self._around.config.trigger.interval_seconds())
-        _log.warning("a topic is looked at again later", topic=topic, code=fault.code, reason=fault.message)
+        _log.warning(
+            "a topic is looked at again later", topic=topic, code=fault.code, reason=fault.message, fix=fault.fix
+        )
 
     def follow(self, config: Config) -> None:
         """From now on the tables are those of this config. What counts for a table that is at work changes with
@@ -131,6 +134,7 @@ class Roster:
         new = self._workers[old.topic] = self._new_worker(old.topic, old.table)
         if new is None:
             self._paths = {path: topic for path, topic in self._paths.items() if topic != old.topic}
+            self._names = {name: topic for name, topic in self._names.items() if topic != old.topic}
             _log.info("table is no longer in the config; it stays as it is", table=old.name, topic=old.topic)
             return
         new.aim(old.goal)
@@ -170,7 +174,10 @@ class Roster:
         if table is None or settings is None:
             return None
         path = lake_path(config, table)
-        worker = TableWorker(self._around, table, topic, settings, path)
+        name = name_of(config, table)
+        # Two that are called alike would show each other's state.
+        called = name if self._names.setdefault(name, topic) == topic else topic
+        worker = TableWorker(self._around, table, topic, settings, path, called)
         other = self._paths.setdefault(path, topic)
         if other != topic:
             self._halt(worker, two_topics(topic, other, path))

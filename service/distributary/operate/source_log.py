@@ -35,7 +35,8 @@ def check_source_log(
         raise TableHalt(
             "truncated",
             f"the source table was truncated at {found.truncated} and truncate is halt",
-            "set truncate: apply, soft or ignore for this table; once it is past the truncate, halt may be set again",
+            "set truncate: apply or ignore for this table (or soft, where it has __deleted); once it is past the"
+            " truncate, halt may be set again",
         )
     return part
 

@@ -50,9 +50,9 @@ class Batch:
 class TableStatus:
     """One table at one moment.
 
-    `table` is `<schema>.<table>`. `next_offsets` is what the table has taken in: per partition the first offset that
-    it has not; `goal_offsets` is what Kafka held when the stream looked last, once in each `trigger.interval`: per
-    partition the offset that the next record there would get.
+    `table` is `<schema>.<table>` (see tables.name_of). `next_offsets` is what the table has taken in: per partition
+    the first offset that it has not; `goal_offsets` is what Kafka held when the stream looked last, once in each
+    `trigger.interval`: per partition the offset that the next record there would get.
     `records_applied` and `quarantined` count over all runs: they are in the table's progress record.
     `undecided` counts deletes of which nothing tells whether they took the new row of a key or the one before it.
     `last_commit_at` is in seconds, `source_ts` (commit time at the source of the newest change taken in) in
@@ -158,6 +158,7 @@ class ServiceStatus:
         self._transactions: Mapping[str, Any] | None = None
         self._config: Mapping[str, Any] | None = None
         self._stream: Mapping[str, Any] | None = None
+        self._planned_at = wall()
         self._started_at = wall()
         # The start counts as a beat: a service that never gets to its loop must be found dead as well.
         self._last_beat = clock()
@@ -203,6 +204,17 @@ class ServiceStatus:
         with self._lock:
             since = self._stream["since"] if self._stream is not None else self._wall()
             self._stream = None if fault is None else {**fault, "since": since}
+
+    def planned(self) -> None:
+        """The stream has asked Kafka how far its topics go, and planned all there is."""
+        with self._lock:
+            self._planned_at = self._wall()
+
+    @property
+    def planned_at(self) -> float:
+        """When that was last, or the start, in seconds since 1970."""
+        with self._lock:
+            return self._planned_at
 
     @property
     def stream(self) -> Mapping[str, Any] | None:

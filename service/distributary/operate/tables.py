@@ -19,17 +19,19 @@ _LOOKED_AT = 20  # records per partition
 
 @dataclass(frozen=True)
 class Listed:
-    """A table of the config: its topic, what counts for it, and where it lies or will lie."""
+    """A table of the config: its topic, what counts for it, and where it lies or will lie. `is_called`: its name where
+    that is another one than `schema.table` (see name_of)."""
 
     table: TableId
     topic: str
     settings: TableSettings
     path: str
+    is_called: str | None = None
 
     @property
     def name(self) -> str:
-        """`schema.table`, as logs and status have it."""
-        return str(self.table)
+        """What logs and status call it."""
+        return self.is_called or str(self.table)
 
 
 def listed(config: Config, broker: Broker) -> list[Listed]:
@@ -47,13 +49,13 @@ def listed(config: Config, broker: Broker) -> list[Listed]:
         table = table_of(topic, prefix, connector)
         settings = settings_of(table, config)
         if table is not None and settings is not None:
-            found.append(Listed(table, topic, settings, lake_path(config, table)))
+            found.append(Listed(table, topic, settings, lake_path(config, table), name_of(config, table)))
     return sorted(found, key=lambda one: (one.name, one.topic))
 
 
 def named(name: str, tables: list[Listed]) -> Listed:
     """The table of that name. Raises UsageError where there is none, or where several databases have one."""
-    same = [one for one in tables if name in (one.name, f"{one.table.database}.{one.name}")]
+    same = [one for one in tables if name in (one.name, str(one.table), one.table.in_full)]
     if not same:
         raise UsageError(
             "unknown-table",
@@ -61,9 +63,15 @@ def named(name: str, tables: list[Listed]) -> Listed:
             "write it as <schema>.<table>, as its topic spells it; `distributary status` lists the tables",
         )
     if len(same) > 1:
-        full = ", ".join(f"{one.table.database}.{one.name}" for one in same)
+        full = ", ".join(one.table.in_full for one in same)
         raise UsageError("ambiguous-table", f"{name} is a table of several databases", f"write one of {full}")
     return same[0]
+
+
+def name_of(config: Config, table: TableId) -> str:
+    """What logs, status and metrics call the table: `schema.table`, behind its database where the config's tables are
+    told apart by that."""
+    return table.in_full if "{database}" in config.target.table else str(table)
 
 
 def settings_of(table: TableId | None, config: Config) -> TableSettings | None:

@@ -96,8 +96,10 @@ class SliceTaker:
         progress = self._going_on(before, look, topic)
         with watch.phase("read"):
             came = self._reader.read(raw, progress)
-        if (renamed := {**(progress.renames or {}), **self._reader.renamed} or None) != progress.renames:
-            progress = progress.model_copy(update={"renames": renamed})
+        renamed = {**(progress.renames or {}), **self._reader.renamed} or None
+        masked = {name: mark for name, mark in self._reader.marks.items() if mark is not None} or None
+        if (renamed, masked) != (progress.renames, progress.masks):
+            progress = progress.model_copy(update={"renames": renamed, "masks": masked})
         if came.altered:
             failpoints.passing("after-schema-change", self._name)
             self._around.recorder.schema_changed(self._name)
@@ -185,8 +187,8 @@ class SliceTaker:
             changed["sequence"] = before.sequence
         if not progress.key:
             changed["key"] = key
-        changed["masks"] = self._reader.masks.marks() or None
         changed["unwrapped"] = look.unwrapped is not None
+        changed["marks_deleted"] = self._settings.marks_deleted
         check_key(progress.key or key, key)
         return progress.model_copy(update=changed)
 

@@ -6,11 +6,20 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    sleep_using_event,
+    stop_after_attempt,
+    stop_any,
+    stop_when_event_set,
+    wait_random_exponential,
+)
 
 from distributary.errors import DistributaryError, TableHalt, TransientError
+from distributary.merge.direct import is_fault
 from distributary.operate import failpoints
-from distributary.operate.faults import classified, pause_after
+from distributary.operate.faults import OFFSETS_GONE, classified, pause_after
 from distributary.operate.halts import Halts
 from distributary.operate.logs import get_logger
 from distributary.operate.status import TableState
@@ -19,12 +28,6 @@ from distributary.operate.worker import TableWorker
 
 _SIDE_BY_SIDE = 4  # tables merged at once; more only queue for the same cores
 _ROUNDS_OF_ONCE = 3  # after so many rounds of retries `--once` gives a table up and says so
-_RETRYING = Retrying(
-    retry=retry_if_exception_type(TransientError),
-    stop=stop_after_attempt(4),
-    wait=wait_random_exponential(multiplier=0.5, max=10),
-    reraise=True,
-)
 _log = get_logger(__name__)
 
 
@@ -49,6 +52,13 @@ class Turns:
         self._waits = waits
         self._settle = settle
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
+        self._retrying = Retrying(
+            retry=retry_if_exception_type(TransientError),
+            stop=stop_any(stop_after_attempt(4), stop_when_event_set(around.stopping)),
+            wait=wait_random_exponential(multiplier=0.5, max=10),
+            sleep=sleep_using_event(around.stopping),
+            reraise=True,
+        )
         self._retry_at: dict[str, float] = {}
         self.give_up = False
         """Whether a table that fails for long is halted, for a run that is to end."""
@@ -95,7 +105,7 @@ class Turns:
             worker.running.release()
             return
         try:
-            _RETRYING(self._attempt, worker)
+            self._retrying(self._attempt, worker)
             worker.faults = 0
         except TableHalt as halt:
             self.halt(worker, halt)
@@ -116,9 +126,13 @@ class Turns:
         try:
             failpoints.passing("before-slice", worker.name)
             worker.step()
-        except Exception as error:
+        except BaseException as error:
+            if not is_fault(error):
+                raise
             _log.debug("a slice failed", table=worker.name, exc_info=error)
             fault = classified(error)
+            if fault.code == OFFSETS_GONE:
+                worker.doubt()
             if isinstance(fault, TransientError):
                 self._around.recorder.retried(worker.name)
             if not isinstance(fault, TableHalt):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets, Slice, largest
 from distributary.consume.topics import TableId
-from distributary.errors import TableHalt
+from distributary.errors import TableHalt, TransientError
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.files import Compacted
 from distributary.merge.kept import keeping
@@ -20,7 +21,8 @@ from distributary.merge.table import LakeTable
 from distributary.operate import ghosts
 from distributary.operate.accept import Accept
 from distributary.operate.catalog import CatalogEntry
-from distributary.operate.continuity import accepted, check_continuity, not_ours
+from distributary.operate.continuity import accepted, check_continuity, check_end, not_ours
+from distributary.operate.laying_out import LayingOut
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.place import Place
@@ -32,6 +34,8 @@ from distributary.operate.taking import SliceTaker
 from distributary.operate.tending import Tending
 from distributary.operate.upkeep import Due, Task, Upkeep
 
+# A broker that has just taken a partition over may tell an end that is too low until the others have answered it.
+_END_SETTLES = 60.0  # seconds
 _log = get_logger(__name__)
 
 
@@ -42,8 +46,18 @@ class TableWorker:
     passed over, whatever is missing is read, in slices of at most `trigger.max_records` (see portion.py for bytes).
     """
 
-    def __init__(self, around: Surroundings, table: TableId, topic: str, settings: TableSettings, path: str) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        table: TableId,
+        topic: str,
+        settings: TableSettings,
+        path: str,
+        name: str | None = None,
+    ) -> None:
         self.table = table
+        self.name = name or str(table)
+        """What logs and status call it."""
         self.topic = topic
         self.goal: Offsets = {}
         self.faults = 0
@@ -54,36 +68,32 @@ class TableWorker:
         self._around = around
         self._settings = settings
         self._mode = mode_of(settings)
-        self._layout = wanted_layout(settings)
+        layout = wanted_layout(settings)
         self._lake = LakeTable(
             around.session,
             path,
             self._mode.service_columns,
             fixed=around.config.spark,
             commit=settings.commit,
-            layout=self._layout,
+            layout=layout,
         )
-        self._laid_out = self._layout.says_nothing
         self._deletes = RememberedDeletes(self._lake.session, deletes_path(around.config, table))
         self._place = Place()
         self._started = False
-        self._bound = _log.bind(table=str(table), topic=topic)
-        name = catalog_name(around.config, table)
-        self._entry = CatalogEntry(self._lake.session, name, path, self._bound) if name else None
+        self._bound = _log.bind(table=self.name, topic=topic)
+        entry = catalog_name(around.config, table)
+        self._entry = CatalogEntry(self._lake.session, entry, path, self._bound) if entry else None
         self._taker = SliceTaker(
             around, topic, settings, self._mode, self._lake, self._deletes, self._place, self.name, self._bound
         )
+        self._laying_out = LayingOut(self._lake, self._place, layout, self._bound)
         self._tending = Tending(self._lake, self._deletes, self._place, settings.mode, self.name)
         self.asked: Accept | None = None
         """What an operator asks for, until a step has done it."""
-        self._doubtful = False
+        self._doubtful = True
+        self._short_since: float | None = None
         note = Note(around.session, maintenance_path(around.config, table))
         self.upkeep = Upkeep(settings.maintenance, note)
-
-    @property
-    def name(self) -> str:
-        """`schema.table`, as logs and status have it."""
-        return str(self.table)
 
     @property
     def settings(self) -> TableSettings:
@@ -122,7 +132,8 @@ class TableWorker:
 
     def has_to_step(self) -> bool:
         """Whether there is anything to be done."""
-        wanted = self.behind() > 0 or self.asked is not None or self._doubtful or self.failing
+        doubtful = self._doubtful and self._started
+        wanted = self.behind() > 0 or self.asked is not None or doubtful or self.failing
         return wanted and self.halted is None
 
     def start(self) -> None:
@@ -158,8 +169,9 @@ class TableWorker:
                 self.start()
             self._look_at_the_table()
             topic = self._looked_at()
-            self._lay_out()
+            self._laying_out.see_to()
         if self.asked is Accept.REPLAY:
+            self._place.head = self._lake.renewed(self._place.head)  # columns may be added for it
             self._taker.replay(topic)
             self.asked = None
         part = self._taker.next({**self._place.first, **self.taken}, self.goal)
@@ -214,6 +226,8 @@ class TableWorker:
             self._place.first = self._around.broker.earliest(topic)
             self._accept(topic)
             self._check(topic)
+            if doubtful:
+                self._look_at_the_end(topic)
         except Exception:
             self._doubtful = self._doubtful or doubtful
             raise
@@ -257,31 +271,26 @@ class TableWorker:
         elif self._place.head is not None and self._lake.columns() and not self._is_new():
             raise not_ours(self._lake.path)
 
+    def _look_at_the_end(self, topic: Topic) -> None:
+        """The topic must not end before what was taken in; no goal lies behind its end."""
+        end = self._around.broker.latest(topic)
+        self.goal = {p: min(goal, end.get(p, goal)) for p, goal in self.goal.items()}
+        if self.progress is None:
+            return
+        try:
+            check_end(self.progress, topic, end)
+        except TableHalt as halt:
+            now = time.monotonic()
+            self._short_since = self._short_since or now
+            if now - self._short_since < _END_SETTLES:
+                raise TransientError(halt.code, halt.message, halt.fix) from halt
+            raise
+        self._short_since = None
+
     def _enter_in_catalog(self) -> None:
         """Makes a table that is there known to the catalog of the config."""
         if self._entry is not None and self._entry.is_due and self._lake.exists() and self._entry.see_to():
             self._around.status.update(self.name, catalog_name=self._entry.name)
-
-    def _lay_out(self) -> None:
-        """Gives a table that is there the properties and the clustering of the config, once for a worker."""
-        if self._laid_out:
-            return
-        if self._place.head is not None and self._lake.columns():  # a table without columns is made anew with them
-            self._bound.debug("the table's properties and layout are looked at")
-            changed = self._lake.lacks()
-            if changed:
-                self._place.head = self._lake.renewed(self._place.head)
-                self._lake.lay_out(changed)
-                self._bound.info(
-                    "the table was altered", properties=dict(changed.properties), clustered_by=changed.cluster_by
-                )
-                self._place.head = self._lake.head(self._place.head)
-            if changed.partitions:
-                self._bound.warning(
-                    "the table's files are not parted as the config says: it goes on as it is",
-                    fix=changed.partitions,
-                )
-        self._laid_out = True
 
     def _is_new(self) -> bool:
         """A table without progress record and without rows: its first batch did not come about."""

@@ -18,6 +18,8 @@ _SOURCE_TYPE = "__debezium.source.column.type"
 _EXACT_TYPES = ("NUMERIC", "DECIMAL", "NUMBER", "MONEY", "SMALLMONEY", "DECFLOAT")
 # Types whose values PostgreSQL may store apart from the row (TOAST), and then leaves out of a change.
 _STORED_APART = ("string", "binary", "variant", "array", "map")
+# Arrays that Debezium sends as NULL then, and not as something that stands for what was left out.
+_SENT_AS_NULL = tuple(f"array<{kind}" for kind in ("smallint", "float", "double", "decimal", "boolean", "timestamp"))
 
 
 def concerns(scene: Scene) -> list[Concern]:
@@ -113,7 +115,10 @@ def _replica_identity(scene: Scene) -> Concern | None:
     elif scene.settings.mode == "append":
         lost = "deletes hold no more than the key; large values that a change did not touch are NULL"
     elif apart:
+        nulled = [name for name in apart if scene.columns[name].startswith(_SENT_AS_NULL)]
         lost = f"large values of {', '.join(apart)}"
+        if nulled:
+            lost += f"; those of {', '.join(nulled)} become NULL: nothing stands in their place"
     else:
         return None
     return Concern(

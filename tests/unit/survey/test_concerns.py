@@ -91,6 +91,10 @@ def test_decimals_as_double() -> None:
     ("settings", "detail"),
     [
         ({}, "large values of text"),
+        (
+            {"columns": {"text": "array<double>"}},
+            "large values of text; those of text become NULL: nothing stands in their place",
+        ),
         ({"mode": "append"}, "deletes hold no more than the key; large values that a change did not touch are NULL"),
         ({"exclude": ("text",)}, None),
     ],

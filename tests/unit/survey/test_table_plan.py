@@ -183,6 +183,12 @@ def test_what_would_halt_the_table_is_told_beforehand() -> None:
     assert halted(more, {"schema_changes": "halt"}, known=progress(1), lake=LAKE) == "schema-changed"
 
 
+def test_records_from_before_and_after_a_column_was_renamed_are_one_table() -> None:
+    found = sample(envelope("c", {"id": 1, "name": "a"}), envelope("c", {"id": 2, "full_name": "b"}))
+    plan = plan_of(found, {"rename": {"full_name": "name"}})
+    assert (plan.action, plan.columns) == (CREATE, {"id": "bigint", "name": "string"})
+
+
 def test_3_8_without_a_key_append_or_key_is_the_way_out() -> None:
     keyless = sample(envelope("c", ROW, key=None))
     assert plan_of(keyless, {"mode": "append"}).action == CREATE

@@ -1,0 +1,83 @@
+"""A Kafka that has lost the end of a partition, as by an unclean leader election: its offsets are given again."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.changes import Topic
+from tests.support.kafka import end_offsets, produce
+from tests.support.spark import Bench
+
+from distributary.demo.broker import Broker
+from distributary.demo.process import free_ports
+from distributary.errors import TableHalt, TransientError
+from distributary.operate import worker as worker_module
+from distributary.operate.accept import Accept
+
+_HEAD = struct.Struct(">qi")  # of a batch in a segment: its first offset, and how many bytes follow
+
+
+class Cut:
+    """A broker of its own, whose partitions can lose their end."""
+
+    def __init__(self, folder: Path) -> None:
+        [self._port] = free_ports(1)
+        self._folder = folder
+        self.broker = Broker.start(folder, port=self._port)
+
+    def lose(self, topic: str, before: int) -> None:
+        """The partition's records from that offset on are gone, and nothing is left that tells of them."""
+        self.broker.stop()
+        data = self._folder / "data"
+        [segment] = (data / f"{topic}-0").glob("*.log")
+        content, at = segment.read_bytes(), 0
+        while at < len(content):
+            first, size = _HEAD.unpack_from(content, at)
+            if first >= before:
+                break
+            at += _HEAD.size + size
+        assert 0 < at < len(content)
+        segment.write_bytes(content[:at])
+        for left in (*segment.parent.glob("*.*index"), *segment.parent.glob("*.snapshot")):
+            left.unlink()
+        for name in (".kafka_cleanshutdown", "recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+            (data / name).unlink(missing_ok=True)
+        self.broker = Broker.start(self._folder, port=self._port)
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> Iterator[Cut]:
+    found = Cut(tmp_path / "kafka")
+    yield found
+    found.broker.stop()
+
+
+@pytest.mark.parametrize("driver", ["the same", "a new one"])
+def test_6_4_a_table_does_not_pass_over_records_that_get_the_offsets_of_lost_ones(
+    session: SparkSession, cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, driver: str
+) -> None:
+    bench = Bench(session, cut.broker.bootstrap, tmp_path, f"end{random.randrange(10**9)}.dbo.t").create()
+    topic = Topic(bench.topic)
+    for number in range(1, 7):
+        produce(bench.kafka, [topic.change("c", {"id": number}, {"id": number, "v": "a"}, at=number)])
+    worker = bench.take([])
+    assert worker.taken == {0: 6}
+    cut.lose(bench.topic, 3)
+    assert end_offsets(bench.kafka, bench.topic) == {0: 3}
+    again = topic.change("u", {"id": 1}, {"id": 1, "v": "b"}, at=7)  # its offset is one that was taken in
+    worker = worker if driver == "the same" else bench.worker()
+    with pytest.raises(TransientError, match="topic-shorter"):  # a broker may only not know its end yet
+        bench.take([again], worker)
+    assert worker.has_to_step()
+    monkeypatch.setattr(worker_module, "_END_SETTLES", 0.0)
+    with pytest.raises(TableHalt, match="offsets 4 to 5 of partition 0"):
+        bench.take([], worker)
+    worker.resume(Accept.RESET)
+    bench.take([], worker)
+    assert bench.rows() == [(1, "b"), *((number, "a") for number in range(2, 7))]
+    assert worker.taken == {0: 4}

@@ -1,0 +1,85 @@
+"""Which tables come to work, what they are called, and that one that can't holds up no other."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.kafka import create_topic
+from tests.support.spark import Bench
+
+from distributary.config import Config
+from distributary.errors import TableHalt
+from distributary.operate import roster
+from distributary.operate.roster import Roster
+from distributary.operate.tables import listed, named
+from distributary.operate.worker import TableWorker
+
+_numbers = itertools.count()
+
+
+class Tables:
+    """A roster, and the topics of two databases that have a table of one name."""
+
+    def __init__(self, session: SparkSession, kafka: str, folder: Path, place: str, connector: str | None) -> None:
+        prefix = f"roster{next(_numbers)}x{random.randrange(10**9)}"
+        source = {"topic_prefix": prefix, **({"connector": connector} if connector else {})}
+        target = {"path": str(folder / "lake"), "table": place}
+        bench = Bench(session, kafka, folder, f"{prefix}.dbo.t", {}, {"source": source, "target": target})
+        self.topics = [f"{prefix}.{database}.dbo.t" for database in ("a", "b")]
+        for topic in self.topics:
+            create_topic(kafka, topic)
+        self.halted: list[tuple[str, str]] = []
+        around = bench.worker()._around
+        self.config: Config = around.config
+        self.broker = around.broker
+        self.roster = Roster(around, self._halt, lambda _table: None)
+
+    def _halt(self, table: TableWorker, halt: TableHalt) -> None:
+        self.halted.append((table.topic, halt.code))
+
+    def plan(self) -> list[str]:
+        """Has both come to work; gives what they are called."""
+        self.roster.plan({topic: {0: 1} for topic in self.topics})
+        return [table.name for table in self.roster.tables()]
+
+
+def test_tables_of_one_name_in_two_databases_are_called_by_their_databases(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    tables = Tables(session, kafka, tmp_path, "{database}/{schema}/{table}", "sqlserver")
+    assert tables.plan() == ["a.dbo.t", "b.dbo.t"]
+    known = listed(tables.config, tables.broker)
+    assert [one.name for one in known] == ["a.dbo.t", "b.dbo.t"]
+    assert named("b.dbo.t", known).topic == tables.topics[1]
+    assert not tables.halted
+
+
+def test_a_table_that_is_halted_since_another_one_has_its_place_is_not_called_like_it(
+    session: SparkSession, kafka: str, tmp_path: Path
+) -> None:
+    tables = Tables(session, kafka, tmp_path, "{schema}/{table}", "sqlserver")
+    assert tables.plan() == ["dbo.t", tables.topics[1]]
+    assert tables.halted == [(tables.topics[1], "two-topics-one-table")]
+
+
+def test_a_topic_that_can_not_be_looked_at_waits_and_holds_up_no_other(
+    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = Tables(session, kafka, tmp_path, "{database}/{schema}/{table}", None)
+    broken = True
+
+    def look(topic: str, *_: object) -> str:
+        if broken and topic == tables.topics[0]:
+            raise TableHalt("schema-unknown", "the registry has no schema 7", "register it")
+        return "sqlserver"
+
+    monkeypatch.setattr(roster, "connector_of_topic", look)
+    assert tables.plan() == ["b.dbo.t"]
+    assert set(tables.roster.unasked) == {tables.topics[0]}
+    broken = False
+    assert sorted(tables.plan()) == ["a.dbo.t", "b.dbo.t"]
+    assert not tables.roster.unasked
