@@ -65,6 +65,50 @@ def test_a_batch_reaches_all_that_kafka_has_whatever_a_slice_may_take(bench: Ben
     assert planned.batches == [{topic.name: {0: 7} for topic in topics}]
 
 
+def test_a_stream_that_has_planned_all_there_is_says_when(bench: Bench) -> None:
+    bench.create()
+    planned = Planned(bench)
+    status = planned.stream._around.status
+    status._planned_at = 0.0
+    planned.stream.begin(once=False)
+    try:
+        planned.look_until(lambda: status.planned_at > 0)
+    finally:
+        planned.stream.stop()
+
+
+def test_another_pattern_is_followed_also_where_the_next_stream_does_not_start_at_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = Topic(bench.topic.removesuffix(".t") + ".other")
+    for name in (bench.create().topic, topic.name):
+        if name == topic.name:
+            create_topic(bench.kafka, name)
+        produce(bench.kafka, [Topic(name).change("c", {"id": 1}, {"id": 1, "v": "x"}, at=1)])
+    bench.rule = {"match": "dbo.t"}
+    planned = Planned(bench)
+    planned.stream.begin(once=False)
+    try:
+        planned.look_until(lambda: planned.batches == [{bench.topic: {0: 1}}])
+        start = planned.stream._start
+        failed: list[bool] = []
+
+        def fails_once() -> object:
+            if not failed:
+                failed.append(True)
+                raise OSError("the checkpoint's storage is away")
+            return start()
+
+        monkeypatch.setattr(planned.stream, "_start", fails_once)
+        bench.rule = {"match": "dbo.*"}
+        planned.stream.follow(bench.config())
+        assert planned.stream.fails
+        assert planned.stream.look() is False  # it has not come to its end
+        planned.look_until(lambda: any(topic.name in batch for batch in planned.batches))
+    finally:
+        planned.stream.stop()
+
+
 def test_a_stream_that_failed_is_begun_anew_and_it_is_this_one_that_is_cut(bench: Bench) -> None:
     topic = Topic(bench.create().topic)
     produce(bench.kafka, [topic.change("c", {"id": 1}, {"id": 1, "v": "x"}, at=1)])

@@ -149,6 +149,8 @@ def test_days_and_times_become_each_other_where_they_are_the_same(session: Spark
     assert told(read(session, over(INSTANT, "date"), [str(MIDNIGHT), str(NOON), "-86400000000", "-1", "null"])) == [
         *("2023-11-15", "bad", "1969-12-31", "bad", None)
     ]
+    endless = ["9223372036825200000", "-9223372036832400000"]  # PostgreSQL's infinities
+    assert told(read(session, over(INSTANT, "date"), endless)) == ["9999-12-31", "0001-01-01"]
     zoned = ['"2023-11-15T00:00:00Z"', '"2023-11-15T01:00:00+01:00"', '"2023-11-15T00:00:00+01:00"', '"?"']
     as_day = read(session, over(time("ZonedTimestamp", "string"), "date"), zoned)
     assert told(as_day) == ["2023-11-15", "2023-11-15", "bad", "bad"]
@@ -156,7 +158,7 @@ def test_days_and_times_become_each_other_where_they_are_the_same(session: Spark
     assert told(as_utc) == ["2023-11-15 00:00:00", "2023-11-15 00:00:00", "2023-11-14 23:00:00", "bad"]
     for wanted, zone in (("timestamp_ntz", ""), ("timestamp", "+00:00")):
         sent = ["19676", "-1", "2932896", str(LAST_DAY), "null", '"x"']
-        expected = ["2023-11-15 00:00:00", "1969-12-31 00:00:00", "9999-12-31 00:00:00"]
+        expected = ["2023-11-15 00:00:00", "1969-12-31 00:00:00", "9999-12-31 23:59:59.999999"]
         assert told(read(session, over(DAY, wanted), sent))[:3] == [f"{text}{zone}" for text in expected]
         assert read(session, over(DAY, wanted), sent)[3:] == ["bad", None, "bad"]
     as_instant = read(session, over(INSTANT, "timestamp"), [str(NOON), "null"])

@@ -31,7 +31,7 @@ _AUTHORITY = "https.ca.location"
 PROPERTIES = (_URL, _ID, _SECRET, _SCOPE, _EXTENSIONS, _AUTHORITY)
 """The config's properties that are said here; what else begins with `sasl.oauthbearer.` is passed on."""
 
-_OPTION = re.compile(r"([\w.]+)\s*=\s*\"((?:[^\"\\]|\\.)*)\"")
+_OPTION = re.compile(r"""([\w.]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;"']+)""")
 _OF_A_JAAS_LINE = {"clientId": _ID, "clientSecret": _SECRET, "scope": _SCOPE}
 _EXTENSION = "extension_"
 
@@ -112,8 +112,11 @@ def escaped(credential: str) -> str:
 
 
 def options_of(jaas: str) -> dict[str, str]:
-    """The options of a JAAS line that stand between double quotes, by name."""
-    return {name: re.sub(r"\\(.)", r"\1", value) for name, value in _OPTION.findall(jaas)}
+    """The options of a JAAS line, by name."""
+    return {
+        name: re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
+        for name, value in _OPTION.findall(jaas)
+    }
 
 
 def _options(jaas: str) -> dict[str, str]:

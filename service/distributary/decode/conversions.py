@@ -39,6 +39,7 @@ _TIMES_OF_DAY = (TIME_MILLIS, TIME_MICROS, TIME_NANOS, TIME_TEXT)
 _DURATIONS = {"io.debezium.time.MicroDuration": TIME_MICROS, "io.debezium.time.NanoDuration": TIME_NANOS}
 # Days since 1970 whose microseconds fit in a long; of others Spark can't make a timestamp, and fails.
 _LAST_DAY = 106_751_991
+_LAST_TIME = "9999-12-31 23:59:59.999999"
 _AS_NUMBERS = {"decimal.handling.mode": "string"}
 
 
@@ -144,11 +145,14 @@ def _of_time(sent: ConnectType, own: Codec, given: str) -> Codec | None:
 
 
 def _point(x: str, sent: str, wanted: str) -> str:
-    """A day or a point in time as another one of _POINTS. Without a zone it is in UTC, as Debezium counts it."""
+    """A day or a point in time as another one of _POINTS. Without a zone it is in UTC, as Debezium counts it. The
+    largest of one type, which stands for infinity, is the largest of the other."""
     if wanted == "date":
+        last = f"time_ = {sent.upper()} '{_LAST_TIME}'"
         midnight = "unix_micros(CAST(time_ AS TIMESTAMP)) % 86400000000 = 0"
-        return sql.let("time_", x, f"CASE WHEN {midnight} THEN CAST(time_ AS DATE) END")
+        return sql.let("time_", x, f"CASE WHEN {midnight} OR {last} THEN CAST(time_ AS DATE) END")
     if sent == "date":
+        last = f"WHEN day_ = DATE '{_LAST_TIME[:10]}' THEN {wanted.upper()} '{_LAST_TIME}'"
         fits = f"unix_date(day_) BETWEEN -{_LAST_DAY} AND {_LAST_DAY}"
-        return sql.let("day_", x, f"CASE WHEN {fits} THEN CAST(day_ AS {wanted.upper()}) END")
+        return sql.let("day_", x, f"CASE {last} WHEN {fits} THEN CAST(day_ AS {wanted.upper()}) END")
     return f"CAST({x} AS {wanted.upper()})"

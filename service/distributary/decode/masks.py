@@ -21,7 +21,7 @@ from distributary.errors import TableHalt
 REDACTED = "***"
 _BLOCK = 64  # bytes of a block of SHA-256
 _OF = " of "  # in a mark, before what a hash is made of
-_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_WHOLE = ("string", "tinyint", "smallint", "int", "bigint")
 _NO_TEXT = ("array<", "map<", "struct<", "variant")
 
 
@@ -41,21 +41,57 @@ class Masks:
             return replace(_hashed(codec, self.salt), mark=f"{self._told(column)}{_OF}{_spelled(codec.target)}")
         return replace(_redacted(codec), mark=how)
 
+    def told(self, renames: Renames) -> dict[str, str]:
+        """The masks as far as the config tells them, by the lake's names of the columns: the beginnings of marks."""
+        return {renames.of(column): str(self._told(column)) for column in self.how}
+
     def _told(self, column: str) -> str | None:
-        """A column's mask as far as the config tells it: of the salt no more than whether it is another one."""
+        """Of the salt it says no more than whether it is another one."""
         if self.how.get(column) != "hash":
             return self.how.get(column)
         return f"hash {hmac.new(self.salt.encode(), b'distributary', hashlib.sha256).hexdigest()[:16]}"
 
-    def differ(self, kept: Mapping[str, str], renames: Renames, columns: Iterable[str]) -> list[str]:
-        """Those of a table's columns whose rows are masked otherwise than the config says now; `kept`: their marks (see
-        Codec.mark). What the source calls a renamed column now, or did before, only its records show."""
-        return [
+    def check(self, kept: Mapping[str, str] | None, renames: Renames, columns: Iterable[str]) -> None:
+        """Raises TableHalt where a table with these columns has rows that were masked otherwise than the config says
+        now; `kept`: their marks. What the source calls a renamed column now, only its records show: see Marks."""
+        marks = kept or {}
+        if other := [
             name
             for name in columns
-            if (kept[name].partition(_OF)[0] if name in kept else None)
+            if (marks[name].partition(_OF)[0] if name in marks else None)
             not in (self._told(name), self._told(renames.source(name)))
-        ]
+        ]:
+            raise _changed(other)
+
+
+class Marks:
+    """How a table's columns are masked (see Codec.mark), with the lake's names: as its rows were written, and by all
+    records since. A mark that does not say what hashes are made of takes any."""
+
+    def __init__(self, kept: Mapping[str, str] | None, columns: Iterable[str]) -> None:
+        self._now: dict[str, str | None] = {name: (kept or {}).get(name) for name in columns}
+
+    def meet(self, row: Mapping[str, Codec], key: Mapping[str, Codec]) -> None:
+        """Records with these codecs come next. Raises TableHalt where they are masked otherwise than rows that are
+        there, or where hashes would be made of other texts: equal values would have other hashes."""
+        for name, codec in {**row, **key}.items():
+            before = self._now.get(name, codec.mark) or ""
+            (was, _, of), (now, _, of_now) = (mark.partition(_OF) for mark in (before, codec.mark or ""))
+            if was != now:
+                raise _changed([name])
+            if of and of != of_now:
+                raise TableHalt(
+                    "mask-changed",
+                    f"the table's hashes of {name} were made of {of}, and would be made of {of_now} now: equal values"
+                    " would not have equal hashes any more",
+                    f"name the type that {name} had under `columns`; or name one that all its records have, and"
+                    " `distributary resume -c FILE TABLE --rebuild` fills the table again",
+                )
+            self._now[name] = codec.mark
+
+    def kept(self, told: Mapping[str, str]) -> dict[str, str]:
+        """What a table keeps of them, with what is `told` of columns that may come."""
+        return {name: mark for name, mark in {**told, **self._now}.items() if mark is not None}
 
 
 def masks_of(settings: TableSettings) -> Masks:
@@ -68,30 +104,6 @@ def masks_of(settings: TableSettings) -> Masks:
             "start the service again: a new salt counts from the next start on",
         )
     return Masks(settings.mask, salt)
-
-
-def check_masks(kept: Mapping[str, str] | None, masks: Masks, renames: Renames, columns: Iterable[str]) -> None:
-    """Raises TableHalt where a table with these columns has rows that were masked otherwise; `kept` are their marks."""
-    if other := masks.differ(kept or {}, renames, columns):
-        raise _changed(other)
-
-
-def check_marks(kept: Mapping[str, str | None], codecs: Mapping[str, Codec]) -> None:
-    """Raises TableHalt where the columns of records are masked otherwise than rows that the table has, or where hashes
-    would be made of other texts: equal values would have other hashes. Columns have the lake's names in both."""
-    for name, codec in codecs.items():
-        was, now = (mark or "" for mark in (kept.get(name, codec.mark), codec.mark))
-        (mask, _, kind), (mask_now, _, kind_now) = was.partition(_OF), now.partition(_OF)
-        if mask != mask_now:
-            raise _changed([name])
-        if kind != kind_now:
-            raise TableHalt(
-                "mask-changed",
-                f"the table's hashes of {name} were made of values as {kind}, and would be made of {kind_now} now:"
-                " equal values would not have equal hashes any more",
-                f"name the type that it had ({kind}) under `columns`; or `distributary resume -c FILE TABLE --rebuild`"
-                " fills the table again",
-            )
 
 
 def _changed(columns: Iterable[str]) -> TableHalt:
@@ -132,11 +144,12 @@ def _hashed(codec: Codec, salt: str) -> Codec:
 
 
 def _spelled(kind: str) -> str:
-    """What the text of a value depends on: whole numbers of all sizes are spelled alike, decimals by their scale."""
+    """What the text of a value depends on. Whole numbers are spelled alike, as numbers and as text; decimals by their
+    scale, and without a schema as Base64."""
+    if kind in _WHOLE:
+        return "text or whole numbers"
     scale = re.fullmatch(r"decimal\(\d+,(\d+)\)", kind)
-    if kind in _WHOLE or (scale and scale[1] == "0"):
-        return "a whole number"
-    return f"decimals of scale {scale[1]}" if scale else kind
+    return f"decimals of scale {scale[1]}" if scale else f"values of the type {kind}"
 
 
 def _text(value: str, kind: str) -> str:

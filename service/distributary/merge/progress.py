@@ -71,6 +71,8 @@ class Progress(BaseModel):
     be in quarantine. `undecided` counts deletes that may have been of another row (see doubts.py). `masks` says how the
     rows are masked (see decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where
     none are, both by the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down).
+    `short` has the ends of partitions that Kafka was seen to have lost what was taken in already of, until an operator
+    has accepted it: by then they have grown again.
     `key` has the table's names.
     """
 
@@ -103,6 +105,7 @@ class Progress(BaseModel):
     masks: Mapping[str, str] | None = None
     renames: Mapping[str, str] | None = None
     marks_deleted: bool | None = None
+    short: Mapping[int, int] | None = None
 
     @property
     def is_new(self) -> bool:

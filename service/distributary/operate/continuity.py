@@ -48,6 +48,17 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             "`distributary resume -c FILE TABLE --accept-reset` reads the new topic on top of the rows that are there,"
             " --rebuild fills the table again from it",
         )
+    if progress.short:
+        lost = ", ".join(
+            f"{end} to {progress.next[p] - 1} of partition {p}" for p, end in sorted(progress.short.items())
+        )
+        raise TableHalt(
+            "topic-shorter",
+            f"Kafka has lost the end of {topic.name}, which was taken in already: offsets {lost}; what came next got"
+            " the same offsets again",
+            "`distributary resume -c FILE TABLE --accept-reset` reads the topic from its start, on top of the rows that"
+            " are there, --rebuild fills the table again from it",
+        )
     for partition, offset in first.items():
         taken = progress.next.get(partition)
         if taken is not None and offset > taken:
@@ -60,22 +71,15 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             )
 
 
-def check_end(progress: Progress, topic: Topic, end: Offsets) -> None:
-    """Raises TableHalt where the topic ends before what the table has taken in of it: the records that come next would
-    get offsets that the table has passed, and be passed over without a word.
+def lost_ends(progress: Progress, end: Offsets) -> dict[int, int]:
+    """The partitions that end before what the table has taken in of them, and where: the records that come next get
+    offsets that the table has passed, and would be passed over without a word.
 
     Brokers lose the end of a partition when one takes it over that did not have it yet (unclean leader election), or
-    comes back with an older disk. `end`: the offset after the last record of each partition.
+    comes back with an older disk. `end`: the offset after the last record of each partition. A broker that does not
+    know its end yet gives none (KIP-207).
     """
-    if short := {p: (end[p], taken) for p, taken in progress.next.items() if end.get(p, taken) < taken}:
-        lost = ", ".join(f"{e} to {taken - 1} of partition {p}" for p, (e, taken) in sorted(short.items()))
-        raise TableHalt(
-            "topic-shorter",
-            f"Kafka has lost the end of {topic.name}, which was taken in already: offsets {lost}; what comes next gets"
-            " the same offsets again",
-            "`distributary resume -c FILE TABLE --accept-reset` reads the topic from its start, on top of the rows that"
-            " are there, --rebuild fills the table again from it",
-        )
+    return {p: end[p] for p, taken in progress.next.items() if end.get(p, taken) < taken}
 
 
 def accepted(accept: Accept, progress: Progress, topic: Topic, first: Offsets, mode: str) -> Progress | None:
@@ -92,10 +96,10 @@ def accepted(accept: Accept, progress: Progress, topic: Topic, first: Offsets, m
             p: one.model_copy(update={"deleted_key": None}) if p in passed else one for p, one in progress.last.items()
         }
         changed |= {"next": after, "last": last} if passed else {}
-    elif accept is Accept.RESET and progress.next:
+    elif accept is Accept.RESET and (topic.topic_id != progress.topic_id or progress.short):
         # Places in the source's log count on; those in the topic begin anew.
         last = {p: Last(position=one.position, ts_ms=one.ts_ms) for p, one in progress.last.items()}
-        changed |= {"topic_id": topic.topic_id, "next": {}, "last": last, "snapshot": None}
+        changed |= {"topic_id": topic.topic_id, "next": {}, "last": last, "snapshot": None, "short": None}
     return progress.next_commit(**changed) if changed else None
 
 

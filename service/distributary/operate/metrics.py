@@ -212,7 +212,7 @@ LAST_TURN = Metric(
 LAST_PLAN = Metric(
     "distributary_last_plan_timestamp_seconds",
     Kind.GAUGE,
-    "When the service last knew how far its topics go, in seconds since 1970.",
+    "When the stream last had planned all that Kafka had at its turn, in seconds since 1970.",
     (),
     unit="seconds",
 )

@@ -102,12 +102,12 @@ class PlanningStream:
         return False
 
     def _see(self, query: StreamingQuery) -> None:
-        """Notes now and then that it has planned all there is."""
+        """Notes now and then that it has planned all there is, and waits for its next turn."""
         now = time.monotonic()
         if now < self._seen_at + _SEEN_EVERY and not self._failures:
             return
-        self._seen_at = now
         if query.status["message"].startswith(_WAITING):
+            self._seen_at = now
             self._around.status.planned()
             if self._failures:
                 self._failures = 0

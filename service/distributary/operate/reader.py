@@ -18,7 +18,7 @@ from distributary.consume.peek import Record
 from distributary.decode.alike import with_known
 from distributary.decode.discover import signatures, types_by_value
 from distributary.decode.keys import with_whole_updates
-from distributary.decode.masks import Masks, check_marks, check_masks, masks_of
+from distributary.decode.masks import Marks, Masks, masks_of
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
 from distributary.decode.position import BY_OFFSET
 from distributary.decode.queries import Queries
@@ -80,9 +80,7 @@ class TableReader:
         self._source = source
         self._settings = settings
         self._masks = Masks()
-        self.marks: dict[str, str | None] = {}
-        """How the columns of all records read so far, and those that the table has, are masked (see Codec.mark), with
-        the table's names."""
+        self._marks = Marks(None, ())
         self._renames = Renames(settings.rename)
         self.renamed: dict[str, str] = {}
         """The columns, of all records read so far, that the table calls otherwise than the source, with its names."""
@@ -100,6 +98,12 @@ class TableReader:
         self._queries = queries
         self._ask_told = told
         self._told: Mapping[str, str] = {}
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """How columns are masked, with the table's names (see Codec.mark): those of the records read so far, and of
+        columns that may come."""
+        return self._marks.kept(self._masks.told(self._renames))
 
     @property
     def renames(self) -> Renames:
@@ -133,8 +137,8 @@ class TableReader:
         self._table.look()
         if progress is not None:
             check_renames(progress.renames, self._renames, self._table.now)
-            check_masks(progress.masks, self._masks, self._renames, self._table.now)
-            self.marks = {name: (progress.masks or {}).get(name) for name in self._table.now}
+            self._masks.check(progress.masks, self._renames, self._table.now)
+            self._marks = Marks(progress.masks, self._table.now)
         first = self._wire.told(records)
         if first is None:
             self._learn(self._sliced(self._as_raw(records)))
@@ -224,9 +228,7 @@ class TableReader:
 
     def _take_shapes(self, shapes: list[Shape]) -> None:
         for shape in shapes:
-            for codecs in (shape.row, shape.key):
-                check_marks(self.marks, codecs)
-                self.marks.update({name: codec.mark for name, codec in codecs.items()})
+            self._marks.meet(shape.row, shape.key)
             self.renamed.update(shape.renames.lake)
         self._shapes = shapes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -38,17 +38,16 @@ class Resuming:
             return
         self._next = time.monotonic() + _EVERY
         try:
-            # Of each table the first one: the next comes once that is done.
-            asked = {request.topic: request for request in reversed(self._requests.waiting())}
+            asked: dict[str, list[Request]] = {}
+            for request in self._requests.waiting():
+                asked.setdefault(request.topic, []).append(request)
             for table in tables:
-                request = asked.get(table.topic)
-                if request is None or self._is_handed(table) or not table.running.acquire(blocking=False):
-                    continue
-                try:
-                    if not self._is_handed(table) and self._requests.waits(request):  # since it was read
-                        self._hand(request, table)
-                finally:
-                    table.running.release()
+                requests = asked.get(table.topic)
+                if requests and table.running.acquire(blocking=False):
+                    try:
+                        self._hand_one(requests, table)
+                    finally:
+                        table.running.release()
         except Exception as error:
             _log.warning("requests of operators could not be read", reason=classified(error).message)
 
@@ -68,9 +67,16 @@ class Resuming:
         except Exception as error:
             _log.warning("a request of an operator could not be taken away", reason=classified(error).message)
 
-    def _is_handed(self, table: TableWorker) -> bool:
-        """Whether the table has a request that is not done yet; one that another worker had is handed to this one."""
-        return table.topic in self._handed and self._handed[table.topic][1] is table
+    def _hand_one(self, requests: Sequence[Request], table: TableWorker) -> None:
+        """Hands the first of them that the table has not, unless it has one to do: the next comes once that is done.
+        One that fails again and again keeps out no other. One that another worker had is handed to this one."""
+        self.settle(table)
+        handed, to = self._handed.get(table.topic, (None, None))
+        if to is table and not table.failing:
+            return
+        new = next((one for one in requests if to is not table or one != handed), None)
+        if new is not None and self._requests.waits(new):  # since it was read
+            self._hand(new, table)
 
     def _hand(self, request: Request, table: TableWorker) -> None:
         failpoints.passing("before-request", table.name)

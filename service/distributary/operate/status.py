@@ -206,7 +206,7 @@ class ServiceStatus:
             self._stream = None if fault is None else {**fault, "since": since}
 
     def planned(self) -> None:
-        """The stream has asked Kafka how far its topics go, and planned all there is."""
+        """The stream has planned all that Kafka had at its turn."""
         with self._lock:
             self._planned_at = self._wall()
 

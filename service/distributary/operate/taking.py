@@ -96,10 +96,7 @@ class SliceTaker:
         progress = self._going_on(before, look, topic)
         with watch.phase("read"):
             came = self._reader.read(raw, progress)
-        renamed = {**(progress.renames or {}), **self._reader.renamed} or None
-        masked = {name: mark for name, mark in self._reader.marks.items() if mark is not None} or None
-        if (renamed, masked) != (progress.renames, progress.masks):
-            progress = progress.model_copy(update={"renames": renamed, "masks": masked})
+        progress = self._with_names(progress)
         if came.altered:
             failpoints.passing("after-schema-change", self._name)
             self._around.recorder.schema_changed(self._name)
@@ -142,7 +139,7 @@ class SliceTaker:
         came = self._reader.read(raw, progress)
         if came.altered:
             self._place.head = head = self._lake.head(head) or head
-        again = replayed(came.records, progress, truncates=self._truncates())
+        again = replayed(came.records, self._with_names(progress), truncates=self._truncates())
         self._log.warning("records in quarantine are applied again", **again.told(came.found))
         if not again.found.records:
             return
@@ -191,6 +188,14 @@ class SliceTaker:
         changed["marks_deleted"] = self._settings.marks_deleted
         check_key(progress.key or key, key)
         return progress.model_copy(update=changed)
+
+    def _with_names(self, progress: Progress) -> Progress:
+        """The record with what the reader has learnt of its columns: how they are called, and masked."""
+        renamed = {**(progress.renames or {}), **self._reader.renamed} or None
+        masked = self._reader.marks or None
+        if (renamed, masked) == (progress.renames, progress.masks):
+            return progress
+        return progress.model_copy(update={"renames": renamed, "masks": masked})
 
     def _foldable(self, found: Facts, keys: SliceKeys) -> float:
         """What share of a slice can be folded at once, by its key that has most."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping
 
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets, Slice, largest
 from distributary.consume.topics import TableId
-from distributary.errors import TableHalt, TransientError
+from distributary.errors import TableHalt
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.files import Compacted
 from distributary.merge.kept import keeping
@@ -21,7 +20,7 @@ from distributary.merge.table import LakeTable
 from distributary.operate import ghosts
 from distributary.operate.accept import Accept
 from distributary.operate.catalog import CatalogEntry
-from distributary.operate.continuity import accepted, check_continuity, check_end, not_ours
+from distributary.operate.continuity import accepted, check_continuity, lost_ends, not_ours
 from distributary.operate.laying_out import LayingOut
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
@@ -34,8 +33,6 @@ from distributary.operate.taking import SliceTaker
 from distributary.operate.tending import Tending
 from distributary.operate.upkeep import Due, Task, Upkeep
 
-# A broker that has just taken a partition over may tell an end that is too low until the others have answered it.
-_END_SETTLES = 60.0  # seconds
 _log = get_logger(__name__)
 
 
@@ -91,7 +88,7 @@ class TableWorker:
         self.asked: Accept | None = None
         """What an operator asks for, until a step has done it."""
         self._doubtful = True
-        self._short_since: float | None = None
+        self._aiming = threading.Lock()
         note = Note(around.session, maintenance_path(around.config, table))
         self.upkeep = Upkeep(settings.maintenance, note)
 
@@ -152,7 +149,8 @@ class TableWorker:
         perhaps another one: the next step looks."""
         if any(offset < self.goal.get(p, 0) for p, offset in end.items()):
             self.doubt()
-        self.goal = largest([self.goal, end])
+        with self._aiming:
+            self.goal = largest([self.goal, end])
         if self._started:  # before, it is not known what the table has
             self._around.status.update(self.name, goal_offsets={self.topic: dict(self.goal)})
 
@@ -272,20 +270,21 @@ class TableWorker:
             raise not_ours(self._lake.path)
 
     def _look_at_the_end(self, topic: Topic) -> None:
-        """The topic must not end before what was taken in; no goal lies behind its end."""
+        """No goal lies behind the topic's end, and the end not before what was taken in: that is written down, as it
+        can't be seen any more once the topic has grown again."""
+        before = self.goal
         end = self._around.broker.latest(topic)
-        self.goal = {p: min(goal, end.get(p, goal)) for p, goal in self.goal.items()}
-        if self.progress is None:
+        with self._aiming:
+            self.goal = {
+                p: min(goal, end.get(p, goal)) if before.get(p) == goal else goal for p, goal in self.goal.items()
+            }
+        head = self._place.head
+        if head is None or head.progress is None:
             return
-        try:
-            check_end(self.progress, topic, end)
-        except TableHalt as halt:
-            now = time.monotonic()
-            self._short_since = self._short_since or now
-            if now - self._short_since < _END_SETTLES:
-                raise TransientError(halt.code, halt.message, halt.fix) from halt
-            raise
-        self._short_since = None
+        if short := lost_ends(head.progress, end):
+            after = head.progress.next_commit(short=short)
+            self._place.head = self._lake.commit(head, after, self._lake.nothing())
+            self._check(topic)
 
     def _enter_in_catalog(self) -> None:
         """Makes a table that is there known to the catalog of the config."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distributary.config import Config
-from distributary.decode.masks import check_marks, check_masks, masks_of
+from distributary.decode.masks import Marks, masks_of
 from distributary.decode.renames import Renames, check_renames
 from distributary.decode.shapes import TypeSources, has_schema, renames_of
 from distributary.decode.unwrapped import added_by
@@ -149,7 +149,7 @@ def _check_place(
         check_continuity(progress, sample.topic, sample.first, one.settings, one.path)
         renames = Renames(one.settings.rename)
         check_renames(progress.renames, renames, columns)
-        check_masks(progress.masks, masks_of(one.settings), renames, columns)
+        masks_of(one.settings).check(progress.masks, renames, columns)
     elif lake is not None and columns and lake.has_files:
         raise not_ours(one.path)
 
@@ -190,10 +190,10 @@ def _with_columns(plan: TablePlan, scene: Scene, columns: Mapping[str, str], *, 
     key = Renames(settings.rename).all_of(look.key or settings.key)
     known = progress.key if progress and progress.key else key
     check_key(known, key)
-    marks = {name: (progress.masks or {}).get(name) for name in columns} if progress else {}
+    marks = Marks(progress.masks if progress else None, columns)
     for shape in scene.shown.shapes:
         check_key(known, shape.key)
-        check_marks(marks, {**shape.row, **shape.key})
+        marks.meet(shape.row, shape.key)
     plan = replace(plan, key=known, connector=scene.connector, form=_form(scene))
     reserved = mode_of(settings).service_columns
     renames = renames_of(scene.shown.shapes)

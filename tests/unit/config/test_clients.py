@@ -94,6 +94,14 @@ def test_a_jaas_line_for_oauth_says_the_same_as_the_properties() -> None:
     assert spark_options(line) == spark_options({**OAUTH, **CLIENT})
 
 
+def test_options_of_a_jaas_line_may_stand_in_single_quotes_or_in_none() -> None:
+    jaas = "OAuthBearerLoginModule required clientId=me clientSecret='a\"b' extension_logicalCluster = lkc-1;"
+    options = librdkafka_options({**OAUTH, "sasl.jaas.config": jaas})
+    assert options["sasl.oauthbearer.client.id"] == "me"
+    assert options["sasl.oauthbearer.client.secret"] == 'a"b'
+    assert options["sasl.oauthbearer.extensions"] == "logicalCluster=lkc-1"
+
+
 def test_a_jvm_is_told_where_tokens_may_come_from() -> None:
     assert list(system_properties({**OAUTH, **CLIENT}).values()) == ["https://idp.example.com/token"]
     assert not system_properties(BASE)

@@ -9,7 +9,7 @@ from distributary.consume.broker import Topic
 from distributary.errors import TableHalt
 from distributary.merge.progress import Last, first_progress
 from distributary.operate.accept import ASKED_BY, Accept
-from distributary.operate.continuity import accepted, check_continuity, check_end
+from distributary.operate.continuity import accepted, check_continuity, lost_ends
 
 TOPIC = Topic("p.dbo.t", "first", (0, 1))
 TAKEN = first_progress("p.dbo.t", "first", "sqlserver", "upsert", ("id",)).model_copy(
@@ -66,19 +66,25 @@ def test_6_4_an_accepted_topic_is_read_from_its_start_with_what_is_known_of_the_
     assert (after.topic_id, dict(after.next), after.key) == ("second", {}, ("id",))
     assert (after.position, after.truncated) == (held.position, held.truncated)
     assert after.last == {0: Last(position=last.position, ts_ms=7)}  # by which a restored source shows (2.6)
-    # Done by a driver that a crash cut short, it is not done again.
-    assert accepted(Accept.RESET, after, Topic("p.dbo.t", "second", (0,)), {0: 0}, "upsert") is None
+    assert accepted(Accept.RESET, held, TOPIC, {0: 0}, "upsert") is None
 
 
 def test_6_4_a_topic_that_ends_before_what_was_taken_in_halts_its_table_and_can_be_read_again() -> None:
     for end in ({0: 5, 1: 7}, {0: 9}, {0: 5, 1: 8, 2: 0}):
-        check_end(TAKEN, TOPIC, end)
+        assert not lost_ends(TAKEN, end)
+    assert lost_ends(TAKEN, {0: 5, 1: 4}) == {1: 4}
+    short = TAKEN.model_copy(update={"short": {1: 4}})
     with pytest.raises(TableHalt, match="offsets 4 to 6 of partition 1") as raised:
-        check_end(TAKEN, TOPIC, {0: 5, 1: 4})
+        check_continuity(short, TOPIC, {0: 0}, UPSERT, "/lake/dbo/t")
     assert raised.value.code == "topic-shorter"
-    after = accepted(ASKED_BY["topic-shorter"], TAKEN, TOPIC, {0: 0}, "upsert")
+    after = accepted(ASKED_BY["topic-shorter"], short, TOPIC, {0: 0}, "upsert")
     assert after is not None
-    assert dict(after.next) == {}
+    assert (dict(after.next), after.short) == ({}, None)
+    # Done by a driver that a crash cut short, it is not done again.
+    assert accepted(Accept.RESET, after.model_copy(update={"next": {0: 3}}), TOPIC, {0: 0}, "upsert") is None
+    rebuilt = accepted(Accept.REBUILD, short, TOPIC, {0: 0}, "upsert")
+    assert rebuilt is not None
+    assert rebuilt.short is None
 
 
 def test_5_4_a_rebuilt_table_knows_nothing_but_its_number() -> None:
