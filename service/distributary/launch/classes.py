@@ -9,7 +9,6 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 HADOOP_PATH = "org.apache.hadoop.fs.Path"
-HADOOP_FILES = "org.apache.hadoop.fs.FileUtil"
 DELTA_LOG = "org.apache.spark.sql.delta.DeltaLog"
 
 

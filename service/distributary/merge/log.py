@@ -10,10 +10,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from distributary.errors import TableHalt
-from distributary.launch.classes import DELTA_LOG, HADOOP_FILES, HADOOP_PATH, java_class, lines_of, scala_object
+from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class, lines_of, scala_object
 from distributary.merge.progress import Head, Progress, Restored, restored, user_metadata, written
 
-_COMMIT = re.compile(r"/_delta_log/([0-9]{20})\.json$", re.MULTILINE)
+_COMMIT = re.compile(r"/_delta_log/([0-9]{20})\.json;")  # as every FileStatus tells its path
 _LOOK_BACK = 2000  # commit files of other writers (OPTIMIZE, ALTER …) that may lie over the last one of ours
 
 
@@ -105,8 +105,8 @@ class DeltaLog:
     def _versions(self) -> list[int]:
         # All names in one call: a log of a month has ten thousands of files, and each asked for by itself takes longer
         # than all the rest of a table's start.
-        paths = java_class(self._session, HADOOP_FILES).stat2Paths(self._files.listStatus(self._folder))
-        names = scala_object(self._session, "scala.collection.mutable.ArraySeq").make(paths).mkString("\n")
+        seq = scala_object(self._session, "scala.collection.mutable.ArraySeq")
+        names = seq.make(self._files.listStatus(self._folder)).mkString("\n")
         return sorted(map(int, _COMMIT.findall(names)), reverse=True)
 
     def _file(self, version: int) -> Any:
