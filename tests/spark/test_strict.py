@@ -67,7 +67,8 @@ def compact(value: object) -> str:
 
 
 def connect(fields: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    named = [{"type": "string", "optional": True, "field": name} for name in fields]
+    # Of bytes alone the text may be an unscaled number in Base64.
+    named = [{"type": "bytes" if name == "price" else "string", "optional": True, "field": name} for name in fields]
     return {"type": "struct", "fields": named, "optional": True, **more}
 
 
