@@ -105,6 +105,22 @@ def test_the_package_comes_from_the_wheel_and_exit_codes_come_through(wheel: Pat
     assert "nowhere.yaml:1" in refused.stdout  # where spark-submit puts all that Python says
 
 
+def test_jvms_are_told_system_properties_beside_what_spark_submit_gives_them(wheel: Path, tmp_path: Path) -> None:
+    """Kafka's client asks for tokens only at URLs that its JVM was told: the driver's was started by spark-submit."""
+    options, url = "spark.executor.extraJavaOptions", "https://idp.example.com/token"
+    probe = tmp_path / "probe.py"
+    probe.write_text(
+        "from distributary.launch.session import open_session\n"
+        f"session = open_session({{}}, {{'allowed.urls': {url!r}}})\n"
+        "print('driver', session._jvm.java.lang.System.getProperty('allowed.urls'))\n"
+        f"print('executors', session.sparkContext.getConf().get({options!r}))\n"
+    )
+    run = submit(wheel, tmp_path, options=[*LOCAL, f"--conf={options}=-Dgiven=1"], entry_point=probe)
+    assert run.returncode == 0, run.stderr[-4000:]
+    assert f"driver {url}" in run.stdout
+    assert f" -Dgiven=1 -Dallowed.urls={url}" in run.stdout
+
+
 def test_what_spark_submit_is_given_counts_over_the_defaults_and_the_config_over_both(
     wheel: Path, tmp_path: Path
 ) -> None:

@@ -20,7 +20,8 @@ _MODES: Mapping[str, tuple[str, ...]] = {
         *("adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"),
     ),
 }
-_PLACEHOLDER = "unavailable.value.placeholder"
+PLACEHOLDER = "unavailable.value.placeholder"
+"""The setting that says what stands for a value that the source did not send (see decode.placeholder)."""
 
 
 def faults(properties: Mapping[str, str]) -> Iterator[Problem]:
@@ -31,9 +32,9 @@ def faults(properties: Mapping[str, str]) -> Iterator[Problem]:
             close = get_close_matches(_plain(value), known, n=1)
             fix = f"did you mean {close[0]}?" if close else "write what the connector's own config says"
             yield Problem("bad-value", f"must be one of {', '.join(known)}", fix, (name,))
-    given = properties.get(_PLACEHOLDER, "")
+    given = properties.get(PLACEHOLDER, "")
     if given.startswith("hex:") and not _is_hex(given[4:]):
-        yield Problem("bad-value", "has no hexadecimal digits after hex:", "write two for each byte", (_PLACEHOLDER,))
+        yield Problem("bad-value", "has no hexadecimal digits after hex:", "write two for each byte", (PLACEHOLDER,))
 
 
 def spelled(properties: Mapping[str, str]) -> dict[str, str]:

@@ -20,7 +20,6 @@ from distributary.decode import sql
 from distributary.decode.types import Codec
 
 DEFAULT_PLACEHOLDER = "__debezium_unavailable_value"
-PLACEHOLDER_PROPERTY = "unavailable.value.placeholder"
 # Of the others no database leaves values out: there the text is a value like any other.
 CONNECTORS_WITH_PLACEHOLDER = ("postgresql", "oracle")
 

@@ -54,10 +54,10 @@ class Fillable:
     places: Mapping[str, int]
 
     @staticmethod
-    def of(columns: Mapping[str, str], key: Mapping[str, str], settings: TableSettings | None = None) -> Fillable:
+    def of(columns: Mapping[str, str], key: Mapping[str, str], settings: TableSettings) -> Fillable:
         """Those of a table's columns that can hold a placeholder on the wire. Which ones are texts there although their
         type is another one, `settings` tell."""
-        texts = _called_otherwise(settings) if settings is not None else ()
+        texts = _called_otherwise(settings)
         found = {n: t for n, t in columns.items() if n not in key and (n in texts or _can_be_missing(t))}
         places = {name: i for i, name in enumerate(columns)}
         return Fillable(found, {name: places[name] for name in found})

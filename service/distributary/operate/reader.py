@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from structlog.typing import FilteringBoundLogger
 
+from distributary.config.connector import PLACEHOLDER
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker, Topic
@@ -19,7 +20,7 @@ from distributary.decode.alike import with_known
 from distributary.decode.discover import signatures, types_by_value
 from distributary.decode.keys import with_whole_updates
 from distributary.decode.masks import Marks, Masks, masks_of
-from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, PLACEHOLDER_PROPERTY
+from distributary.decode.placeholder import DEFAULT_PLACEHOLDER
 from distributary.decode.position import BY_OFFSET
 from distributary.decode.queries import Queries
 from distributary.decode.records import Reading, decoded, with_carried
@@ -296,7 +297,7 @@ class TableReader:
             epoch=self._settings.epoch,
             columns=self._table.now,
             key={name: self._table.now[name] for name in progress.key},
-            placeholder=self._source.connector_properties.get(PLACEHOLDER_PROPERTY, DEFAULT_PLACEHOLDER),
+            placeholder=self._source.connector_properties.get(PLACEHOLDER, DEFAULT_PLACEHOLDER),
             keyless=self._settings.mode == "append" and not progress.key,
             before=self._details.before,
             links=self._details.links,

@@ -29,7 +29,6 @@ BY_THEIR_TYPES = ["text", "bytes", "doc", "docs", "tags"]
 @pytest.mark.parametrize(
     ("settings", "others"),
     [
-        (None, []),
         (TableSettings("s.t"), []),
         # What comes as a number, or as an object, has no placeholder.
         (TableSettings("s.t", columns={n: k for n, k in COLUMNS.items() if n in ("n", "price", "place")}), []),
@@ -37,9 +36,7 @@ BY_THEIR_TYPES = ["text", "bytes", "doc", "docs", "tags"]
         (TableSettings("s.t", columns={"created": "date"}, rename={"created": "day"}), ["day"]),
     ],
 )
-def test_columns_whose_values_may_be_texts_on_the_wire_are_followed(
-    settings: TableSettings | None, others: list[str]
-) -> None:
+def test_columns_whose_values_may_be_texts_on_the_wire_are_followed(settings: TableSettings, others: list[str]) -> None:
     found = Fillable.of(COLUMNS, {"id": "string"}, settings)
     assert sorted(found.types) == sorted([*BY_THEIR_TYPES, *others])
     assert found.places == {name: list(COLUMNS).index(name) for name in found.types}
