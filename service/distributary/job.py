@@ -117,7 +117,7 @@ class Service:
         self._turns = Turns(around, self._halts, self._tables, self._waits, self._settle)
         self._roster = Roster(around, self._turns.halt, self._turns.forget)
         self._resuming = Resuming(session, config, self._halts, self._turns.try_at_once)
-        self._caretaker = Caretaker(self._tended, self._is_busy, recorder, Jobs(session))
+        self._caretaker = Caretaker(self._tended, self._turns.busy, recorder, Jobs(session))
         self._stream = PlanningStream(around, self._roster.plan, self._turns.nudge)
         self._watch = watch
         self._looked_at = time.monotonic()
@@ -191,10 +191,7 @@ class Service:
             self._topics_looked_at = now
 
     def _has_work(self) -> bool:
-        return bool(self._roster.unasked) or self._is_busy()
-
-    def _is_busy(self) -> bool:
-        return any(worker.has_to_step() for worker in self._roster.tables())
+        return bool(self._roster.unasked) or any(worker.has_to_step() for worker in self._roster.tables())
 
     def _tables(self) -> Sequence[TableWorker]:
         return self._roster.tables()

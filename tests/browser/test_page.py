@@ -387,6 +387,22 @@ def test_a_screen_reader_finds_a_table_a_search_and_names_for_all(
     assert unnamed == []
 
 
+def test_the_page_says_what_of_the_config_does_not_count(
+    browser: Chrome, server: health.Server, status: ServiceStatus
+) -> None:
+    six(status)
+    opened(browser, server, 6)
+    banner = browser.find_element(By.ID, "config")
+    assert not banner.is_displayed()
+    fault = {"file": "a.yaml", "line": 7, "code": "bad-type", "message": "no type <b>", "fix": "write timestamp_ms"}
+    status.show_config({"faults": [fault], "waiting": ["kafka"]})
+    until(browser, banner.is_displayed)
+    for words in ("a.yaml:7: no type <b> (bad-type)", "write timestamp_ms", "the next start on: kafka"):
+        assert words in banner.text
+    status.show_config(None)
+    until(browser, lambda: not banner.is_displayed())
+
+
 def test_the_page_says_that_kafka_can_not_be_asked_and_for_how_long(
     browser: Chrome, server: health.Server, status: ServiceStatus
 ) -> None:

@@ -24,6 +24,7 @@ from tests.support.registry import Registry
 from tests.support.spark import Bench, rows_of
 
 from distributary.errors import TransientError
+from distributary.survey.kafka_checks import registry_answers
 
 _numbers = itertools.count()
 SOURCE = {
@@ -257,6 +258,9 @@ def test_the_registry_is_asked_over_tls_with_a_password_or_a_token(
         source["schema_registry"] = {**at, "bearer.auth.token": "${env:REGISTRY_TOKEN}"}
         bench.take([AvroTopic(bench.topic, registry.url).change("u", 1, v="b")])
         assert bench.rows() == [(1, "b")]
+        told = bench.config().source.schema_registry
+        assert told is not None
+        assert "answers" in registry_answers(told).message  # as `doctor` asks it
         source["schema_registry"] = {"url": at["url"], "bearer.auth.token": "${env:REGISTRY_TOKEN}"}
         with pytest.raises(TransientError) as caught:  # a certificate that nobody has to trust
             bench.take([AvroTopic(bench.topic, registry.url).change("u", 1, v="c")])

@@ -15,6 +15,7 @@ from distributary.config import Config
 from distributary.errors import TableHalt
 from distributary.operate import roster
 from distributary.operate.roster import Roster
+from distributary.operate.status import TableState
 from distributary.operate.tables import listed, named
 from distributary.operate.worker import TableWorker
 
@@ -36,6 +37,7 @@ class Tables:
         around = bench.worker()._around
         self.config: Config = around.config
         self.broker = around.broker
+        self.status = around.status
         self.roster = Roster(around, self._halt, lambda _table: None)
 
     def _halt(self, table: TableWorker, halt: TableHalt) -> None:
@@ -80,6 +82,10 @@ def test_a_topic_that_can_not_be_looked_at_waits_and_holds_up_no_other(
     monkeypatch.setattr(roster, "connector_of_topic", look)
     assert tables.plan() == ["b.dbo.t"]
     assert set(tables.roster.unasked) == {tables.topics[0]}
+    shown = tables.status.table(tables.topics[0])
+    assert shown is not None
+    assert (shown.state, shown.lag_records, (shown.error or {})["code"]) == (TableState.RETRYING, 1, "schema-unknown")
     broken = False
     assert sorted(tables.plan()) == ["a.dbo.t", "b.dbo.t"]
     assert not tables.roster.unasked
+    assert tables.status.table(tables.topics[0]) is None

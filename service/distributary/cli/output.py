@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +12,14 @@ from typing import Any, TypeVar
 
 import click
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from distributary.errors import ConfigError, DistributaryError, Fault
 from distributary.operate import logs
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def config_option(command: Command) -> Command:
@@ -50,9 +54,21 @@ def show_json(result: Any) -> None:
     click.echo(json.dumps(result, indent=2, ensure_ascii=False))
 
 
-def show_text(line: str, style: str = "") -> None:
+def show_text(line: str | Text, style: str = "") -> None:
     """Prints a line of a result on stdout."""
-    _print(Console(highlight=False), Text(line, style=style))
+    _print(Console(highlight=False), Text(line, style=style) if isinstance(line, str) else line)
+
+
+def show_grid(grid: Table) -> None:
+    """Prints a table of a result on stdout, as wide as it is: a line that is cut or wrapped is of no use to a script.
+    Its cells are text as it stands, though records may hold what Rich would take for markup."""
+    width = None if sys.stdout.isatty() else 1000
+    Console(highlight=False, markup=False, emoji=False, width=width).print(grid)
+
+
+def without_controls(text: str, *, but: str = "") -> str:
+    """The text with control characters written out (`\\x1b`), `but` for some: a record must not steer a terminal."""
+    return _CONTROLS.sub(lambda found: found[0] if found[0] in but else f"\\x{ord(found[0]):02x}", text)
 
 
 def show_fault(fault: Fault, *, to_stderr: bool = False) -> None:

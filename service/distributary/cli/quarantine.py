@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from distributary.cli import output
@@ -49,14 +47,15 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
     grid = _grid("table", "reason", "records", "waiting")
     for one in counts:
         grid.add_row(one.table, one.reason, str(one.records), str(one.waiting))
-    _print(grid)
+    output.show_grid(grid)
     if records:
         output.show_text("")
         grid = _grid("topic", "partition", "offset", "reason", "key", "message")
         for record in records:
             place = (record.topic, str(record.partition), str(record.offset))
-            grid.add_row(*place, record.reason, as_text(record.key) or "", record.message)
-        _print(grid)
+            texts = (record.reason, as_text(record.key) or "", record.message)
+            grid.add_row(*place, *map(output.without_controls, texts))
+        output.show_grid(grid)
 
 
 @quarantine.command("show", short_help="Show one record.")
@@ -75,9 +74,9 @@ def show(config_file: Path, topic: str, partition: int, offset: int, output_form
         return
     for name, value in told.items():
         for header in value if name == "headers" else ():
-            output.show_text(f"header {header['key']}: {header['value']}")
+            _show(f"header {header['key']}: {header['value']}")
         if name != "headers" and value is not None:
-            output.show_text(f"{name}: {value}")
+            _show(f"{name}: {value}")
 
 
 @quarantine.command("replay", short_help="Apply a table's records again.")
@@ -108,6 +107,5 @@ def _grid(*names: str) -> Table:
     return grid
 
 
-def _print(grid: Table) -> None:
-    # As wide as it is: a line that is cut or wrapped is of no use to a script.
-    Console(highlight=False, width=None if sys.stdout.isatty() else 1000).print(grid)
+def _show(line: str) -> None:
+    output.show_text(output.without_controls(line, but="\n\t"))

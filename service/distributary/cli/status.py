@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
 from distributary.cli import output
 from distributary.cli.tables_view import grid, remarks
@@ -68,8 +67,6 @@ def _show(tables: list[TableOverview]) -> None:
     if not tables:
         output.show_text("no topic of the config's tables exists", style="yellow")
         return
-    # As wide as it is: a line that is cut or wrapped is of no use to a script.
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 1000)
-    console.print(grid(tables))
+    output.show_grid(grid(tables))
     for line in remarks(tables):
-        console.print(line, soft_wrap=True)
+        output.show_text(line)

@@ -1,7 +1,8 @@
 """The connector's settings that say how to read its records, and the values that they can have.
 
-Debezium takes them in capitals and small letters alike, and what it does not know for its default: a value that it does
-not know here would say that records are written otherwise than they are.
+Debezium takes the values in capitals and small letters alike, and what it does not know for its default: a value that
+it does not know here would say that records are written otherwise than they are. So would a name that is misspelt:
+any other setting of the connector may stand here, but none that is almost one of these.
 """
 
 from __future__ import annotations
@@ -22,10 +23,17 @@ _MODES: Mapping[str, tuple[str, ...]] = {
 }
 PLACEHOLDER = "unavailable.value.placeholder"
 """The setting that says what stands for a value that the source did not send (see decode.placeholder)."""
+_ALIKE = 0.84
+"""How alike a name and a known one are (difflib's ratio) that is taken for misspelt: of Debezium's other settings the
+nearest is delete.handling.mode, with 0.83."""
 
 
 def faults(properties: Mapping[str, str]) -> Iterator[Problem]:
-    """The values that the connector would not take."""
+    """The names that are misspelt, and the values that the connector would not take."""
+    for name in properties:
+        near = get_close_matches(_plain(name), [*_MODES, PLACEHOLDER], n=1, cutoff=_ALIKE)
+        if near and name not in (*_MODES, PLACEHOLDER):
+            yield Problem("bad-property", "the connector has no setting of this name", f"write {near[0]}", (name,))
     for name, known in _MODES.items():
         value = properties.get(name)
         if value is not None and _plain(value) not in known:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from distributary.config.problem import Problem
-from distributary.config.scalars import Duration, Section, WholeNumber, seconds
+from distributary.config.scalars import Count, Duration, Section, seconds
 
 SHORTEST_KEEP = "7d"
 """Delta's own default (delta.deletedFileRetentionDuration): below it VACUUM may take files from under a reader that is
@@ -28,7 +28,7 @@ def _keep(duration: str) -> str:
 class MaintenanceKeys(Section):
     """When the service compacts a table's files, and when it removes those that are no longer part of it."""
 
-    compact_after: Annotated[WholeNumber, Field(ge=0)] | None = Field(
+    compact_after: Count | None = Field(
         None,
         description="Small files are made into larger ones after so many commits to the table; 0: never. Default: 100.",
     )

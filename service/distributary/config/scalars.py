@@ -77,6 +77,9 @@ def _location(value: str, info: ValidationInfo) -> str:
 
 Text = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
 WholeNumber = Annotated[int, BeforeValidator(_whole)]
+Count = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
+"""A whole number that is not negative. The bound stands before the validator: after it, where None is allowed as well,
+pydantic writes it into the JSON Schema under a name that is none of JSON Schema's."""
 Number = Annotated[float, BeforeValidator(_number)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Duration = Annotated[

@@ -14,10 +14,12 @@ _ENDS = (
 )
 # Azure's keys end with the account's name.
 _CONTAINS = ("client.secret", "account.key", "fixed.token", ".sas.")
+CREDENTIALS = r"://[^/@\s]*:[^/@\s]*@"
+"""A user and a password in a URL, as a regular expression that Java knows, too."""
+PATTERN = "(?i)" + "|".join([*(f"{re.escape(end)}$" for end in _ENDS), *map(re.escape, _CONTAINS)])
+"""The names that hold secrets, likewise."""
 _DEFAULT = re.compile(r"\$\{env:\w+:-([^{}]*)\}")
 _NO_SECRETS = ("", "true", "false")
-
-_CREDENTIALS_IN_URL = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 _PASSWORD_IN_JAAS = re.compile(r"""(password|secret|token)\s*=\s*["']?(?!\$\{)[^\s"';]""", re.IGNORECASE)
 
 FIX = "write ${env:NAME} or ${file:PATH} in its place"
@@ -25,13 +27,12 @@ FIX = "write ${env:NAME} or ${file:PATH} in its place"
 
 def is_secret(name: str) -> bool:
     """Whether a property of this name holds a secret, by the names that Kafka, Spark and Hadoop use."""
-    lower = name.lower()
-    return lower.endswith(_ENDS) or any(part in lower for part in _CONTAINS)
+    return re.search(PATTERN, name) is not None
 
 
 def has_credentials(url: str) -> bool:
     """Whether the text holds a URL with a user and a password in it."""
-    return _CREDENTIALS_IN_URL.search(url) is not None
+    return re.search(CREDENTIALS, url) is not None
 
 
 def is_inline(name: str, value: str | SecretStr) -> bool:

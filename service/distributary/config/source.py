@@ -81,9 +81,15 @@ class SchemaRegistry(Section):
     )(secret_from_outside)
 
     def properties(self) -> dict[str, str]:
-        """All that is given, under the registry client's own names, secrets readable. Not for logs."""
+        """What the registry's client is to be given: all that is said here, under its own names, secrets readable. Not
+        for logs."""
         given = {field.alias or name: getattr(self, name) for name, field in type(self).model_fields.items()}
-        return revealed({name: value for name, value in given.items() if value is not None})
+        out = revealed({name: value for name, value in given.items() if value is not None})
+        if "bearer.auth.token" in out:
+            out["bearer.auth.credentials.source"] = "STATIC_TOKEN"
+            # The client asks for one though only Confluent's cloud looks at it.
+            out.setdefault("bearer.auth.logical.cluster", "")
+        return out
 
 
 class Source(Section):

@@ -11,7 +11,7 @@ from distributary.config import column_types, maintenance
 from distributary.config.delta_properties import DeltaProperties
 from distributary.config.maintenance import Maintenance, MaintenanceKeys
 from distributary.config.problem import Problem, refuse
-from distributary.config.scalars import Section, Text, WholeNumber
+from distributary.config.scalars import Count, Section, Text
 
 Mode = Literal["upsert", "history", "append"]
 Deletes = Literal["hard", "soft"]
@@ -114,7 +114,7 @@ class TableDefaults(Section):
         "for equal values, with masking.salt. redact: ***. NULL stays NULL. A rule's masks are added to those of the "
         "defaults.",
     )
-    epoch: Annotated[WholeNumber, Field(ge=0)] | None = Field(
+    epoch: Count | None = Field(
         None,
         description="Raised by an operator after the source was restored to an earlier position, so that its new "
         "changes sort after everything before. Default: 0.",

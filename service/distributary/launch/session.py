@@ -16,6 +16,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from distributary.config import secrets
 from distributary.errors import SetupError
 from distributary.launch.classes import java_class
 from distributary.launch.jars import jars
@@ -72,6 +73,8 @@ _DEFAULTS = {
     "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",
     "spark.kafka.consumer.fetchedData.cache.timeout": "10s",
     "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
+    # Spark's own, and the names that the config takes for secrets: keys of Azure's storage are not among Spark's.
+    "spark.redaction.regex": f"{secrets.PATTERN}|{secrets.CREDENTIALS}|secret|password|token|access[.]?key",
     # The salt of masked columns (see decode/masks.py) stands in plans, as two blocks of 64 bytes.
     "spark.sql.redaction.string.regex": "(?i)[0-9a-f]{128}",
     "spark.sql.maxPlanStringLength": "500",
@@ -127,6 +130,8 @@ def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None =
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
+        if not submitted:
+            _start_java(settings)
         session: SparkSession = builder.getOrCreate()
     except (Py4JError, PySparkException) as error:
         reason = str(getattr(error, "java_exception", error)).strip().splitlines()[0]
@@ -142,6 +147,16 @@ def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None =
     for name, value in told.items():  # under spark-submit the driver's JVM was there before
         java_class(session, "java.lang.System").setProperty(name, value)
     return session
+
+
+def _start_java(settings: Mapping[str, str]) -> None:
+    """Starts the JVM, where none runs yet, without secrets: PySpark gives it its settings on the command line, which
+    every user of the machine may read. The session is told all of them once it is there."""
+    known = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        if not secrets.is_secret(key) and not secrets.has_credentials(value):
+            known.set(key, value)
+    SparkContext._ensure_initialized(conf=known)
 
 
 def _given_to_spark_submit() -> set[str]:

@@ -166,7 +166,7 @@ class Caretaker:
         return True
 
     def _failed(self, table: Tended, task: Task, fault: DistributaryError) -> None:
-        pause = table.upkeep.failed()
+        pause = table.upkeep.failed(task)
         self._recorder.untended(table.name, task.value)
         _log.warning(
             "a table's files could not be looked after; this is tried again later",

@@ -24,7 +24,9 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
         raise TableHalt(
             "other-topic",
             f"the table at {path} is kept equal to the topic {progress.topic}, not to {topic.name}",
-            "give each of the two a place of its own with {database} in target.table",
+            "set source.topic_prefix back; or, where the one topic took the place of the other, `distributary resume -c"
+            " FILE TABLE --rebuild` fills the table again from it; where both are at work, give each a place of its own"
+            " with {database} in target.table",
         )
     if progress.mode != settings.mode:
         raise TableHalt(

@@ -178,6 +178,12 @@ MAINTENANCE_FAILURES = Metric(
     "Tasks of maintenance since the start that failed; they are tried again later.",
     ("table", "task"),
 )
+MAINTENANCE_IN_VAIN = Metric(
+    "distributary_table_maintenance_failed_tries",
+    Kind.GAUGE,
+    "How often in a row a task of maintenance has failed since it was done last.",
+    ("table", "task"),
+)
 TABLE_BATCH = Metric(
     "distributary_table_batch_duration_seconds",
     Kind.SUMMARY,
@@ -216,6 +222,12 @@ LAST_PLAN = Metric(
     (),
     unit="seconds",
 )
+CONFIG_FAULTS = Metric(
+    "distributary_config_faults",
+    Kind.GAUGE,
+    "Faults in the config's files, changed since the start: what they said before counts until the next one.",
+    (),
+)
 INFO = Metric("distributary_build_info", Kind.GAUGE, "1, with the version of the service.", ("version",))
 COMPLETE = Metric(
     "distributary_complete_transaction_timestamp_seconds",
@@ -246,8 +258,8 @@ start begin at 0. A gauge that is not known is not there.
 CATALOGUE = (
     STATE, LAG_RECORDS, LAG_SECONDS, FRESHNESS, SOURCE_TIME, LAST_COMMIT, APPLIED, QUARANTINED, UNDECIDED,
     GHOSTS, COMMITS, RECORDS, MERGED, BY_REASON, RETRIES, SCHEMA_CHANGES, COMPACTED_AT,
-    VACUUMED_AT, COMPACTED_FILES, COMPACTED_BYTES, MAINTENANCE, MAINTENANCE_FAILURES, TABLE_BATCH, BATCH, READY,
-    STARTED, LAST_TURN, LAST_PLAN, INFO, COMPLETE, PENDING,
+    VACUUMED_AT, COMPACTED_FILES, COMPACTED_BYTES, MAINTENANCE, MAINTENANCE_FAILURES, MAINTENANCE_IN_VAIN,
+    TABLE_BATCH, BATCH, READY, STARTED, LAST_TURN, LAST_PLAN, CONFIG_FAULTS, INFO, COMPLETE, PENDING,
 )  # fmt: skip
 
 

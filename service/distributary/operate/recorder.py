@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, Summary, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary, disable_created_metrics
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
@@ -65,6 +65,12 @@ class Recorder:
         self._compacted_files = self._counter(m.COMPACTED_FILES)
         self._compacted_bytes = self._counter(m.COMPACTED_BYTES)
         self._untended = self._counter(m.MAINTENANCE_FAILURES)
+        self._in_vain = Gauge(
+            m.MAINTENANCE_IN_VAIN.name,
+            m.MAINTENANCE_IN_VAIN.help,
+            m.MAINTENANCE_IN_VAIN.labels,
+            registry=self.registry,
+        )
         self._tended = Summary(m.MAINTENANCE.name, m.MAINTENANCE.help, m.MAINTENANCE.labels, registry=self.registry)
         self._table_batch = Summary(
             m.TABLE_BATCH.name, m.TABLE_BATCH.help, m.TABLE_BATCH.labels, registry=self.registry
@@ -85,6 +91,7 @@ class Recorder:
             counter.labels(table)
         for task in m.TASKS:
             self._untended.labels(table, task)
+            self._in_vain.labels(table, task)
         for op in m.OPERATIONS:
             self._records.labels(table, op)
         for change in m.CHANGES:
@@ -97,6 +104,7 @@ class Recorder:
     def tended(self, table: str, task: str, seconds: float, compacted: Compacted | None) -> None:
         """A task of metrics.TASKS is done; `compacted` where it was that."""
         self._tended.labels(table, task).observe(seconds)
+        self._in_vain.labels(table, task).set(0)
         if compacted is not None:
             self._compacted_files.labels(table).inc(compacted.removed)
             self._compacted_bytes.labels(table).inc(compacted.bytes)
@@ -104,6 +112,7 @@ class Recorder:
     def untended(self, table: str, task: str) -> None:
         """A task of metrics.TASKS failed and is tried again later."""
         self._untended.labels(table, task).inc()
+        self._in_vain.labels(table, task).inc()
 
     def schema_changed(self, table: str) -> None:
         """The table was made, or got columns."""
@@ -170,9 +179,10 @@ class _StatusCollector(Collector):
             for metric, value in told.items():
                 if value is not None:
                     gauges[metric].add_metric([table.table], value)
-            counters[m.APPLIED].add_metric([table.table], table.records_applied)
-            counters[m.QUARANTINED].add_metric([table.table], table.quarantined)
-            counters[m.UNDECIDED].add_metric([table.table], table.undecided)
+            if table.next_offsets:  # before, its record was not read: a count of 0 would grow by all of it then
+                counters[m.APPLIED].add_metric([table.table], table.records_applied)
+                counters[m.QUARANTINED].add_metric([table.table], table.quarantined)
+                counters[m.UNDECIDED].add_metric([table.table], table.undecided)
             for one in TableState:
                 state.add_metric([table.table, one.value], float(table.state is one))
         yield from (state, *gauges.values(), *counters.values())
@@ -184,6 +194,7 @@ class _StatusCollector(Collector):
             m.STARTED: status.started_at,
             m.LAST_TURN: status.now() - status.seconds_since_beat(),
             m.LAST_PLAN: status.planned_at,
+            m.CONFIG_FAULTS: len((status.config or {}).get("faults", ())),
         }
         transactions = status.transactions or {}
         complete = transactions.get("complete") or {}

@@ -124,10 +124,6 @@ def _client(settings: SchemaRegistry) -> SchemaRegistryClient:
         "max.retries": _RETRIES,
         "retries.wait.ms": _FIRST_WAIT,
     }
-    if "bearer.auth.token" in properties:
-        properties["bearer.auth.credentials.source"] = "STATIC_TOKEN"
-        # The client asks for one though only Confluent's cloud looks at it.
-        properties.setdefault("bearer.auth.logical.cluster", "")
     try:
         return SchemaRegistryClient.new_client(properties)
     except (ValueError, OSError) as error:

@@ -15,6 +15,7 @@ from distributary.errors import DistributaryError, TableHalt, TransientError
 from distributary.operate.continuity import two_topics
 from distributary.operate.faults import pause_after
 from distributary.operate.logs import get_logger
+from distributary.operate.status import TableState
 from distributary.operate.surroundings import Surroundings
 from distributary.operate.tables import connector_of_topic, lake_path, name_of, settings_of
 from distributary.operate.worker import TableWorker
@@ -62,7 +63,7 @@ class Roster:
 
     def plan(self, ends: Mapping[str, Offsets]) -> None:
         """Has the tables of these topics go as far; new ones come to work. A topic of which nothing could tell which
-        table it is, because what was asked did not answer, waits for plan_again()."""
+        table it is, because what was asked did not answer, waits for plan_again(); the status has it as retrying."""
         for topic, end in ends.items():
             with self._lock:
                 try:
@@ -70,7 +71,6 @@ class Roster:
                 except DistributaryError as fault:  # of one topic, be it its schema that no registry has
                     self._wait_for(topic, end, fault)
                     continue
-                self.unasked.pop(topic, None)
                 if worker is not None:
                     worker.aim(end)
 
@@ -96,6 +96,10 @@ class Roster:
 
     def _wait_for(self, topic: str, end: Offsets, fault: DistributaryError) -> None:
         self.unasked[topic], self._fault = end, fault
+        # Called by its topic, for which table it is remains to be seen.
+        self._around.status.update(
+            topic, topics=(topic,), state=TableState.RETRYING, goal_offsets={topic: dict(end)}, error=fault.told()
+        )
         self._ask_again_at = time.monotonic() + pause_after(1, self._around.config.trigger.interval_seconds())
         _log.warning(
             "a topic is looked at again later", topic=topic, code=fault.code, reason=fault.message, fix=fault.fix
@@ -152,6 +156,8 @@ class Roster:
         connector: str | None = source.connector
         if connector is None and has_database_part(topic, source.topic_prefix):
             connector = connector_of_topic(topic, self._around.config, self._around.broker, self._around.registry)
+            if self.unasked.pop(topic, None) is not None:
+                self._around.status.forget(topic)
             if connector is None:
                 self._tell_unclear(topic)
                 return None  # no record tells yet: asked again with the next batch

@@ -65,10 +65,16 @@ class Turns:
 
     def nudge(self) -> None:
         """Puts every table that is behind its goal in the queue, unless it is there or waits after a fault."""
+        for worker in self._to_step():
+            self._submit(worker)
+
+    def busy(self) -> bool:
+        """Whether a slice is to be taken now: a table that waits after a fault leaves the machine to others."""
+        return bool(self._to_step())
+
+    def _to_step(self) -> Sequence[TableWorker]:
         now = time.monotonic()
-        for worker in self._tables():
-            if worker.has_to_step() and now >= self._retry_at.get(worker.topic, 0.0):
-                self._submit(worker)
+        return [w for w in self._tables() if w.has_to_step() and now >= self._retry_at.get(w.topic, 0.0)]
 
     def try_at_once(self, worker: TableWorker) -> None:
         """A table that waits after a fault waits no longer."""

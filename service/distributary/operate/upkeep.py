@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any, Protocol
@@ -68,13 +68,20 @@ class Due:
     overdue: bool
 
 
-def due(says: Maintenance, done: Done, version: int, changed_at: float | None, now: float) -> Due | None:
+def due(
+    says: Maintenance,
+    done: Done,
+    version: int,
+    changed_at: float | None,
+    now: float,
+    resting: Collection[Task] = (),
+) -> Due | None:
     """What is to be done to a table at that version, which changed last at `changed_at` (None: it is not known to have
-    changed). Times in seconds since 1970."""
+    changed), but for the tasks that are `resting`. Times in seconds since 1970."""
     commits = version - done.version if version >= done.version else version  # less: it was made anew
-    if says.compact_after and commits >= says.compact_after:
+    if Task.COMPACT not in resting and says.compact_after and commits >= says.compact_after:
         return Due(Task.COMPACT, commits >= _OVERDUE * says.compact_after)
-    if not says.vacuum_every or changed_at is None:
+    if Task.VACUUM in resting or not says.vacuum_every or changed_at is None:
         return None
     # A compaction leaves files behind, too. When all of them are as old as `keep`, the next VACUUM is the last one.
     changed_at = max(changed_at, done.compacted_at or 0.0)
@@ -98,7 +105,7 @@ class Record(Protocol):
 
 
 class Upkeep:
-    """The upkeep of one table: what its config says, what was done, and the pause after a failure.
+    """The upkeep of one table: what its config says, what was done, and the pause of a task after its failure.
 
     Only the thread that has the table's lock may call what changes something; `due` may be asked by any.
     """
@@ -108,8 +115,8 @@ class Upkeep:
         self._record = record
         self._clock = clock
         self._done: Done | None = None
-        self._faults = 0
-        self._not_before = 0.0
+        self._faults: dict[Task, int] = {}
+        self._not_before: dict[Task, float] = {}
 
     def start(self) -> None:
         """Reads what was done. A record that begins is written at once: else a service that is often restarted would
@@ -125,11 +132,12 @@ class Upkeep:
             self._done = Done(self._clock())
 
     def due(self, version: int, changed_at: float | None) -> Due | None:
-        """See due(); nothing before start() and during a pause."""
-        now = self._clock()
-        if self._done is None or now < self._not_before:
+        """See due(); nothing before start(), and no task during its pause."""
+        if self._done is None:
             return None
-        return due(self._says, self._done, version, changed_at, now)
+        now = self._clock()
+        resting = [task for task, until in self._not_before.items() if now < until]
+        return due(self._says, self._done, version, changed_at, now, resting)
 
     def done(self, task: Task, version: int) -> None:
         """The task is done, and the table is at that version."""
@@ -139,14 +147,16 @@ class Upkeep:
             after = replace(before, version=version, compacted_at=now)
         else:
             after = replace(before, vacuumed_at=now)
-        self._faults, self._done = 0, after
+        self._faults.pop(task, None)
+        self._done = after
         self._record.write(asdict(after))
 
-    def failed(self) -> float:
-        """It is left alone for a while; gives the seconds."""
-        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**self._faults)
-        self._faults += 1
-        self._not_before = self._clock() + pause
+    def failed(self, task: Task) -> float:
+        """It is left alone for a while; gives the seconds. Another task is not: files that no table has any more must
+        go, also where those that it has can't be compacted."""
+        faults = self._faults.get(task, 0)
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**faults)
+        self._faults[task], self._not_before[task] = faults + 1, self._clock() + pause
         return pause
 
     def told(self) -> Mapping[str, float | None]:

@@ -47,6 +47,14 @@ def test_it_refuses_what_an_editor_can_see(name: str) -> None:
         jsonschema.validate(config, schema.json_schema())
 
 
+@pytest.mark.parametrize("table", [{"epoch": -1}, {"maintenance": {"compact_after": -1}}])
+def test_it_refuses_numbers_below_zero_where_there_is_none(table: dict[str, Any]) -> None:
+    config = yaml.safe_load((CONFIG / "example.yaml").read_text(encoding="utf-8"))
+    config["tables"] = [{"match": "dbo.*", **table}]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(config, schema.json_schema())
+
+
 def test_every_key_is_explained() -> None:
     unexplained = [name for name, value in keys(schema.json_schema()) if not value.get("description")]
     assert unexplained == []

@@ -85,6 +85,8 @@ def test_their_owners_can_read_them(config: Config) -> None:
         "url": "http://localhost:8081",
         "basic.auth.user.info": f"user:{SECRET}",
         "bearer.auth.token": SECRET,
+        "bearer.auth.credentials.source": "STATIC_TOKEN",
+        "bearer.auth.logical.cluster": "",
     }
 
 

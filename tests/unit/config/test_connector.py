@@ -28,3 +28,23 @@ def test_a_value_that_is_nearly_one_is_told() -> None:
     with pytest.raises(ValidationError) as error:
         properties(decimal_handling_mode="percise")
     assert error.value.errors()[0]["ctx"]["fix"] == "did you mean precise?"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("time_precison_mode", "time.precision.mode"),
+        ("decimal_handling", "decimal.handling.mode"),
+        ("Binary_Handling_Mode", "binary.handling.mode"),
+        ("unavailable_placeholder", "unavailable.value.placeholder"),
+    ],
+)
+def test_a_name_that_is_nearly_one_is_told_as_values_would_be_read_otherwise(written: str, meant: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        properties(**{written: "hex"})
+    assert error.value.errors()[0]["ctx"]["fix"] == f"write {meant}"
+
+
+def test_other_settings_of_the_connector_may_stand_there() -> None:
+    others = ("delete_handling_mode", "hstore_handling_mode", "snapshot_isolation_mode", "event_handling_mode")
+    assert len(properties(**dict.fromkeys(others, "x"))) == len(others)

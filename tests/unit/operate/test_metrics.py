@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
@@ -37,7 +38,8 @@ def recorder() -> Recorder:
     for task in TASKS:
         recorder.tended("s.t", task, 0.5, Compacted(1, 9, 900) if task == "compact" else None)
         recorder.untended("s.t", task)
-    status.update("s.t", state=TableState.RUNNING, ghosts=1, source_ts=1, goal_offsets={"t": {0: 1}})
+    offsets: dict[str, Any] = {"goal_offsets": {"t": {0: 1}}, "next_offsets": {"t": {0: 0}}}
+    status.update("s.t", state=TableState.RUNNING, ghosts=1, source_ts=1, **offsets)
     status.update("s.t", compacted_at=1700000001.0, vacuumed_at=1700000002.0)
     status.show_transactions({"complete": {"id": "1", "ts_ms": 1}, "pending": 3, "waiting_for": []})
     return recorder
@@ -68,6 +70,36 @@ def test_names_follow_the_rules_of_prometheus(metric: Metric) -> None:
     assert (metric.unit == "seconds") == metric.name.endswith("_seconds")
     assert metric.help.endswith(".")
     assert set(metric.labels) <= {"table", "state", "op", "change", "phase", "reason", "task", "version"}
+
+
+def test_what_counts_over_all_runs_is_not_there_before_it_is_known() -> None:
+    status = ServiceStatus()
+    recorder = Recorder(status)
+    name, table = "distributary_table_quarantined_total", (("table", "s.t"),)
+    status.update("s.t", state=TableState.RETRYING)
+    assert (name, table) not in samples(recorder)
+    status.update("s.t", next_offsets={"t": {}}, quarantined=7)
+    assert samples(recorder)[name, table] == 7
+
+
+def test_tries_of_maintenance_in_vain_count_until_one_is_not() -> None:
+    recorder = Recorder(ServiceStatus())
+    name, labels = "distributary_table_maintenance_failed_tries", (("table", "s.t"), ("task", "compact"))
+    recorder.found("s.t")
+    assert samples(recorder)[name, labels] == 0
+    for _ in range(3):
+        recorder.untended("s.t", "compact")
+    assert samples(recorder)[name, labels] == 3
+    recorder.tended("s.t", "compact", 1.0, None)
+    assert samples(recorder)[name, labels] == 0
+
+
+def test_faults_of_the_config_are_counted() -> None:
+    status = ServiceStatus()
+    recorder = Recorder(status)
+    assert samples(recorder)["distributary_config_faults", ()] == 0
+    status.show_config({"faults": [{}, {}], "waiting": ["kafka"]})
+    assert samples(recorder)["distributary_config_faults", ()] == 2
 
 
 def test_a_commit_counts_once_and_in_all_its_parts(recorder: Recorder) -> None:

@@ -46,14 +46,23 @@ class Table:
         return self.halted is None
 
 
-def turn_of(table: Table, *, stop_after: float | None = None) -> tuple[ServiceStatus, float]:
-    """One turn of the table; the status after it, and the seconds that it took."""
+def turns_of(table: Table) -> tuple[Turns, ServiceStatus, threading.Event]:
+    """The turns of that table, and the event that stops them."""
     status, stopping = ServiceStatus(), threading.Event()
     config = SimpleNamespace(trigger=SimpleNamespace(interval_seconds=lambda: 1.0))
     around = SimpleNamespace(status=status, recorder=Recorder(status), stopping=stopping, config=config)
     halts = SimpleNamespace(add=lambda *_: None)
     found = cast(Any, table)
-    turns = Turns(cast(Any, around), cast(Any, halts), lambda: [found], lambda _: False, lambda _: None)
+    return (
+        Turns(cast(Any, around), cast(Any, halts), lambda: [found], lambda _: False, lambda _: None),
+        status,
+        stopping,
+    )
+
+
+def turn_of(table: Table, *, stop_after: float | None = None) -> tuple[ServiceStatus, float]:
+    """One turn of the table; the status after it, and the seconds that it took."""
+    turns, status, stopping = turns_of(table)
     started = time.monotonic()
     turns.nudge()
     if stop_after is not None:
@@ -87,3 +96,18 @@ def test_a_service_that_is_to_end_waits_for_no_retry(monkeypatch: pytest.MonkeyP
     _, seconds = turn_of(table, stop_after=0.1)
     assert table.steps < 4
     assert seconds < 3
+
+
+def test_a_table_that_waits_after_a_fault_does_not_keep_the_caretaker_from_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("random.uniform", lambda low, _high: low)  # the shortest pause of each
+    monkeypatch.setattr("distributary.operate.turns.pause_after", lambda *_: 60.0)
+    table = Table(TransientError("kafka-unreachable", "nobody answers", "wait"))
+    turns, _, _ = turns_of(table)
+    assert turns.busy()
+    turns.nudge()
+    turns.end()  # the turn is through, its retries included
+    assert (table.faults, table.has_to_step(), turns.busy()) == (1, True, False)
+    turns.try_at_once(cast(Any, table))
+    assert turns.busy()

@@ -161,11 +161,24 @@ def test_after_a_failure_it_is_tried_again_later_and_later() -> None:
     pauses = []
     for _ in range(12):
         assert upkeep.due(10, NOW) is not None
-        pauses.append(upkeep.failed())
+        pauses.append(upkeep.failed(Task.COMPACT))
         assert upkeep.due(10, NOW) is None
         clock.now += pauses[-1]
     assert pauses[:3] == [60.0, 120.0, 240.0]
     assert pauses[-1] == 6 * HOUR
     upkeep.done(Task.COMPACT, 11)
-    assert upkeep.failed() == 60.0
+    assert upkeep.failed(Task.COMPACT) == 60.0
     assert upkeep.told() == {"compacted_at": clock.now, "vacuumed_at": None}
+
+
+def test_a_table_whose_files_cant_be_compacted_still_loses_its_old_ones() -> None:
+    clock = Clock()
+    upkeep = Upkeep(SAYS, Record(Done(NOW - 2 * DAY).__dict__), clock)
+    upkeep.start()
+    assert upkeep.due(10, NOW) == COMPACT
+    upkeep.failed(Task.COMPACT)
+    assert upkeep.due(10, NOW) == VACUUM
+    upkeep.done(Task.VACUUM, 10)
+    assert upkeep.due(10, NOW) is None
+    clock.now += 60
+    assert upkeep.due(10, NOW) == COMPACT

@@ -1,0 +1,76 @@
+"""What the commands show of records that nobody could read: as they stand, whatever is in them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+from click.testing import CliRunner
+from deltalake import write_deltalake
+
+from distributary.cli import main
+
+_AT = datetime(2024, 5, 1, tzinfo=timezone.utc)
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_KEYS = {
+    b'{"tag":"[/b]"}': '{"tag":"[/b]"}',
+    b'{"code":"[draft] A1"}': '{"code":"[draft] A1"}',
+    b"a:x:b": "a:x:b",
+    b"\x1b[2Jgone\x07": r"\x1b[2Jgone\x07",
+    b"two\nlines": r"two\x0alines",
+    "é".encode(): "é",
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    """A config whose quarantine table has one record of each key."""
+    count = len(_KEYS)
+    columns = {
+        "topic": pa.array(["p.dbo.t"] * count),
+        "partition": pa.array([0] * count, pa.int32()),
+        "offset": pa.array(range(count), pa.int64()),
+        "timestamp": pa.array([_AT] * count),
+        "key": pa.array([*_KEYS], pa.binary()),
+        "value": pa.array([b"a\tb\n\x1b[31mred"] * count, pa.binary()),
+        "headers": pa.array([[{"key": "h", "value": b"\x1b]0;x"}]] * count, _HEADERS),
+        "table": pa.array(["dbo.t"] * count),
+        "reason": pa.array(["not-json"] * count),
+        "message": pa.array(["it is no [bold]JSON"] * count),
+        "quarantined_at": pa.array([_AT] * count),
+        "replayed_at": pa.array([None] * count, pa.timestamp("us", "UTC")),
+    }
+    write_deltalake(tmp_path / "lake" / "_quarantine", pa.table(columns))
+    text = {
+        "version": 1,
+        "kafka": {"bootstrap.servers": "localhost:9092"},
+        "source": {"topic_prefix": "p"},
+        "target": {"path": str(tmp_path / "lake")},
+        "checkpoint": str(tmp_path / "checkpoint"),
+        "tables": [{"match": "*.*"}],
+    }
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(text))
+    return str(path)
+
+
+def test_list_shows_keys_as_they_stand_on_a_line_each(config: str) -> None:
+    result = CliRunner().invoke(main, ["quarantine", "list", "-c", config])
+    assert result.exit_code == 0, result.output
+    lines = [line for line in result.stdout.splitlines() if line.startswith("p.dbo.t")]
+    assert len(lines) == len(_KEYS)
+    for shown in _KEYS.values():
+        assert any(f" {shown} " in line for line in lines), shown
+    assert all("it is no [bold]JSON" in line for line in lines)
+    assert "\x1b" not in result.stdout
+
+
+def test_show_leaves_lines_as_they_are_and_steers_no_terminal(config: str) -> None:
+    result = CliRunner().invoke(main, ["quarantine", "show", "-c", config, "p.dbo.t", "0", "0"])
+    assert result.exit_code == 0, result.output
+    assert "value: a\tb\n\\x1b[31mred" in result.stdout.replace("        b", "\tb")
+    assert "header h: \\x1b]0;x" in result.stdout
+    assert "\x1b" not in result.stdout
