@@ -60,6 +60,8 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
     """
     failpoints.arm(os.environ.get(failpoints.VARIABLE))
     registry = registry_of(config.source)
+    # Before all that takes time: what is changed meanwhile differs from what was loaded.
+    watch = Watch(file, config) if file is not None and not once else None
     broker = Broker(config.kafka_properties())
     # A wrong address or a port that is taken is told before a JVM starts.
     broker.names()
@@ -71,7 +73,6 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
             ending.callback(server.stop)
         session = open_session(config.spark_properties(), system_properties(config.kafka_properties()))
         ending.callback(close_session, session)
-        watch = Watch(file, config) if file is not None and not once else None
         service = Service(config, session, broker, recorder, registry, watch)
         lease = Lease(session, config, service.leave)
         ending.callback(lease.end)
@@ -179,7 +180,8 @@ class Service:
             self._follow()
             self.status.beat()
             self._resuming.look(self._roster.tables())
-            self._roster.plan_again(give_up=once)
+            # A topic that can't be looked at ends no run in which other tables are still at work.
+            self._roster.plan_again(give_up=once and not self._tables_have())
             self._look_for_topics()
             self._turns.nudge()
             self._stopping.wait(_TURN)
@@ -191,7 +193,10 @@ class Service:
             self._topics_looked_at = now
 
     def _has_work(self) -> bool:
-        return bool(self._roster.unasked) or any(worker.has_to_step() for worker in self._roster.tables())
+        return bool(self._roster.unasked) or self._tables_have()
+
+    def _tables_have(self) -> bool:
+        return any(worker.has_to_step() for worker in self._roster.tables())
 
     def _tables(self) -> Sequence[TableWorker]:
         return self._roster.tables()
@@ -201,8 +206,9 @@ class Service:
 
     def _waits(self, worker: TableWorker) -> bool:
         """Whether a table takes no further slice for now: one that is far behind would never be found idle, to be
-        replaced or for an overdue task."""
-        return self._roster.is_outdated(worker) or self._caretaker.waits_for(worker)
+        replaced, for an overdue task or for what an operator asks."""
+        others = self._caretaker.waits_for(worker) or self._resuming.waits_for(worker)
+        return others or self._roster.is_outdated(worker)
 
     def _settle(self, worker: TableWorker) -> None:
         self._resuming.settle(worker)

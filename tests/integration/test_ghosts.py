@@ -150,6 +150,6 @@ def test_2_4_and_3_10_snapshot_rows_that_are_sent_again_and_such_that_can_not_be
     again.records[0] = again.records[0]._replace(value=b'{"op": "r"')
     bench.take(again.records, worker)
     assert shown(worker) is None
-    with pytest.raises(UsageError, match="snapshot-in-quarantine"):
+    with pytest.raises(UsageError, match="snapshot-incomplete"):
         reconcile(bench, worker)
     assert [n for n, _ in bench.rows()] == [2, 3]

@@ -188,6 +188,26 @@ def test_1_3_an_envelope_among_rows_goes_to_quarantine(bench: Bench) -> None:
     assert sorted(rows_of(bench.quarantine, "reason")) == [("not-a-row",), ("not-a-row",), ("not-json",)]
 
 
+@pytest.mark.parametrize("cuts", [(), (3,), (2, 10), (1, 3, 28), (5, 30)])
+def test_1_3_a_table_whose_records_lose_and_get_back_their_envelope_goes_on(
+    bench: Bench, cuts: tuple[int, ...]
+) -> None:
+    rows = Rows(bench.create().topic)
+    lsns = [f"00000027:00000ac0:{at:016x}" for at in range(31)]
+    for at, lsn in enumerate(lsns):
+        number, value = at % 4, f"at {at}"
+        if 3 <= at < 28:
+            rows.add(number, row(number, value, __op="u", __commit_lsn=lsn, __change_lsn=None))
+        else:
+            source = {"connector": "db2", "commit_lsn": lsn, "change_lsn": None, "ts_ms": 1}
+            rows.add(number, {"op": "u", "source": source, "before": None, "after": row(number, value), "ts_ms": 1})
+    worker = None
+    for start, end in itertools.pairwise((0, *cuts, len(lsns))):
+        worker = bench.take(rows.records[start:end], worker)
+    assert bench.rows() == [(n, f"at {max(at for at in range(31) if at % 4 == n)}") for n in range(4)]
+    assert not bench.quarantine.exists()
+
+
 def test_1_3_a_driver_that_sees_tombstones_first_knows_the_form_from_the_table(bench: Bench) -> None:
     rows = Rows(bench.create().topic)
     rows.add(1, row(1, "a"))

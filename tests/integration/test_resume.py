@@ -107,6 +107,66 @@ def test_6_4_lost_records_are_passed_over_when_an_operator_accepts_it(bench: Ben
     assert bench.take([]).taken == {0: 7}  # a new driver goes on from there
 
 
+def test_3_10_rows_whose_snapshot_was_partly_lost_are_not_taken_for_left_over(bench: Bench) -> None:
+    worker = bench.create().take(changes(bench, 1, 4).records)
+
+    def snapshot(at: int) -> Topic:
+        topic = Topic(bench.topic)
+        for number in range(1, 5):
+            mark = "last_in_data_collection" if number == 4 else "true"
+            topic.change("r", {"id": number}, row(number, at), at=at, snapshot=mark)
+        return topic
+
+    produce(bench.kafka, snapshot(50).records)
+    lose(bench, 6)  # those of rows 1 and 2
+    assert halted(bench, Topic(bench.topic), worker).code == "records-lost"
+    assert resume(bench, "--accept-loss").exit_code == 0
+    worker.resume(asked(bench))
+    bench.take([], worker)
+    assert bench.rows() == [(1, 1), (2, 2), (3, 50), (4, 50)]
+    ghosts = resume(bench, "--reconcile")
+    assert ghosts.exit_code == 2
+    assert "snapshot-incomplete" in ghosts.output
+    # The next one is whole, also where it waits together with what was there at the loss.
+    produce(bench.kafka, snapshot(60).records)
+    worker = bench.take([])
+    assert bench.rows() == [(n, 60) for n in range(1, 5)]
+    assert worker.progress is not None
+    assert worker.progress.snapshot is not None
+    assert (worker.progress.snapshot.ghosts, worker.progress.lost) == (0, None)
+
+
+def test_2_8_rows_that_are_ordered_by_offsets_are_filled_again_from_another_topic(bench: Bench) -> None:
+    def rows(*values: int) -> Topic:
+        topic = Topic(bench.topic)
+        for value in values:
+            topic.add({"id": 1}, json.dumps(row(1, value)).encode())
+        return topic
+
+    worker = bench.create().take(rows(1, 2, 3).records)
+    create_again(bench)
+    told = halted(bench, rows(4), worker)
+    assert told.code == "offsets-began-anew"
+    assert "--rebuild" in told.fix
+    assert "more-is-asked" in resume(bench).output
+    assert "not-asked-for" in resume(bench, "--accept-reset").output
+    assert resume(bench, "--rebuild").exit_code == 0
+    worker.resume(asked(bench))
+    bench.take([], worker)
+    assert bench.rows() == [(1, 4)]
+
+
+def test_6_4_a_table_goes_on_from_another_topic_where_an_operator_has_it_filled_again(bench: Bench) -> None:
+    bench.create().take(changes(bench, 1, 3).records)
+    moved = Bench(bench.session, bench.kafka, bench.folder, f"moved{bench.topic}", options=bench.options).create()
+    worker = moved.worker()
+    assert halted(moved, changes(moved, 7, 8), worker).code == "other-topic"
+    assert resume(moved, "--rebuild").exit_code == 0
+    worker.resume(asked(moved))
+    moved.take([], worker)
+    assert moved.rows() == [(7, 7), (8, 8)]
+
+
 def test_6_2_a_request_that_comes_while_another_one_is_done_is_done_after_it(bench: Bench) -> None:
     worker = bench.create().take(changes(bench, 1, 2).records)
     config = bench.config()

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from distributary.job import Service
 from distributary.merge import clause, deletes, upsert
 from distributary.merge import table as lake
 from distributary.merge.retention import FILES_KEPT
-from distributary.operate import failpoints
+from distributary.operate import failpoints, tending
 from distributary.operate.caretaker import Caretaker, Jobs
 from distributary.operate.faults import classified
 from distributary.operate.recorder import Recorder
@@ -137,6 +138,24 @@ def test_rows_and_progress_are_as_without_it_and_files_are_few(
     assert operations(one.table).count("OPTIMIZE") == 1, "it was compacted again and again"
     assert progress(table) == progress(other)
     assert progress(table)["records"] == RECORDS
+
+
+def test_what_is_remembered_of_deleted_rows_is_seen_to_each_day_where_others_look_after_the_table(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletes, "_MANY_FILES", 2)
+    one, table = bench(0), None
+    for topic in parts():
+        table = take(one, topic, table)
+    assert table is not None
+    memory = one.folder / "lake" / "_distributary" / "deleted"
+    assert len(list(memory.rglob("part-*"))) >= 4
+    today = datetime.now(timezone.utc).date()
+    for day, files in ((1, 1), (40, 0)):
+        monkeypatch.setattr(tending, "_today", lambda day=day: today + timedelta(day))
+        table.doubt()  # there is nothing to take in
+        table.step()
+        assert len(list(memory.rglob("part-*"))) == files
 
 
 @pytest.mark.parametrize("mode", ["upsert", "history"])

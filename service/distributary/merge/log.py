@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from distributary.errors import TableHalt
 from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class, lines_of, scala_object
-from distributary.merge.progress import Head, Progress, Restored, restored, user_metadata, written
+from distributary.merge.progress import Head, Progress, Restored, restored, table_restored, user_metadata, written
 
 _COMMIT = re.compile(r"/_delta_log/([0-9]{20})\.json;")  # as every FileStatus tells its path
 _LOOK_BACK = 2000  # commit files of other writers (OPTIMIZE, ALTER …) that may lie over the last one of ours
@@ -92,12 +92,7 @@ class DeltaLog:
             return None
         to = by.to
         if to is None or to < before[-1]:
-            raise TableHalt(
-                "table-restored",
-                "the table was restored to an earlier state, and its log does not tell what it had taken in then",
-                "restore it once more, by a version whose commit file is there (RESTORE TABLE … TO VERSION AS OF n);"
-                " or delete the table's directory to have it filled again from the start of its topic",
-            )
+            raise table_restored()
         found = self._below([version for version in before if version <= to])
         held = newest.progress.cleared() if found is None or found.progress is None else found.progress
         return Head(by.version, held.model_copy(update={"sequence": newest.progress.sequence}))

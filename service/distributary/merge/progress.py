@@ -68,9 +68,11 @@ class Progress(BaseModel):
     `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent` counts (records, bad ones) of the
     last batches, for the limit on bad records. `lowest` is the lowest position of all records taken in (None where that
     is not known), `read` the largest one of a snapshot row, `unread` that of the newest snapshot some of whose rows may
-    be in quarantine. `undecided` counts deletes that may have been of another row (see doubts.py). `masks` says how the
-    rows are masked (see decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where
-    none are, both by the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down).
+    not have been taken in: they may be in quarantine, or among the records that Kafka had no more. `lost` has the ends
+    of partitions at the time when an operator accepted such a loss: snapshots up to there may lack rows. `undecided`
+    counts deletes that may have been of another row (see doubts.py). `masks` says how the rows are masked (see
+    decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where none are, both by
+    the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down).
     `short` has the ends of partitions that Kafka was seen to have lost what was taken in already of, until an operator
     has accepted it: by then they have grown again.
     `key` has the table's names.
@@ -98,6 +100,7 @@ class Progress(BaseModel):
     lowest: str | None = None
     read: str | None = None
     unread: str | None = None
+    lost: Mapping[int, int] | None = None
     records: int = 0
     quarantined: int = 0
     undecided: int = 0
@@ -190,8 +193,23 @@ def restored(line: str, version: int) -> Restored | None:
     info = json.loads(line).get("commitInfo") or {}
     if info.get("operation") != "RESTORE":
         return None
-    to = str((info.get("operationParameters") or {}).get("version"))
-    return Restored(version, int(to) if to.isdigit() else None)
+    return Restored(version, restored_to(info.get("operationParameters")))
+
+
+def restored_to(parameters: Mapping[str, Any] | None) -> int | None:
+    """The version that a RESTORE with these operationParameters went back to; None where they have a time alone."""
+    to = str((parameters or {}).get("version"))
+    return int(to) if to.isdigit() else None
+
+
+def table_restored() -> TableHalt:
+    """The halt of a table of which nothing tells to which version it was restored."""
+    return TableHalt(
+        "table-restored",
+        "the table was restored to an earlier state, and its log does not tell what it had taken in then",
+        "restore it once more, by a version whose commit file is there (RESTORE TABLE … TO VERSION AS OF n);"
+        " or delete the table's directory to have it filled again from the start of its topic",
+    )
 
 
 # Spark's names for the counts of a commit (operationMetrics), and deltalake's, by what the rows went through.

@@ -18,7 +18,8 @@ from distributary.merge.progress import Progress, Snapshot
 def after_slice(
     progress: Progress, found: Facts, taken: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
 ) -> dict[str, Any]:
-    """What a slice changes in the progress record: its fields `snapshot`, `lowest`, `read` and `unread`.
+    """What a slice changes in the progress record: its fields `snapshot`, `lowest`, `read`, `unread` and
+    `lost`.
 
     `taken` is the next offset per partition after the slice. `latest` asks Kafka for the ends of all partitions; it is
     asked for a slice that ends a snapshot alone, as rows of the snapshot may lie before them.
@@ -30,7 +31,10 @@ def after_slice(
     snapshot = progress.snapshot
     # A record that can't be read may be a snapshot's row, also in a slice that has no other one.
     may_be_read = found.read is not None or snapshot is None or snapshot.open or str(read) > snapshot.position
-    unread = max(filter(None, (progress.unread, read if found.unread and may_be_read else None)), default=None)
+    # Nor does anything tell what was among records that are lost, up to what Kafka had when that was accepted.
+    missed = found.unread > 0 or progress.lost is not None
+    unread = max(filter(None, (progress.unread, read if missed and may_be_read else None)), default=None)
+    lost = {p: end for p, end in (progress.lost or {}).items() if end > taken.get(p, 0)} or None
     if _ends_one(progress, found):
         snapshot = Snapshot(position=str(found.snapshot), open=latest())
     if snapshot is not None and snapshot.open:
@@ -38,7 +42,17 @@ def after_slice(
         snapshot = snapshot.model_copy(update={"open": left})
     if _to_count(snapshot, unread) and snapshot is not None and lowest is not None and lowest >= snapshot.position:
         snapshot = snapshot.model_copy(update={"ghosts": 0})  # no row can be older: the table need not be looked at
-    return {"snapshot": snapshot, "lowest": lowest, "read": read, "unread": unread}
+    return {"snapshot": snapshot, "lowest": lowest, "read": read, "unread": unread, "lost": lost}
+
+
+def after_loss(progress: Progress, end: Mapping[int, int]) -> dict[str, Any]:
+    """What it changes in the record that an operator accepts a loss of records: those of a snapshot may be among them,
+    of one that is being read, and of one that is complete but for rows that were still unread. `end`: the ends of all
+    partitions now."""
+    snapshot = progress.snapshot
+    unfinished = snapshot.position if snapshot is not None and snapshot.open else None
+    unread = max(filter(None, (progress.unread, unfinished)), default=None)
+    return {"lost": {p: at for p, at in end.items() if at > 0} or None, "unread": unread}
 
 
 def _ends_one(progress: Progress, found: Facts) -> bool:
@@ -84,9 +98,10 @@ def complete_snapshot(table: str, progress: Progress) -> Snapshot:
         )
     if progress.unread is not None and progress.unread >= snapshot.position:
         raise UsageError(
-            "snapshot-in-quarantine",
-            f"records that came with the rows of {table}'s snapshot are in the quarantine table: the rows that they"
-            " are for would be taken for rows that the source does not have",
+            "snapshot-incomplete",
+            f"records that came with the rows of {table}'s snapshot are in the quarantine table, or were gone from"
+            " Kafka before they were taken in: the rows that they are for would be taken for rows that the source does"
+            " not have",
             "mend the cause and have the connector send a new snapshot",
         )
     return snapshot

@@ -21,5 +21,17 @@ class Accept(str, Enum):
     """Its records in quarantine are applied again."""
 
 
-ASKED_BY = {"records-lost": Accept.LOSS, "topic-recreated": Accept.RESET, "topic-shorter": Accept.RESET}
+ASKED_BY = {
+    "records-lost": Accept.LOSS,
+    "topic-recreated": Accept.RESET,
+    "topic-shorter": Accept.RESET,
+    "offsets-began-anew": Accept.REBUILD,
+}
 """Halts, by code, that nothing but this (or a rebuild) ends."""
+
+
+def option(accept: Accept | None) -> str:
+    """How `distributary resume` is asked for it, behind a space; empty for what needs no option."""
+    if accept is None or accept is Accept.NOTHING:
+        return ""
+    return " --rebuild" if accept is Accept.REBUILD else f" --accept-{accept.value}"

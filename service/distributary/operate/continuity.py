@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets
+from distributary.decode.position import BY_OFFSET
 from distributary.errors import TableHalt
 from distributary.merge.progress import Last, Progress
+from distributary.merge.snapshots import after_loss
 from distributary.operate.accept import Accept
 
 TWO_TOPICS = "two-topics-one-table"
@@ -41,6 +43,13 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             f"the table {has} the column __deleted, which goes with `soft`, and the config ({settings.where}) says"
             f" deletes: {settings.deletes} and truncate: {settings.truncate}",
             "set it back; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
+        )
+    if progress.connector == BY_OFFSET and (topic.topic_id != progress.topic_id or progress.short):
+        raise TableHalt(
+            "offsets-began-anew",
+            f"the topic {topic.name} was deleted and created again, or has lost its end: the rows are ordered by the"
+            " offsets of their records, and changes at lower ones would be taken for older than they are",
+            "`distributary resume -c FILE TABLE --rebuild` fills the table again from the topic",
         )
     if topic.topic_id != progress.topic_id:
         raise TableHalt(
@@ -84,9 +93,12 @@ def lost_ends(progress: Progress, end: Offsets) -> dict[int, int]:
     return {p: end[p] for p, taken in progress.next.items() if end.get(p, taken) < taken}
 
 
-def accepted(accept: Accept, progress: Progress, topic: Topic, first: Offsets, mode: str) -> Progress | None:
+def accepted(
+    accept: Accept, progress: Progress, topic: Topic, first: Offsets, end: Offsets, mode: str
+) -> Progress | None:
     """The table's record once an operator has accepted what keeps it from going on (see requests.py); None where
-    nothing of it changes. `topic` and `first` as in check_continuity, `mode` is the config's."""
+    nothing of it changes. `topic` and `first` as in check_continuity, `end` as in lost_ends, `mode` is the config's."""
+    another = topic.topic_id != progress.topic_id or bool(progress.short)
     if accept is Accept.REBUILD:
         return progress.cleared().next_commit(topic=topic.name, topic_id=topic.topic_id, mode=mode)
     # Bad records that were looked at do not halt the table again.
@@ -97,12 +109,21 @@ def accepted(accept: Accept, progress: Progress, topic: Topic, first: Offsets, m
         last = {
             p: one.model_copy(update={"deleted_key": None}) if p in passed else one for p, one in progress.last.items()
         }
-        changed |= {"next": after, "last": last} if passed else {}
-    elif accept is Accept.RESET and (topic.topic_id != progress.topic_id or progress.short):
+        changed |= {"next": after, "last": last, **after_loss(progress, end)} if passed else {}
+    elif accept is Accept.RESET and another and progress.connector != BY_OFFSET:
         # Places in the source's log count on; those in the topic begin anew.
         last = {p: Last(position=one.position, ts_ms=one.ts_ms) for p, one in progress.last.items()}
-        changed |= {"topic_id": topic.topic_id, "next": {}, "last": last, "snapshot": None, "short": None}
+        changed |= {"topic_id": topic.topic_id, "next": {}, "last": last, "short": None}
+        changed |= after_loss(progress, end) if any(first.values()) else {"lost": None}
+        changed["snapshot"] = None
     return progress.next_commit(**changed) if changed else None
+
+
+def nearer_goal(goal: Offsets, taken: Offsets, lost: Mapping[int, int]) -> Offsets:
+    """How far a table is to go first after a loss that was accepted, when its topic ended at `lost`: a snapshot up to
+    there may lack rows (see snapshots.after_loss), and one that comes later is to share no slice with it. `taken`: the
+    next offset per partition."""
+    return {p: min(end, max(lost.get(p, 0), taken.get(p, 0))) for p, end in goal.items()}
 
 
 def not_ours(path: str) -> TableHalt:

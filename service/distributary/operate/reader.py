@@ -28,6 +28,7 @@ from distributary.decode.renames import Renames, check_renames
 from distributary.decode.shapes import Shape, Signature, TypeSources, has_schema, joined, shape_of
 from distributary.decode.slices import shape_number
 from distributary.decode.unwrapped import Unwrapped, added_by
+from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, taken_as
 from distributary.merge.facts import Facts, facts
 from distributary.merge.kept import kept, let_go
@@ -122,9 +123,7 @@ class TableReader:
             return self._look
         self._masks = masks_of(self._settings)
         records = self._broker.head(topic, start)
-        known = Known(progress.connector, progress.unwrapped) if progress else None
-        added = added_by(self._source.connector_properties)
-        look = look_at(self._wire.as_json(records), topic.name, self._source.connector, added, known)
+        look = self._looked_at(records, topic, progress)
         refuse_unbuilt(self._settings, look)
         self._look = look if look.tells_all else None
         self._unwrapped = look.unwrapped
@@ -146,6 +145,20 @@ class TableReader:
         elif first:
             self._take_shapes([self._shape(seen.signature, {}) for seen in first])
         return look
+
+    def has_other_form(self, topic: Topic, start: Mapping[int, int], progress: Progress) -> bool:
+        """Whether the records from there on, that this table can go on with, have an envelope where those so far had
+        none, or the other way round."""
+        try:
+            look = self._looked_at(self._broker.head(topic, start), topic, progress)
+        except TableHalt:
+            return False
+        return (look.unwrapped is None) != (self._unwrapped is None)
+
+    def _looked_at(self, records: Sequence[Record], topic: Topic, progress: Progress | None) -> Look:
+        known = Known(progress.connector, progress.unwrapped) if progress else None
+        added = added_by(self._source.connector_properties)
+        return look_at(self._wire.as_json(records), topic.name, self._source.connector, added, known)
 
     def read(self, raw: DataFrame, progress: Progress) -> Read:
         """Decodes Kafka's records (see slices.sliced) and looks at them; new shapes are learnt on the way.

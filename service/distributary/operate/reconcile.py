@@ -16,7 +16,10 @@ from distributary.merge.ghosts import count, ghosts, gone_at, is_ghost, removal
 from distributary.merge.modes import mode_of
 from distributary.merge.snapshots import complete_snapshot, not_for_mode
 from distributary.merge.table import LakeTable
+from distributary.operate.accept import Accept
 from distributary.operate.faults import classified
+from distributary.operate.halts import read_halts
+from distributary.operate.requests import Request, ask
 from distributary.operate.tables import Listed, deletes_path, listed, named
 
 # The service may commit in between, each time it does the other one starts over.
@@ -40,9 +43,13 @@ def reconcile(config: Config, name: str) -> int:
     with stdout_kept_for_results():
         session = open_session(config.spark_properties())
     try:
-        return remove_ghosts(config, one, session)
+        removed = remove_ghosts(config, one, session)
     finally:
         close_session(session)
+    if one.topic not in read_halts(config):
+        # A service that runs looks at a table that gets no records only when it is asked to.
+        ask(config, Request(one.topic, Accept.NOTHING))
+    return removed
 
 
 def remove_ghosts(config: Config, one: Listed, session: SparkSession) -> int:

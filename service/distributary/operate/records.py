@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -10,7 +12,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
 from distributary.errors import SetupError
-from distributary.merge.progress import Progress
+from distributary.merge.progress import Progress, restored_to, table_restored
 
 _STEPS = (10, 200, 2000)  # commits of other writers (OPTIMIZE, ALTER …) may lie over the last one of ours
 
@@ -26,18 +28,15 @@ class Newest:
 def newest_record(path: str) -> Newest | None:
     """The newest record of the table at `path`; None where there is no table or the service never wrote to it.
 
-    Raises TableHalt for a record of another version, SetupError where the storage can't be read.
+    After a RESTORE it is that of the version which was gone back to. Raises TableHalt for a record of another version
+    and for a RESTORE of which the log tells a time alone, SetupError where the storage can't be read.
     """
     try:
         table = DeltaTable(plain(path))
         for limit in _STEPS:
             commits = table.history(limit)
-            for commit in commits:
-                text = commit.get("userMetadata")
-                progress = Progress.from_json(text if isinstance(text, str) else None)
-                if progress is not None:
-                    at = commit.get("timestamp")
-                    return Newest(progress, at / 1000 if isinstance(at, int | float) else None)
+            if (found := _newest(commits)) is not None:
+                return found
             if len(commits) < limit:
                 return None
     except TableNotFoundError:
@@ -48,6 +47,24 @@ def newest_record(path: str) -> Newest | None:
             f"the table at {path} can't be read ({type(error).__name__})",
             "check that this machine may read target.path; keys of an object store are taken from the environment",
         ) from error
+    return None
+
+
+def _newest(commits: Iterable[Mapping[str, Any]]) -> Newest | None:
+    """The newest record that counts; the newest commit comes first."""
+    upto: int | None = None
+    for commit in commits:
+        if upto is not None and commit["version"] > upto:
+            continue
+        text = commit.get("userMetadata")
+        progress = Progress.from_json(text if isinstance(text, str) else None)
+        if progress is not None:
+            at = commit.get("timestamp")
+            return Newest(progress, at / 1000 if isinstance(at, int | float) else None)
+        if commit.get("operation") == "RESTORE":
+            upto = restored_to(commit.get("operationParameters"))
+            if upto is None:
+                raise table_restored()
     return None
 
 

@@ -31,24 +31,37 @@ class Resuming:
         self._goes_on = goes_on
         self._next = 0.0
         self._handed: dict[str, tuple[Request, TableWorker]] = {}
+        self._wanted: set[str] = set()
+
+    def waits_for(self, table: TableWorker) -> bool:
+        """Whether the table is to take no further slice until it was handed a request: one that has a long way to go is
+        at work all the time."""
+        return table.topic in self._wanted
 
     def look(self, tables: Iterable[TableWorker], *, now: bool = False) -> None:
         """Hands what is asked for to those of the tables that are not at work."""
-        if not now and time.monotonic() < self._next:
+        if not now and not self._wanted and time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _EVERY
         try:
             asked: dict[str, list[Request]] = {}
             for request in self._requests.waiting():
                 asked.setdefault(request.topic, []).append(request)
+            wanted: set[str] = set()
             for table in tables:
                 requests = asked.get(table.topic)
-                if requests and table.running.acquire(blocking=False):
+                if not requests:
+                    continue
+                if table.running.acquire(blocking=False):
                     try:
                         self._hand_one(requests, table)
                     finally:
                         table.running.release()
+                elif self._handed_to(table) is None:  # else it is what the table is at work on
+                    wanted.add(table.topic)
+            self._wanted = wanted
         except Exception as error:
+            self._wanted = set()
             _log.warning("requests of operators could not be read", reason=classified(error).message)
 
     def settle(self, table: TableWorker) -> None:
@@ -57,24 +70,29 @@ class Resuming:
         Until then the request stays, so that one which a crash cuts short is done by the next driver. Called while the
         table is kept from other work.
         """
-        handed = self._handed.get(table.topic)
+        handed = self._handed_to(table)
         if handed is None or (table.halted is None and table.asked is not None):
             return
         try:
             failpoints.passing("after-request", table.name)
-            self._requests.done(handed[0])
+            self._requests.done(handed)
             del self._handed[table.topic]
         except Exception as error:
             _log.warning("a request of an operator could not be taken away", reason=classified(error).message)
+
+    def _handed_to(self, table: TableWorker) -> Request | None:
+        """What this worker was handed and has not settled; what another one of its table was is not done by it."""
+        request, to = self._handed.get(table.topic, (None, None))
+        return request if to is table else None
 
     def _hand_one(self, requests: Sequence[Request], table: TableWorker) -> None:
         """Hands the first of them that the table has not, unless it has one to do: the next comes once that is done.
         One that fails again and again keeps out no other. One that another worker had is handed to this one."""
         self.settle(table)
-        handed, to = self._handed.get(table.topic, (None, None))
-        if to is table and not table.failing:
+        handed = self._handed_to(table)
+        if handed is not None and not table.failing:
             return
-        new = next((one for one in requests if to is not table or one != handed), None)
+        new = next((one for one in requests if one != handed), None)
         if new is not None and self._requests.waits(new):  # since it was read
             self._hand(new, table)
 

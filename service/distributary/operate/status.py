@@ -17,7 +17,7 @@ from enum import Enum
 from typing import Any
 
 from distributary import __version__
-from distributary.operate.accept import ASKED_BY
+from distributary.operate.accept import ASKED_BY, option
 from distributary.operate.history import History
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -116,9 +116,8 @@ class TableStatus:
         """What an operator has to run, as a line for a shell; None where nothing is to be done."""
         if self.state is TableState.HALTED:
             # Once the cause is mended, or accepted.
-            accept = ASKED_BY.get((self.error or {}).get("code", ""))
-            option = "" if accept is None else f" --accept-{accept.value}"
-            return f"distributary resume -c FILE {shlex.quote(self.table)}{option}"
+            asked = option(ASKED_BY.get((self.error or {}).get("code", "")))
+            return f"distributary resume -c FILE {shlex.quote(self.table)}{asked}"
         if self.ghosts:
             return f"distributary resume -c FILE {shlex.quote(self.table)} --reconcile"
         return None

@@ -9,12 +9,14 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker
 from distributary.consume.topics import TableId, has_database_part, is_signal_table, table_of
 from distributary.decode.unwrapped import added_by
-from distributary.errors import UsageError
+from distributary.errors import DistributaryError, UsageError
+from distributary.operate.logs import get_logger
 from distributary.operate.look import connector_of
 from distributary.operate.registry import Registry, registry_of
 from distributary.operate.wire import as_json
 
 _LOOKED_AT = 20  # records per partition
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,25 @@ class Listed:
 
 
 def listed(config: Config, broker: Broker) -> list[Listed]:
-    """The config's tables that have a topic, by name. A topic that tells no connector yet is left out where only that
-    would tell which table it is. Raises what the registry of Avro records raises where it has to be asked."""
+    """The config's tables that have a topic, by name. Where only its records would tell which table a topic is, one
+    that tells nothing yet is left out, and one that can't be looked at is with a warning."""
     found = []
     registry = registry_of(config.source)
     for topic in broker.names():
         prefix = config.source.topic_prefix
         connector: str | None = config.source.connector
         if connector is None and has_database_part(topic, prefix):
-            connector = connector_of_topic(topic, config, broker, registry)
+            try:
+                connector = connector_of_topic(topic, config, broker, registry)
+            except DistributaryError as fault:
+                _log.warning(
+                    "a topic is left out, as it can't be looked at",
+                    topic=topic,
+                    code=fault.code,
+                    reason=fault.message,
+                    fix="set source.connector in the config, or: " + fault.fix,
+                )
+                continue
             if connector is None:
                 continue
         table = table_of(topic, prefix, connector)

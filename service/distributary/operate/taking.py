@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Slice
 from distributary.consume.source import read
+from distributary.decode.envelope import NOT_A_ROW, NOT_AN_ENVELOPE
 from distributary.decode.queries import Queries
 from distributary.evolve.diff import check_key
 from distributary.merge.advance import advanced
@@ -107,9 +110,13 @@ class SliceTaker:
             let_go(came.records)  # nothing of it is anywhere yet
             return self.take(topic, self._portion.smaller(part, share), watch)
         fit = check_source_log(came.records, came.found, progress, self._settings, part)
+        if fit == part and came.found.bad:
+            fit = self._of_one_form(came.records, topic, part, progress)
         if fit != part:
             let_go(came.records)
-            return self.take(topic, fit, watch)
+            if not fit:
+                self.look_anew()
+            return self.take(topic, fit or part, watch)
         reasons: Mapping[str, int] = {}
         if came.found.bad:
             with watch.phase("quarantine"):
@@ -125,6 +132,12 @@ class SliceTaker:
 
     def replay(self, topic: Topic) -> None:
         """Applies the table's records in quarantine again, those that can be applied by now."""
+        try:
+            self._replay(topic)
+        finally:
+            self.look_anew()  # they may have another form than those that come next
+
+    def _replay(self, topic: Topic) -> None:
         progress, head, first = self._place.progress, self._place.head, self._place.first
         raw = self._around.quarantine.waiting(self._lake.session, self._topic)
         if raw is None or progress is None or head is None:
@@ -202,6 +215,19 @@ class SliceTaker:
         if self._settings.mode == "append" or found.payload <= self._of_one_key:
             return 1.0
         return self._of_one_key / max(1, keys.largest)
+
+    def _of_one_form(self, records: DataFrame, topic: Topic, part: Slice, progress: Progress) -> Slice:
+        """What of the slice comes before the connector's transforms were changed so that its records got or lost their
+        envelope: all of it, where they were not. Costs a small Spark job, and a look at the topic, only where records
+        have not the form of those before."""
+        odd = records.where(f"bad.code IN ('{NOT_AN_ENVELOPE.code}', '{NOT_A_ROW.code}')")
+        first = {
+            row["partition"]: row["at"] for row in odd.groupBy("partition").agg(F.min("offset").alias("at")).collect()
+        }
+        if not first or not self._reader.has_other_form(topic, first, progress):
+            return part
+        ends = {p: end for p, end in {**part.end, **first}.items() if end > part.start[p]}
+        return Slice(part.topic, {p: part.start[p] for p in ends}, ends)
 
     def _merge(self, came: Read, keys: SliceKeys, progress: Progress, part: Slice, topic: Topic) -> int | None:
         """Commits the decoded slice; gives what take() gives."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.files import Compacted, compact, vacuum
@@ -21,10 +21,19 @@ class Tending:
         self._place = place
         self._mode = mode
         self._name = name
+        self._day: date | None = None
 
     def forget_old_deletes(self) -> None:
         """Forgets deletes that nothing can come after any more."""
-        self._deletes.forget_old(datetime.now(timezone.utc).date())
+        self._day = _today()
+        self._deletes.forget_old(self._day)
+
+    def see_to_deletes(self) -> None:
+        """On each new day forgets old deletes and gathers the others, whatever is done to the table's own files: nobody
+        else looks after these."""
+        if self._day != _today():
+            self.forget_old_deletes()
+            self._gather()
 
     def do(self, task: Task) -> Compacted | None:
         """Does a task of a table that has a record; gives what a compaction did. Raises TransientError and what Spark
@@ -47,9 +56,17 @@ class Tending:
         failpoints.passing("before-compaction", self._name)
         size = APPENDED_FILE if self._mode == "append" else REWRITTEN_FILE
         done = compact(self._lake.session, self._lake.path, size)
-        if columns := self._lake.columns():
-            key = {name: columns[name] for name in progress.key}
-            self._deletes.gather(key, of_changes=self._mode == "history")
+        self._gather()
         failpoints.passing("after-compaction", self._name)
         self._place.head = self._lake.head(self._place.head)
         return done
+
+    def _gather(self) -> None:
+        columns, progress = self._lake.columns(), self._place.progress
+        if columns and progress is not None:
+            key = {name: columns[name] for name in progress.key}
+            self._deletes.gather(key, of_changes=self._mode == "history")
+
+
+def _today() -> date:
+    return datetime.now(timezone.utc).date()

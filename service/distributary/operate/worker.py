@@ -20,7 +20,7 @@ from distributary.merge.table import LakeTable
 from distributary.operate import ghosts
 from distributary.operate.accept import Accept
 from distributary.operate.catalog import CatalogEntry
-from distributary.operate.continuity import accepted, check_continuity, lost_ends, not_ours
+from distributary.operate.continuity import accepted, check_continuity, lost_ends, nearer_goal, not_ours
 from distributary.operate.laying_out import LayingOut
 from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
@@ -33,6 +33,7 @@ from distributary.operate.taking import SliceTaker
 from distributary.operate.tending import Tending
 from distributary.operate.upkeep import Due, Task, Upkeep
 
+_ANEW = (Accept.LOSS, Accept.RESET, Accept.REBUILD)  # after which the table goes on from another place
 _log = get_logger(__name__)
 
 
@@ -168,11 +169,12 @@ class TableWorker:
             self._look_at_the_table()
             topic = self._looked_at()
             self._laying_out.see_to()
+            self._tending.see_to_deletes()
         if self.asked is Accept.REPLAY:
             self._place.head = self._lake.renewed(self._place.head)  # columns may be added for it
             self._taker.replay(topic)
             self.asked = None
-        part = self._taker.next({**self._place.first, **self.taken}, self.goal)
+        part = self._next_part()
         if part:
             if not self.failing:
                 far = self.behind() > 2 * part.records
@@ -237,7 +239,8 @@ class TableWorker:
             raise TableHalt(
                 "topic-gone",
                 f"the topic {self.topic} does not exist any more; the table stays as it is",
-                "create the topic again or take the table out of the config",
+                "create the topic again; or take the table out of the config, or start the service again where a"
+                " pattern names it: without a topic there is nothing to keep it equal to",
             )
         return topic
 
@@ -247,7 +250,8 @@ class TableWorker:
         if accept is None or head is None or head.progress is None:
             self.asked = None
             return
-        after = accepted(accept, head.progress, topic, self._place.first, self._settings.mode)
+        end = self._around.broker.latest(topic) if accept in _ANEW else {}
+        after = accepted(accept, head.progress, topic, self._place.first, end, self._settings.mode)
         if after is not None:
             self._bound.warning("an operator's word was followed", accepted=accept.value, next=dict(after.next))
             self._place.head = self._lake.commit(
@@ -255,8 +259,8 @@ class TableWorker:
             )
         if accept is Accept.REBUILD:
             self._deletes.forget_all()
-        if accept in (Accept.LOSS, Accept.RESET, Accept.REBUILD):
-            self.goal = self._around.broker.latest(topic)
+        if accept in _ANEW:
+            self.goal = end
         self._taker.look_anew()
         if accept is not Accept.REPLAY:  # which comes after the table was looked at, and may have to be tried again
             self.asked = None
@@ -286,6 +290,13 @@ class TableWorker:
             self._place.head = self._lake.commit(head, after, self._lake.nothing())
             self._check(topic)
 
+    def _next_part(self) -> Slice:
+        """What to take next; first what was there when an operator accepted a loss (see nearer_goal)."""
+        taken = {**self._place.first, **self.taken}
+        lost = self.progress.lost if self.progress else None
+        nearer = self._taker.next(taken, nearer_goal(self.goal, taken, lost)) if lost else None
+        return nearer or self._taker.next(taken, self.goal)
+
     def _enter_in_catalog(self) -> None:
         """Makes a table that is there known to the catalog of the config."""
         if self._entry is not None and self._entry.is_due and self._lake.exists() and self._entry.see_to():
@@ -314,7 +325,7 @@ class TableWorker:
             topics=(self.topic,),
             state=state,
             position=progress.position if progress else None,
-            next_offsets={self.topic: self.taken},
+            next_offsets={self.topic: {**self._place.first, **self.taken}},
             goal_offsets={self.topic: dict(self.goal)},
             records_applied=progress.records if progress else 0,
             quarantined=progress.quarantined if progress else 0,

@@ -12,7 +12,7 @@ from distributary.decode.position import BY_OFFSET
 from distributary.errors import UsageError
 from distributary.merge.facts import Facts
 from distributary.merge.progress import Progress, Snapshot, first_progress
-from distributary.merge.snapshots import after_slice, complete_snapshot, not_for_mode, to_count
+from distributary.merge.snapshots import after_loss, after_slice, complete_snapshot, not_for_mode, to_count
 
 NOTHING = Facts(
     connector="sqlserver",
@@ -105,7 +105,7 @@ def test_3_10_bad_records_among_a_snapshots_rows_make_its_end_worth_nothing(bad_
     record = after(record, ENDED, {0: 5}, {0: 6})
     record = after(record, facts(lowest="000:25") if bad_first else bad, {0: 6})
     assert not to_count(record)
-    with pytest.raises(UsageError, match="snapshot-in-quarantine"):
+    with pytest.raises(UsageError, match="snapshot-incomplete"):
         complete_snapshot("dbo.t", record)
     # The next one that is read as a whole counts again.
     record = after(record, facts(snapshot="000:30", read="000:30", lowest="000:30"), {0: 9}, {0: 9})
@@ -120,6 +120,32 @@ def test_3_10_a_record_that_can_not_be_read_spoils_the_snapshot_that_it_may_be_o
     assert not to_count(within)
     later = after(after(begun, ENDED, {0: 5}, {0: 5}), garbage, {0: 6})
     assert complete_snapshot("dbo.t", later).position == "000:20"
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_3_10_a_snapshot_that_may_have_lost_rows_to_kafkas_retention_is_worth_nothing(begun: bool) -> None:
+    before = after(progress(), facts(read="000:20", lowest="000:10", reads=1), {0: 1}) if begun else progress()
+    held = before.next_commit(next={0: 4}, **after_loss(before, {0: 9, 1: 2}))
+    within = after(held, ENDED, {0: 9}, {0: 9, 1: 2})
+    assert within.lost == {1: 2}
+    passed = after(within, facts(lowest="000:25"), {0: 9, 1: 2})
+    assert passed.lost is None
+    assert not to_count(passed)
+    with pytest.raises(UsageError, match="snapshot-incomplete"):
+        complete_snapshot("dbo.t", passed)
+    # The one that the operator has the connector send then is whole.
+    again = after(passed, facts(snapshot="000:30", read="000:30", lowest="000:30"), {0: 12, 1: 2}, {0: 12})
+    assert complete_snapshot("dbo.t", again).position == "000:30"
+    assert to_count(again)
+
+
+def test_3_10_rows_of_a_complete_snapshot_that_were_unread_may_be_among_what_is_lost() -> None:
+    ended = after(progress(), ENDED, {0: 5, 1: 2}, {0: 5, 1: 9})
+    held = ended.next_commit(next={0: 5, 1: 9}, **after_loss(ended, {0: 5, 1: 12}))
+    passed = after(held, facts(lowest="000:25"), {0: 5, 1: 12})
+    assert not to_count(passed)
+    complete = after(ended, facts(lowest="000:25"), {0: 5, 1: 9})
+    assert to_count(complete.next_commit(**after_loss(complete, {0: 5, 1: 12})))  # nothing of it was unread
 
 
 def test_3_10_bad_changes_spoil_no_snapshot() -> None:

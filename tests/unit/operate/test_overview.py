@@ -84,6 +84,19 @@ def test_the_record_is_found_under_the_commits_of_others(tmp_path: Path) -> None
     assert DeltaTable(place).version() == 13
 
 
+def test_after_a_restore_it_is_the_record_of_the_version_that_was_gone_back_to(tmp_path: Path) -> None:
+    place = str(tmp_path / "t")
+    records = [record(next={0: number}) for number in range(4)]
+    for one in records:
+        metadata = CommitProperties(custom_metadata={"userMetadata": one.to_json()})
+        write_deltalake(place, arrow({"id": [1]}), mode="append", commit_properties=metadata)
+    DeltaTable(place).restore(2)
+    DeltaTable(place).restore(1)
+    found = newest_record(place)
+    assert found is not None
+    assert found.progress == records[1]
+
+
 def test_a_record_of_a_newer_version_is_said_and_not_guessed(tmp_path: Path) -> None:
     place = str(tmp_path / "t")
     metadata = CommitProperties(custom_metadata={"userMetadata": '{"distributary": {"format": 9}}'})
