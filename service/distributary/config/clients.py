@@ -28,6 +28,14 @@ _TAKEN = (
     "bootstrap.servers", "security.protocol", "sasl.mechanism", "ssl.key.password",
     "ssl.endpoint.identification.algorithm", "client.id", "sasl.oauthbearer.sub.claim.name",
 )  # fmt: skip
+UNDERSTOOD = (
+    *_TAKEN, *_RENAMED, *PROPERTIES, "sasl.username", "sasl.password", "sasl.jaas.config",
+    "ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.password",
+    "ssl.keystore.location", "ssl.keystore.type", "ssl.keystore.password",
+)  # fmt: skip
+"""The properties by which the clients find and trust the brokers and log in; others only tune the Java client."""
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+"""What `security.protocol` can be, in capitals or small letters."""
 
 
 def spark_options(properties: Mapping[str, str]) -> dict[str, str]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, WithJsonSchema
 
 from distributary.config import connector, secrets
-from distributary.config.clients import librdkafka_options
+from distributary.config.clients import PROTOCOLS, UNDERSTOOD, librdkafka_options
 from distributary.config.interpolate import Interpolated
 from distributary.config.oauth import OWN_HANDLERS
 from distributary.config.problem import Problem, refuse
@@ -105,8 +106,28 @@ def _kafka(properties: dict[str, Any]) -> dict[str, str | SecretStr]:
         elif name.startswith("kafka."):
             fix = f"write {name.removeprefix('kafka.')}"
             problems.append(Problem("bad-property", "Kafka's own names have no `kafka.` before them", fix, (name,)))
-    refuse(problems or _not_for_librdkafka(properties))
+    refuse([*problems, *_no_connection(properties)] or _not_for_librdkafka(properties))
     return _shut(properties)
+
+
+_ALIKE = 0.9
+"""How alike a name and one that is understood are (difflib's ratio) that is taken for misspelt."""
+
+
+def _no_connection(properties: dict[str, Any]) -> Iterator[Problem]:
+    """What no connection can be made by. A misspelt name would be passed over by both clients without a word."""
+    for name in properties:
+        near = get_close_matches(name.lower(), UNDERSTOOD, n=1, cutoff=_ALIKE)
+        if near and name not in UNDERSTOOD:
+            yield Problem("bad-property", "Kafka's clients have no property of this name", f"write {near[0]}", (name,))
+    protocol = _plain(properties.get("security.protocol", "PLAINTEXT"))
+    if protocol.upper() not in PROTOCOLS:
+        close = get_close_matches(protocol.upper(), PROTOCOLS, n=1)
+        fix = f"did you mean {close[0]}?" if close else ""
+        yield Problem("bad-value", f"must be one of {', '.join(PROTOCOLS)}", fix, ("security.protocol",))
+    for one, other in (("sasl.username", "sasl.password"), ("sasl.password", "sasl.username")):
+        if one in properties and other not in properties and "sasl.jaas.config" not in properties:
+            yield Problem("missing-key", f"{other} is missing, without which {one} is no login", f"add {other}", (one,))
 
 
 def _not_for_librdkafka(properties: dict[str, Any]) -> list[Problem]:

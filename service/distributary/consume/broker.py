@@ -28,7 +28,7 @@ from distributary.consume.offsets import Offsets
 from distributary.consume.peek import Record, records_from, values_at
 from distributary.consume.refusals import refusal
 from distributary.consume.tail import Tail
-from distributary.errors import TransientError
+from distributary.errors import SetupError, TransientError
 
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 _TIMEOUT = 30.0  # seconds an admin call may take before the work is tried again
@@ -41,6 +41,7 @@ _UNTIL_LOADED = Retrying(  # a broker that has just started, or that has just be
     wait=wait_fixed(0.5),
     retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
 )
+_MEND = "mend the properties under `kafka` in the config"
 _NOT_FOR_US = (
     *("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"),
     "INVALID_TOPIC_EXCEPTION",
@@ -66,8 +67,13 @@ class Broker:
         telling: dict[str, Any] = {**self._options, "error_cb": self._met.append}
         try:
             self._admin = AdminClient(telling)
-        except KafkaException as error:  # a file of certificates that can't be read
-            raise refusal("take the config's `kafka`", error.args[0]) from error
+        except KafkaException as error:  # a file of certificates that can't be read, a value that it does not know
+            fault = error.args[0]
+            if fault.name() == "_INVALID_ARG":
+                raise SetupError(
+                    "kafka-config", f"Kafka's client does not take the config: {fault.str()}", _MEND
+                ) from error
+            raise refusal("take the config's `kafka`", fault) from error
 
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """Those of the topics that exist."""

@@ -117,7 +117,7 @@ def test_a_config_made_in_python_gives_secrets_as_such() -> None:
     config = Config.model_validate(
         {
             "version": 1,
-            "kafka": {"bootstrap.servers": "a:1", "sasl.password": SecretStr(SECRET)},
+            "kafka": {"bootstrap.servers": "a:1", "sasl.username": "me", "sasl.password": SecretStr(SECRET)},
             "source": {"topic_prefix": "p"},
             "target": {"path": "/lake"},
             "checkpoint": "/checkpoints",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
+from distributary.consume.broker import Broker
 from distributary.consume.refusals import CODES, java_refusal, refusal
+from distributary.errors import SetupError
 
 KAFKA = "org.apache.kafka.common"
 TIMED_OUT = KafkaError(KafkaError._TIMED_OUT)
@@ -54,3 +56,10 @@ def test_a_name_that_is_not_found_is_told_rather_than_that_time_ran_out() -> Non
 def test_java_errors_of_kafka_have_the_same_codes(names: list[str], code: str | None) -> None:
     told = java_refusal(names)
     assert (told.code if told else None) == code
+
+
+def test_properties_that_the_client_does_not_take_are_a_matter_of_the_config() -> None:
+    with pytest.raises(SetupError) as raised:
+        Broker({"bootstrap.servers": "localhost:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"})
+    assert raised.value.code == "kafka-config"
+    assert "kafka" in raised.value.fix

@@ -146,7 +146,9 @@ def test_no_secret_is_written(
 ) -> None:
     outside = value.replace("geheim", "from outside")
     monkeypatch.setenv(variable, outside)
-    text, config = written(tmp_path, Wishes({**WISHES.kafka, name: value}, "lake", "checkpoints"), Found("server1"))
+    given = {**WISHES.kafka, "sasl.username": "me", "sasl.password": "${env:PW}", name: value}
+    monkeypatch.setenv("PW", "another one")
+    text, config = written(tmp_path, Wishes(given, "lake", "checkpoints"), Found("server1"))
     assert "geheim" not in text
     assert config.kafka_properties()[name] == outside
 
@@ -155,7 +157,8 @@ def test_references_and_plain_properties_stay_as_they_were_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PW", "from outside")
-    given = {**WISHES.kafka, "sasl.password": "${env:PW}", "client.id": "null", "retries": "0x1F"}
+    login = {"sasl.username": "me", "sasl.password": "${env:PW}"}
+    given = {**WISHES.kafka, **login, "client.id": "null", "retries": "0x1F"}
     text, config = written(tmp_path, Wishes(given, "lake", "checkpoints"), Found("server1"))
     assert "${env:PW}" in text
     assert config.kafka_properties() == {**given, "sasl.password": "from outside"}
