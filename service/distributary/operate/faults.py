@@ -151,7 +151,8 @@ def _unexpected(names: list[str], condition: str | None) -> TableHalt:
     return TableHalt(
         "unexpected-error",
         f"the batch failed with {detail}",
-        "run with DISTRIBUTARY_LOG=debug for the whole error; if it is a fault of distributary, report it",
+        "run with DISTRIBUTARY_LOG=debug for the whole error, which may quote values of records; if it is a fault of"
+        " distributary, report it",
     )
 
 
