@@ -35,7 +35,11 @@ def test_errors_are_read_from_where_they_are_raised(tmp_path: Path) -> None:
         "    raise TableHalt(error.code, 'handed on')\n"
         "    raise ValueError('no error of ours')\n"
     )
+    for folder in ("verify", "demo"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "one.py").write_text("raise TableHalt('nothing', 'to compare', 'run it')\n")
     assert set(errors.raised(tmp_path)) == {
+        errors.Raised("nothing", "to compare", "run it", "verify"),
         errors.Raised("gone", "{topic} is gone: {…} left", "mend it", "TableHalt"),
         errors.Raised("typed", "so", "write {name}", "UsageError"),
     }

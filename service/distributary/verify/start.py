@@ -21,7 +21,8 @@ def range_read(one: Listed, progress: Progress, first: Mapping[int, int]) -> Sli
             "epoch-raised",
             f"`epoch` is {one.settings.epoch} for this table ({one.settings.where}): nothing in the topic tells which"
             " of its records came before it was raised",
-            "compare with the source, or start with a new topic (a connector with another topic.prefix)",
+            "compare with the source (--source-dsn); or have a connector with another topic.prefix begin anew, and"
+            " `distributary resume -c FILE TABLE --rebuild` fill the table from there",
         )
     ends = {p: end for p, end in progress.next.items() if p in first and end > first[p]}
     if not ends:
