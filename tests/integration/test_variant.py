@@ -5,6 +5,7 @@ With them, what stays of columns that can't hold the placeholder where a value w
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.support.changes import Row, Topic
+from tests.support.changes import INT, LONG, TEXT, Row, Topic
 from tests.support.spark import Bench, rows_of
 
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER as NOT_SENT
@@ -275,6 +276,51 @@ def test_3_7_lists_and_maps_of_what_can_not_be_the_placeholder_stay_exactly_as_t
     times = ["2023-11-14 22:13:20.123456", None]
     found = kept(session, bench, docs, "to_json(tags)", "transform(times, t_ -> CAST(t_ AS STRING))")
     assert found == [(1, 2, '{"a":"1"}', [ONE, "no value", "null"], '{"a":1}', times)]
+    assert not bench.quarantine.exists()
+
+
+LISTS: Mapping[str, tuple[list[Any], list[Any]]] = {
+    "texts": (["a", None], [NOT_SENT]),
+    "bytes": (["AP8="], [base64.b64encode(NOT_SENT.encode()).decode()]),
+    "numbers": ([1, 2], list(NOT_SENT.encode())),
+    "uuids": (["00000000-0000-0000-0000-00000000000f"], ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]),
+}
+"""What lists of PostgreSQL hold, and what comes where they were not sent (seen in recorded events)."""
+OF_LISTS = {"texts": TEXT, "bytes": {"type": "bytes"}, "numbers": INT, "uuids": TEXT}
+LIST_SCHEMAS = {name: {"type": "array", "items": {**of, "optional": True}} for name, of in OF_LISTS.items()}
+
+
+@pytest.mark.parametrize("schema", [True, False])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {},
+        {"columns": dict.fromkeys(LISTS, "string")},
+        {"columns": dict.fromkeys(LISTS, "variant")},
+        {"mask": dict.fromkeys(LISTS, "hash")},
+    ],
+    ids=["as they come", "string", "variant", "masked"],
+)
+def test_3_7_lists_that_are_read_as_text_stay_exactly_as_they_are(
+    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: Row, schema: bool
+) -> None:
+    monkeypatch.setenv("SALT", "a salt of a good length for this")
+    bench = bench_of(session, kafka, tmp_path, {"columns": {}, **rule})
+    bench.options = {"masking": {"salt": "${env:SALT}"}}
+
+    def take(op: str, at: int, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        topic = Topic(bench.topic, "postgresql")
+        topic.change(op, key(1), {"id": 1, "n": at, **values}, at=at)
+        if schema:
+            topic.with_schema(topic.records[-1], {"id": LONG, "n": LONG, **LIST_SCHEMAS})
+        bench.take(topic.records)
+        rows = session.read.format("delta").load(str(bench.table))
+        texts = (f"to_json(struct({name}))" for name in LISTS)
+        return [tuple(found) for found in rows.selectExpr("n", *texts).collect()]
+
+    [(_, *before)] = take("c", 1, {name: sent for name, (sent, _) in LISTS.items()})
+    assert "{}" not in before
+    assert take("u", 2, {name: placeholder for name, (_, placeholder) in LISTS.items()}) == [(2, *before)]
     assert not bench.quarantine.exists()
 
 

@@ -6,7 +6,7 @@ numbers and dates a list of its bytes, arrays of uuid one uuid that is derived f
 Numeric arrays and others come as a plain null, which nothing tells from a NULL.
 
 The column's type in the lake may be one that can't hold the placeholder: a text that `columns` calls a variant or a
-timestamp.
+timestamp. Where a list or a map is read as text (without a schema, or as `columns` says), so is what stands for it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ def _forms(text: str) -> dict[str, list[str]]:
     ]
     # Java's UUID.nameUUIDFromBytes: a version 3 uuid of the bytes alone.
     derived = str(uuid.UUID(bytes=hashlib.md5(data, usedforsecurity=False).digest(), version=3))
-    pair = json.dumps({text: text}, separators=(",", ":"), ensure_ascii=False)
-    return {"STRING": [*dict.fromkeys(plain), pair], "ARRAY<STRING>": [*plain[:2], ",".join(map(str, data)), derived]}
+    lists = [*([form] for form in (*plain[:2], derived)), list(data)]
+    as_json = [json.dumps(form, separators=(",", ":"), ensure_ascii=False) for form in ({text: text}, *lists)]
+    as_list = [",".join(map(str, form)) for form in lists]
+    return {"STRING": [*dict.fromkeys(plain), *as_json], "ARRAY<STRING>": as_list}
 
 
 def can_stand_for(codec: Codec) -> bool:
