@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
-from tests.support.changes import Row, Topic
+from tests.support.changes import BOOLEAN, LONG, TEXT, Row, Topic
 from tests.support.kafka import produce
 from tests.support.spark import Bench, rows_of
 
@@ -360,6 +360,27 @@ def test_5_1_new_columns_are_added_and_a_type_that_does_not_fit_is_quarantined(b
     ((reason, message),) = rows_of(bench.quarantine, "reason", "message")
     assert reason == "bad-value"
     assert "n" in message
+
+
+def test_5_1_a_column_that_is_ignored_puts_no_record_into_quarantine_and_halts_no_table(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SALT", "a salt of a good length for this")
+    rule = {"schema_changes": "ignore", "columns": {"n": "int", "s": "struct<a:int>"}, "mask": {"m": "hash"}}
+    bench.rule, bench.options = rule, {"masking": {"salt": "${env:SALT}"}}
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "before"), at=1)
+    worker = bench.take(topic.records)
+    ignored: list[Row] = [{"n": 1, "s": {"a": 1}}, {"n": "no number"}, {"s": "no struct"}, {"n": 2**40, "s": None}]
+    for at, more in enumerate(ignored, start=2):
+        topic.change("u", key(at), {**row(at, "after"), **more}, at=at)
+    for at, kind in enumerate((LONG, BOOLEAN), start=10):
+        topic.with_schema(
+            topic.change("c", key(at), {**row(at, "after"), "m": 1}, at=at), {"id": LONG, "v": TEXT, "m": kind}
+        )
+    bench.take(topic.records[1:], worker)
+    assert bench.rows() == sorted([(1, "before"), *((at, "after") for at in (2, 3, 4, 5, 10, 11))], key=repr)
+    assert not bench.quarantine.exists()
 
 
 def test_6_3_what_can_not_be_applied_lies_in_quarantine_once_and_its_neighbours_are_applied(bench: Bench) -> None:

@@ -49,6 +49,8 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading, *, usual: bool =
 
     Two rows for an update that changes the columns that stand for a key (see Reading.key_from_row).
     """
+    # What the table does not have (`schema_changes: ignore`) can't be a bad value either.
+    shape = shape.within(reading.columns)
     shape = shape.usual() if usual else shape
     found = parsed(records, shape, reading, usual=usual)
     fault = strict.fault_of_usual if usual else strict.fault
@@ -191,7 +193,7 @@ def _not_sent(row: str, shape: Shape, reading: Reading) -> Iterator[tuple[str, s
         return
     for name, codec in shape.row.items():
         test = is_placeholder(f"{row}.{sql.name(name)}", codec, reading.placeholder)
-        if name in reading.columns and test is not None:
+        if test is not None:
             yield name, test
 
 

@@ -8,7 +8,7 @@ table changes, so shapes are looked at once and then recognised by comparing tex
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from distributary.decode import sql
@@ -68,6 +68,10 @@ class Shape:
     def usual(self) -> Shape:
         """The same for rows whose values all come as they usually do (see types.Codec)."""
         return replace(self, row={name: codec.usual or codec for name, codec in self.row.items()})
+
+    def within(self, columns: Container[str]) -> Shape:
+        """The same without the row's columns that are not among these, by the lake's names."""
+        return replace(self, row={name: codec for name, codec in self.row.items() if name in columns})
 
     def fits(self, signature: Signature) -> bool:
         """Whether its records may have that signature: see slices.shape_number, which asks the same of records."""

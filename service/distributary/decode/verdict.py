@@ -9,7 +9,8 @@ from distributary.decode.shapes import Shape
 
 
 def verdict(shape: Shape, reading: Reading) -> str:
-    """STRUCT<code, message> of a typed record (see records.decoded); NULL where it can be applied."""
+    """STRUCT<code, message> of a typed record (see records.decoded); NULL where it can be applied. The shape's row has
+    none but the table's columns."""
     codecs = reading.key_codecs(shape)
     key_lost = " OR ".join(["key_fault IS NOT NULL", *(f"(k{i}_there AND k{i} IS NULL)" for i in range(len(codecs)))])
     all_null = " AND ".join(["true", *(f"k{i} IS NULL" for i in range(len(codecs)))])
@@ -81,8 +82,9 @@ def _lost(shape: Shape, reading: Reading) -> tuple[str, str]:
 
 def _sent(column: str, reading: Reading) -> str:
     """A value that was not sent is no bad value, even where the placeholder does not fit the column's type."""
-    place = list(reading.columns).index(column) if column in reading.columns else -1
-    return f" AND NOT coalesce(array_contains(missing, {place}), false)" if reading.missing else ""
+    if not reading.missing:
+        return ""
+    return f" AND NOT coalesce(array_contains(missing, {list(reading.columns).index(column)}), false)"
 
 
 def _family(connector: str) -> str:

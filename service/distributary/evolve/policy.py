@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 from distributary.decode.renames import NO_RENAMES, Renames
 from distributary.errors import TableHalt
 from distributary.evolve.diff import Changes, column_changes
 
+_Policy = Literal["evolve", "halt", "ignore"]
+_Told = TypeVar("_Told")
+
+
+def heeded(policy: _Policy, table: Collection[str], wire: Mapping[str, _Told]) -> dict[str, _Told]:
+    """Those of the source's columns that count for a table: all, but where it has columns and others are ignored."""
+    ignores = policy == "ignore" and bool(table)
+    return {name: told for name, told in wire.items() if not ignores or name in table}
+
 
 def allowed_changes(
-    policy: Literal["evolve", "halt", "ignore"],
+    policy: _Policy,
     table: Mapping[str, str],
     wire: Sequence[Mapping[str, str]],
     reserved: Iterable[str],
@@ -22,9 +31,7 @@ def allowed_changes(
 
     Raises TableHalt where the table can't take what the source sends, or where the policy is to halt.
     """
-    if policy == "ignore" and table:
-        wire = [{name: kind for name, kind in columns.items() if name in table} for columns in wire]
-    changes = column_changes(table, wire, reserved, key, renames)
+    changes = column_changes(table, [heeded(policy, table, columns) for columns in wire], reserved, key, renames)
     if changes and table and policy == "halt":
         raise TableHalt(
             "schema-changed",

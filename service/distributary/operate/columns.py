@@ -8,8 +8,9 @@ from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import SchemaChanges
 from distributary.decode.shapes import Shape, renames_of
+from distributary.decode.types import Codec
 from distributary.evolve.diff import check_key
-from distributary.evolve.policy import allowed_changes
+from distributary.evolve.policy import allowed_changes, heeded
 from distributary.merge.table import LakeTable
 
 
@@ -38,6 +39,10 @@ class TableColumns:
     def look(self) -> None:
         """Reads them from the table."""
         self._now = self._lake.columns() if self._lake.exists() else {}
+
+    def heeded(self, row: Mapping[str, Codec]) -> dict[str, Codec]:
+        """Those of a row's columns that count for the table."""
+        return heeded(self._policy, self._now, row)
 
     def follow(self, shapes: Sequence[Shape], key: tuple[str, ...]) -> bool:
         """Makes the table, adds columns or widens them, where the shapes have more than it holds; whether it did. `key`

@@ -242,7 +242,7 @@ class TableReader:
 
     def _take_shapes(self, shapes: list[Shape]) -> None:
         for shape in shapes:
-            self._marks.meet(shape.row, shape.key)
+            self._marks.meet(self._table.heeded(shape.row), shape.key)
             self.renamed.update(shape.renames.lake)
         self._shapes = shapes
 

@@ -13,7 +13,7 @@ from distributary.decode.shapes import TypeSources, has_schema, renames_of
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
 from distributary.evolve.diff import check_key, check_key_columns, taken_as
-from distributary.evolve.policy import allowed_changes
+from distributary.evolve.policy import allowed_changes, heeded
 from distributary.merge.layout import LayoutChanges, changes, check_layout, wanted_layout
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress
@@ -193,7 +193,7 @@ def _with_columns(plan: TablePlan, scene: Scene, columns: Mapping[str, str], *, 
     marks = Marks(progress.masks if progress else None, columns)
     for shape in scene.shown.shapes:
         check_key(known, shape.key)
-        marks.meet(shape.row, shape.key)
+        marks.meet(heeded(settings.schema_changes, columns, shape.row), shape.key)
     plan = replace(plan, key=known, connector=scene.connector, form=_form(scene))
     reserved = mode_of(settings).service_columns
     renames = renames_of(scene.shown.shapes)

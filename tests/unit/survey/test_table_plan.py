@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import SecretStr
 from tests.support.scenes import config, envelope, plan_of, progress, sample
 
 from distributary.config.table import TableSettings
@@ -97,6 +98,20 @@ def test_5_1_columns_that_are_new_would_be_added() -> None:
     plan = plan_of(found, known=progress(1), lake=LAKE)
     assert (plan.action, plan.added, plan.columns) == (ALTER, {"more": "bigint"}, {**COLUMNS, "more": "bigint"})
     ignoring = plan_of(found, {"schema_changes": "ignore"}, known=progress(1), lake=LAKE)
+    assert (ignoring.action, ignoring.added) == (GO_ON, {})
+
+
+def test_5_1_a_column_that_is_ignored_halts_no_table_by_what_its_hashes_would_be_made_of() -> None:
+    def described(kind: str) -> tuple[Any, Any]:
+        fields = [{"field": "id", "type": "int64"}, {"field": "more", "type": kind}]
+        key, value = envelope("u", {"id": 1, "more": None})
+        schema = {"type": "struct", "fields": [{"field": "after", "type": "struct", "fields": fields}]}
+        return key, {"schema": schema, "payload": value}
+
+    found = sample(envelope("c", ROW), described("int32"), described("boolean"), taken=1)
+    rule = {"mask": {"more": "hash"}, "salt": SecretStr("a salt")}
+    assert halted(found, rule, known=progress(1), lake=LAKE) == "mask-changed"
+    ignoring = plan_of(found, {**rule, "schema_changes": "ignore"}, known=progress(1), lake=LAKE)
     assert (ignoring.action, ignoring.added) == (GO_ON, {})
 
 

@@ -1,0 +1,24 @@
+"""What `schema_changes` lets count for a table."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from distributary.evolve.policy import allowed_changes, heeded
+
+WIRE = {"id": "int", "more": "string"}
+
+
+@pytest.mark.parametrize("policy", ["evolve", "halt", "ignore"])
+def test_of_what_is_ignored_a_table_takes_the_columns_that_it_has_and_a_new_one_all(
+    policy: Literal["evolve", "halt", "ignore"],
+) -> None:
+    assert heeded(policy, {}, WIRE) == WIRE
+    assert heeded(policy, {"id": "int", "gone": "int"}, WIRE) == ({"id": "int"} if policy == "ignore" else WIRE)
+
+
+def test_5_1_a_column_that_is_ignored_may_have_any_name_and_type() -> None:
+    wire = [{**WIRE, "ID": "int", "__op": "string"}, {**WIRE, "more": "date"}]
+    assert not allowed_changes("ignore", {"id": "int"}, wire, ["__op"])
