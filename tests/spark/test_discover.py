@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,9 +13,11 @@ from tests.spark.test_links import RAW
 from tests.spark.test_slices import KEY, VALUES
 from tests.support.recorded import Record, Scenario
 
-from distributary.decode.discover import signatures, told_by_schemas
+from distributary.decode.discover import signatures, told_by_schemas, types_by_value
 from distributary.decode.shapes import Signature
 from distributary.decode.slices import sliced
+from distributary.decode.unwrapped import Unwrapped
+from distributary.survey.shown import _types_of_values
 
 WITH_SCHEMA = ("usual", "null", "another schema", "tombstone")
 FIRST = 20
@@ -42,6 +45,25 @@ def test_a_record_with_its_schema_tells_it(session: SparkSession, kind: str) -> 
             assert told(records) == by_spark(session, records)
         else:
             assert told(records) is None
+
+
+WHOLE = (0, 2**63 - 1, -(2**63), 2**63, -(2**63) - 1, 10**19, 10**20, 2**64 - 1, 10**37, 10**38 - 1, 10**38, 10**40)
+
+
+def test_values_show_the_same_types_with_spark_and_without_it(session: SparkSession) -> None:
+    shown: dict[str, list[Any]] = {f"c{number}": [number] for number in WHOLE}
+    shown |= {"mixed": [1, 2**63], "fraction": [1, 1.5], "round": [1.0], "small": [1e-7], "large": [1e20]}
+    shown["null"] = [None]
+    rows: list[dict[str, Any]] = [
+        {"key": b"{}", "value": json.dumps({name: at[i] for name, at in shown.items() if i < len(at)}).encode(),
+         "partition": 0, "offset": i, "timestamp": 0, "headers": []}
+        for i in range(2)
+    ]  # fmt: skip
+    cut = sliced(session.createDataFrame(pa.Table.from_pylist(rows, schema=RAW)), Unwrapped({}))
+    found = types_by_value(cut, shown, unwrapped=True)
+    assert found == _types_of_values(shown)
+    assert (found[f"c{2**63 - 1}"], found[f"c{2**63}"], found["mixed"]) == ("bigint", "string", "string")
+    assert (found["fraction"], found["round"], found["small"], found["large"]) == ("double",) * 4
 
 
 def test_one_record_that_is_written_otherwise_leaves_all_to_spark() -> None:

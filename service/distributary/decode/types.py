@@ -21,6 +21,8 @@ from distributary.decode import numbers, sql, times
 from distributary.decode.connect import ConnectType
 
 MAX_PRECISION = 38
+_DIGITS_BEYOND_BIGINT = 19
+"""The fewest of a number that BIGINT can't hold."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,8 @@ def _plain_or_quoted(name: str) -> str:
 
 
 def by_value(variant_schema: str) -> str | None:
-    """The type that a value without schema gives its column: integers BIGINT, fractions DOUBLE, BOOLEAN, else STRING.
+    """The type that a value without schema gives its column: integers BIGINT, fractions DOUBLE, BOOLEAN, else STRING;
+    STRING too for integers that BIGINT can't hold: a DOUBLE would make one number of several.
 
     `variant_schema` is what schema_of_variant says of the value; None for a JSON null, which tells nothing.
     """
@@ -265,6 +268,6 @@ def by_value(variant_schema: str) -> str | None:
         return "bigint"
     if variant_schema == "BOOLEAN":
         return "boolean"
-    if variant_schema == "DOUBLE" or variant_schema.startswith("DECIMAL"):
-        return "double"
-    return "string"
+    if found := re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", variant_schema):
+        return "string" if found[2] == "0" and int(found[1]) >= _DIGITS_BEYOND_BIGINT else "double"
+    return "double" if variant_schema == "DOUBLE" else "string"

@@ -66,6 +66,8 @@ def _of_fractions(_numbers: list[Any]) -> str:
 def _of_others(values: list[Any]) -> str | None:
     if all(isinstance(value, str) for value in values):
         return _of_texts([text for text in values if text])
+    if all(type(value) is int for value in values):
+        return "or decimal(p,0), which holds more digits than bigint"
     if all(isinstance(value, list) for value in values):
         return "or variant or array<...>"
     if not all(isinstance(value, dict) for value in values):

@@ -10,7 +10,7 @@ from typing import Any
 from distributary.consume.peek import Record
 from distributary.decode.discover import NO_FIELDS, combined, common
 from distributary.decode.shapes import Shape, Signature, TypeSources, has_schema, shape_of
-from distributary.decode.types import by_value
+from distributary.decode.types import MAX_PRECISION, by_value
 from distributary.decode.unwrapped import Unwrapped
 from distributary.operate.look import is_envelope, opened
 from distributary.survey.guesses import guess
@@ -149,5 +149,7 @@ def _variant_type(value: Any) -> str:
     if isinstance(value, bool):
         return "BOOLEAN"
     if isinstance(value, int):
-        return "BIGINT" if -_LONG <= value < _LONG else "DECIMAL"
+        digits = len(str(abs(value)))
+        beyond = f"DECIMAL({digits},0)" if digits <= MAX_PRECISION else "DOUBLE"
+        return "BIGINT" if -_LONG <= value < _LONG else beyond
     return "DOUBLE" if isinstance(value, float) else "STRING"

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from distributary.decode.discover import combined
+from distributary.decode.discover import combined, common
 from distributary.decode.renames import Renames
 from distributary.decode.shapes import Signature, TypeSources, joined, shape_of
+from distributary.decode.types import by_value
 from distributary.errors import TableHalt
 
 KEY = '["id"]'
@@ -29,6 +30,22 @@ def rows(
     assert all(one.signature.key == key for one in found)
     assert [one.newest for one in found] == sorted(one.newest for one in found)
     return [json.loads(one.signature.row or "[]") for one in found]
+
+
+@pytest.mark.parametrize(
+    ("shown", "kind"),
+    [
+        *(("BIGINT", "bigint"), ("DOUBLE", "double"), ("DECIMAL(3,1)", "double"), ("DECIMAL(38,20)", "double")),
+        *(("DECIMAL(1,0)", "double"), ("DECIMAL(19,0)", "string"), ("DECIMAL(38,0)", "string")),
+        *(("BOOLEAN", "boolean"), ("STRING", "string"), ("ARRAY<DECIMAL(19,0)>", "string"), ("VOID", None)),
+    ],
+)
+def test_a_whole_number_that_bigint_can_not_hold_is_text_and_no_double(shown: str, kind: str | None) -> None:
+    assert by_value(shown) == kind
+
+
+def test_a_column_in_which_some_whole_numbers_are_beyond_bigint_is_text() -> None:
+    assert common({"bigint", "string"}) == common({"bigint", "double", "string"}) == "string"
 
 
 def test_fields_of_all_records_are_united() -> None:

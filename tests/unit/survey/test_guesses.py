@@ -41,6 +41,8 @@ CASES: tuple[tuple[str, list[Any], str | None], ...] = (
     ("string", [{"scale": 2, "value": "AQ=="}], "looks like io.debezium.data.VariableScaleDecimal"),
     ("string", [{"wkb": "AQ==", "srid": None}], "looks like io.debezium.data.geometry.Geometry"),
     ("string", [{"x": 1, "y": 2, "wkb": "AQ==", "srid": None}], "looks like io.debezium.data.geometry.Point"),
+    ("string", [1, 2**63], "or decimal(p,0), which holds more digits than bigint"),
+    ("string", [2**63, True], None),
     ("string", [1, "a"], None),
     ("string", [None], None),
     ("string", [], None),

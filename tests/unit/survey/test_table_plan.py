@@ -52,6 +52,12 @@ def test_the_types_that_values_show_make_the_same_table_where_columns_names_them
     assert (named.by_value, named.guesses) == ({}, {})
 
 
+def test_whole_numbers_beyond_bigint_make_a_column_of_text_which_keeps_their_digits() -> None:
+    number = 2**64 - 1
+    found = sample(*(envelope("c", {"id": n, "n": n}, key={"id": n}) for n in (1, number)))
+    assert plan_of(found).columns == {"id": "string", "n": "string"}
+
+
 def test_columns_that_the_table_or_the_connector_tells_are_not_typed_by_their_values() -> None:
     there = plan_of(
         sample(envelope("c", ROW), envelope("u", {**ROW, "more": 1}), taken=1), known=progress(1), lake=LAKE
