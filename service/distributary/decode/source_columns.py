@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 
 from distributary.consume.schema_changes import SourceColumn
-from distributary.decode.types import MAX_PRECISION
+from distributary.decode.types import DECIMAL, MAX_PRECISION
 
 PRECISION_MODE = "time.precision.mode"
 DECIMAL_MODE = "decimal.handling.mode"
+UNSIGNED_MODE = "bigint.unsigned.handling.mode"
 
 _Properties = Mapping[str, str]
 _Rule = Callable[[SourceColumn, _Properties], str | None]
@@ -102,8 +103,9 @@ def _of_digits(precision: int, scale: int, properties: _Properties) -> str:
     mode = properties[DECIMAL_MODE]
     if mode == "double":
         return "double"
-    fits = 0 <= scale <= precision <= MAX_PRECISION
-    return "string" if mode == "string" and not fits else f"decimal({precision},{scale})"
+    if 0 <= scale <= precision <= MAX_PRECISION:
+        return f"decimal({precision},{scale})"
+    return "string" if mode == "string" else f"{DECIMAL}({precision},{scale})"
 
 
 def _money(precision: int, scale: int) -> _Rule:
@@ -119,8 +121,10 @@ def _mysql_float(column: SourceColumn, _properties: _Properties) -> str:
     return "double" if column.scale is not None or (column.length or 0) > 24 else "float"
 
 
-def _unsigned_bigint(_column: SourceColumn, properties: _Properties) -> str | None:
-    return "bigint" if properties.get("bigint.unsigned.handling.mode", "long") == "long" else None
+def _unsigned_bigint(_column: SourceColumn, properties: _Properties) -> str:
+    """With `precise` Connect's own Decimal without a precision, whatever decimal.handling.mode says of others."""
+    is_long = properties.get(UNSIGNED_MODE, "long") == "long"
+    return "bigint" if is_long else f"{DECIMAL}({MAX_PRECISION},0)"
 
 
 def _oracle_number(column: SourceColumn, properties: _Properties) -> str | None:

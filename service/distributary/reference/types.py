@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from distributary.config.column_types import parse
 from distributary.consume.schema_changes import SourceColumn
 from distributary.decode.connect import ConnectField, ConnectType
-from distributary.decode.source_columns import DECIMAL_MODE, PRECISION_MODE, type_of
+from distributary.decode.source_columns import DECIMAL_MODE, PRECISION_MODE, UNSIGNED_MODE, type_of
 from distributary.decode.type_names import codec_named
 from distributary.decode.types import codec_of
 
@@ -28,11 +29,12 @@ only: a date is a number of days. There the first of these counts that knows the
 2. the connector's schema-change topic, which is named like `topic.prefix`: SQL Server, Db2, MySQL, MariaDB and Oracle
    write the database's own types there (`include.schema.changes`, on by default). What it told is kept in
    `<target.path>/_distributary/source-types/<topic_prefix>.json`, so that Kafka may remove its records. Set the
-   connector's `time.precision.mode`, `decimal.handling.mode` and `binary.handling.mode` under
-   `source.connector_properties` where they are not its defaults. A type that the table's column can't take is passed
-   over
+   connector's `time.precision.mode`, `decimal.handling.mode`, `bigint.unsigned.handling.mode` and
+   `binary.handling.mode` under `source.connector_properties` where they are not its defaults. A type that the table's
+   column can't take is passed over
 3. the column of the table that is there
-4. the values: whole numbers are `bigint`, fractions `double`, then `boolean`, all else `string`; a warning says so
+4. the values: whole numbers are `bigint` (`string` where one needs more than 64 bits), fractions `double`, then
+   `boolean`, all else `string`; a warning says so
 
 `distributary init` writes under `columns` what only values tell, with a comment where such values may be something
 else: `created: bigint  # looks like timestamp_us`. Look through it before the first run: as the first of the list it
@@ -224,6 +226,17 @@ _OF_CONNECTOR: Mapping[str, tuple[str, tuple[_Example, ...]]] = {
         ),
     ),
 }
+_OTHERWISE: tuple[tuple[str, str, SourceColumn, str, tuple[str, ...]], ...] = (
+    (
+        "datetime2(7)",
+        "sqlserver",
+        SourceColumn("c", "DATETIME2", 27, 7),
+        PRECISION_MODE,
+        ("connect", "isostring", "microseconds", "nanoseconds"),
+    ),
+    ("decimal(12,2)", "sqlserver", SourceColumn("c", "DECIMAL", 12, 2), DECIMAL_MODE, ("string", "double")),
+    ("bigint unsigned", "mysql", SourceColumn("c", "BIGINT UNSIGNED", 20, None), UNSIGNED_MODE, ("precise",)),
+)
 _POSTGRESQL: tuple[tuple[str, ConnectType, str], ...] = (
     ("smallint", ConnectType("int16"), "smallint"),
     ("integer", ConnectType("int32"), "int"),
@@ -286,28 +299,29 @@ def _by_source() -> Iterator[str]:
         for shown, name, length, scale in examples:
             kind = type_of(connector, SourceColumn("c", name.upper(), length, scale), {})
             assert kind is not None, f"{connector}: {shown}"
-            rows.append((shown, f"`{kind}`", codec_named(kind, {}).target))
+            rows.append((shown, _as_configured(kind), codec_named(kind, {}).target))
         yield from _table(("type", "as `columns` names it", "Spark type"), rows)
-    yield f"\nWith another `{PRECISION_MODE}` or `{DECIMAL_MODE}` the same types are sent in other units:\n"
-    columns = [
-        ("datetime2(7)", SourceColumn("c", "DATETIME2", 27, 7)),
-        ("decimal(12,2)", SourceColumn("c", "DECIMAL", 12, 2)),
-    ]
-    settings = [(PRECISION_MODE, mode) for mode in ("connect", "isostring", "microseconds", "nanoseconds")]
-    settings += [(DECIMAL_MODE, mode) for mode in ("string", "double")]
+    yield f"\nWith another `{PRECISION_MODE}`, `{DECIMAL_MODE}` or `{UNSIGNED_MODE}` they are sent otherwise:\n"
     rows = []
-    for name, mode in settings:
-        shown, column = columns[name == DECIMAL_MODE]
-        kind = type_of("sqlserver", column, {name: mode}) or ""
-        rows.append((f"{shown}, `{name}: {mode}`", f"`{kind}`", codec_named(kind, {name: mode}).target))
-    yield from _table(("SQL Server", "as `columns` names it", "Spark type"), rows)
+    for shown, connector, column, name, modes in _OTHERWISE:
+        for mode in modes:
+            kind = type_of(connector, column, {name: mode}) or ""
+            found = codec_named(kind, {name: mode}).target
+            rows.append((f"{shown}, `{name}: {mode}`", _as_configured(kind), found))
+    yield from _table(("SQL Server, MySQL", "as `columns` names it", "Spark type"), rows)
 
 
 def _postgresql() -> Iterator[tuple[str, ...]]:
     for shown, connect, kind in _POSTGRESQL:
         with_schema, without = codec_of(connect).target, codec_named(kind, {}).target
         assert with_schema == without, f"{shown}: {with_schema} with a schema, {without} as {kind}"
-        yield shown, f"`{kind}`", without
+        yield shown, _as_configured(kind), without
+
+
+def _as_configured(kind: str) -> str:
+    """A type as `columns` takes it."""
+    assert parse(kind) == kind, kind
+    return f"`{kind}`"
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:

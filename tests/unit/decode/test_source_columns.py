@@ -7,7 +7,9 @@ import json
 import pytest
 from tests.support.recorded import Scenario
 
+from distributary.config.column_types import parse
 from distributary.consume.schema_changes import SourceColumn, changed_tables
+from distributary.decode.connect import ConnectType
 from distributary.decode.shapes import row_fields
 from distributary.decode.source_columns import type_of
 from distributary.decode.type_names import codec_named
@@ -22,7 +24,8 @@ def of(
     named = {name.replace("_", "."): value for name, value in properties.items()}
     found = type_of(connector, SourceColumn("c", type_, length, scale), named)
     if found is not None:
-        codec_named(found, named)  # one that `columns` takes
+        assert parse(found) == found  # one that `columns` takes
+        codec_named(found, named)
     return found
 
 
@@ -103,7 +106,7 @@ def test_times_follow_the_connectors_precision(mode: str, date: str, time: str, 
 @pytest.mark.parametrize(
     ("mode", "small", "large"),
     [
-        ("precise", "decimal(10,2)", "decimal(65,30)"),
+        ("precise", "decimal(10,2)", "org.apache.kafka.connect.data.Decimal(65,30)"),
         ("string", "decimal(10,2)", "string"),
         ("double", *["double"] * 2),
     ],
@@ -111,6 +114,17 @@ def test_times_follow_the_connectors_precision(mode: str, date: str, time: str, 
 def test_decimals_follow_the_connectors_handling(mode: str, small: str, large: str) -> None:
     assert of("mysql", "DECIMAL", 10, 2, decimal_handling_mode=mode) == small
     assert of("mysql", "DECIMAL", 65, 30, decimal_handling_mode=mode) == large
+
+
+@pytest.mark.parametrize("decimals", ["precise", "string", "double"])
+def test_unsigned_bigints_that_are_sent_precisely_are_what_a_schema_says_of_them(decimals: str) -> None:
+    properties = {"bigint.unsigned.handling.mode": "precise", "decimal.handling.mode": decimals}
+    found = type_of("mysql", SourceColumn("c", "BIGINT UNSIGNED", 20, None), properties)
+    assert found is not None
+    sent = ConnectType("bytes", "org.apache.kafka.connect.data.Decimal", (("scale", "0"),))
+    assert codec_named(found, properties).reads_like(codec_of(sent))
+    assert of("mysql", "BIGINT UNSIGNED", 20, bigint_unsigned_handling_mode="precise") == found
+    assert of("mysql", "BIGINT UNSIGNED", 20) == "bigint"
 
 
 @pytest.mark.parametrize(
