@@ -97,6 +97,41 @@ def test_infinities_and_days_beyond(session: SparkSession) -> None:
     assert [str(t) for t in nanos] == ["1969-12-31 23:59:59.999999", "1970-01-01 00:00:00.000001"]
 
 
+DAY, MIDNIGHT, INSTANT = "2024-02-29", "2024-02-29 00:00:00", "2024-02-29 00:00:00+00:00"
+# Texts, and what a date, a timestamp_ntz and a timestamp make of them.
+MOMENTS: tuple[tuple[str, str, str, str], ...] = (
+    ("2024-02-29", DAY, MIDNIGHT, INSTANT),
+    (" 2024-2-29 ", DAY, MIDNIGHT, INSTANT),
+    ("2024-02-29T00:00:00Z", DAY, MIDNIGHT, INSTANT),
+    ("2024-02-29 00:00:00.000", DAY, MIDNIGHT, INSTANT),
+    ("2024-02-29T05:30:00+05:30", DAY, MIDNIGHT, INSTANT),
+    ("2024-02-29T00:00:00+05:30", "bad", "2024-02-28 18:30:00", "2024-02-28 18:30:00+00:00"),
+    ("2024-02-29T23:30:00Z", "bad", "2024-02-29 23:30:00", "2024-02-29 23:30:00+00:00"),
+    ("2024-02-29 23:30", "bad", "2024-02-29 23:30:00", "2024-02-29 23:30:00+00:00"),
+    ("2024-02-29T23:30:00-0100", "bad", "2024-03-01 00:30:00", "2024-03-01 00:30:00+00:00"),
+)
+NO_MOMENTS = (
+    *("2024-02-29Tgarbage", "2024-02-29 x", "2024-02-30", "2024-02-29/", "2024-02", "24-02-29"),
+    *("12:00:00-05:00", "T12:00:00-05:00", "today", ""),
+)
+
+
+@pytest.mark.parametrize(("kind", "place"), [("date", 1), ("timestamp_ntz", 2), ("timestamp", 3)])
+def test_a_text_that_is_read_as_a_time_is_all_of_it_or_a_bad_value(
+    session: SparkSession, kind: str, place: int
+) -> None:
+    found = read(session, codec_named(kind, {}), [json.dumps(moment[0]) for moment in MOMENTS])
+    assert [str(value) for value in found] == [moment[place] for moment in MOMENTS]
+    assert read(session, codec_named(kind, {}), [json.dumps(text) for text in NO_MOMENTS]) == ["bad"] * len(NO_MOMENTS)
+
+
+def test_a_number_is_a_day_and_no_year_of_a_timestamp(session: SparkSession) -> None:
+    days = read(session, codec_named("date", {}), ["2024", "-1", "1.5"])
+    assert [str(day) for day in days] == ["1975-07-18", "1969-12-31", "bad"]
+    for kind in ("timestamp_ntz", "timestamp"):
+        assert read(session, codec_named(kind, {}), ["-1000", "2024", "20240229"]) == ["bad"] * 3
+
+
 def test_times_of_day_negative_ones_and_long_ones(session: SparkSession) -> None:
     found = read(session, codec_named("time_us", {}), ["0", "86400000000", "-1000000", "3020399000000"])
     assert found == ["00:00:00.000000", "24:00:00.000000", "-00:00:01.000000", "838:59:59.000000"]

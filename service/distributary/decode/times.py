@@ -10,6 +10,9 @@ _LAST_DATE = "DATE'9999-12-31'"
 _FIRST_DATE = "DATE'0001-01-01'"
 _LAST = "TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
 _FIRST = "TIMESTAMP_NTZ'0001-01-01 00:00:00'"
+# Spark's casts take less: of `2024` or `2024-02` they make the first day, of `12:00:00-05:00` this day's hour; and a
+# DATE of whatever begins with a day.
+_DAY = "^\\\\s*[+-]?[0-9]{4,7}-[0-9]{1,2}-[0-9]{1,2}"
 
 
 def date_of_days(days: str) -> str:
@@ -22,11 +25,16 @@ def date_of_days(days: str) -> str:
 
 
 def date_of_text(iso: str) -> str:
-    """DATE of an ISO date, with or without a closing Z. Infinities as in date_of_days: of the snapshot, the stream."""
+    """DATE of an ISO date, with or without a closing Z, or of an ISO timestamp at midnight in UTC.
+
+    Infinities as in date_of_days: of the snapshot, the stream.
+    """
+    moment = f"try_cast({iso} AS TIMESTAMP)"
     return (
         f"CASE WHEN {iso} IN ('+292278994-08-16Z', '-5877611-06-21Z') THEN {_LAST_DATE}"
         f" WHEN {iso} IN ('+292269055-12-02Z', '-5877611-06-22Z') THEN {_FIRST_DATE}"
-        f" ELSE try_cast(rtrim('Z', {iso}) AS DATE) END"
+        f" ELSE CASE WHEN {iso} RLIKE '{_DAY}Z?\\\\s*$' THEN try_cast(rtrim('Z', {iso}) AS DATE)"
+        f" WHEN {iso} RLIKE '{_DAY}' AND unix_micros({moment}) % 86400000000 = 0 THEN CAST({moment} AS DATE) END END"
     )
 
 
@@ -57,10 +65,10 @@ def ntz_of_nanos(n: str) -> str:
 
 
 def ntz_of_text(iso: str) -> str:
-    """TIMESTAMP_NTZ of an ISO timestamp; a closing Z that says nothing about a zone is taken off."""
+    """TIMESTAMP_NTZ of an ISO timestamp: the one in UTC, which is what it is in where it tells no offset."""
     return (
         f"CASE {iso} WHEN '+294247-01-10T04:00:25.2Z' THEN {_LAST} WHEN '-290308-12-21T19:59:27.6Z' THEN {_FIRST}"
-        f" ELSE CASE WHEN {iso} LIKE '%-%' THEN try_cast(rtrim('Z', {iso}) AS TIMESTAMP_NTZ) END END"
+        f" ELSE CASE WHEN {iso} RLIKE '{_DAY}' THEN CAST(try_cast({iso} AS TIMESTAMP) AS TIMESTAMP_NTZ) END END"
     )
 
 
@@ -69,7 +77,7 @@ def timestamp_of_text(iso: str) -> str:
     return (
         f"CASE {iso} WHEN 'infinity' THEN TIMESTAMP'9999-12-31 23:59:59.999999Z'"
         f" WHEN '-infinity' THEN TIMESTAMP'0001-01-01 00:00:00Z'"
-        f" ELSE CASE WHEN {iso} LIKE '%-%' THEN try_cast({iso} AS TIMESTAMP) END END"
+        f" ELSE CASE WHEN {iso} RLIKE '{_DAY}' THEN try_cast({iso} AS TIMESTAMP) END END"
     )
 
 

@@ -50,6 +50,10 @@ whole number or text (exactly), `float` or `double`; dates and times each other,
 they count as UTC). A value that does not fit exactly goes to the quarantine table. Numbers and `string` over a date or
 a timestamp take what is on the wire. Where nothing makes the type, the table halts (`no-conversion`).
 
+A text that `columns` calls a `date`, a `timestamp_ntz` or a `timestamp` has year, month and day as ISO 8601 writes
+them. With an offset it is the moment in UTC, and a `date` takes no other time than midnight. All else goes to the
+quarantine table.
+
 Without a schema nothing in a record shows that its column's type has changed, where the same text means another value
 by then: a decimal of another scale in Base64, a time that is counted in another unit. The connector's schema-change
 topic is looked at when values no longer fit, which these do. After such a change at the source fill the table again
