@@ -222,12 +222,29 @@ def test_1_3_a_driver_that_sees_tombstones_first_knows_the_form_from_the_table(b
 @pytest.mark.parametrize("added", [{}, {"__connector": "postgresql"}], ids=["unknown connector", "postgresql"])
 def test_3_7_values_that_were_not_sent_keep_what_the_row_had(bench: Bench, added: Row) -> None:
     rows = Rows(bench.create().topic)
-    rows.add(1, row(1, "a long text", n=1, **added))
-    rows.add(1, row(1, "__debezium_unavailable_value", n=2, **added))
+    not_sent = "__debezium_unavailable_value"
+    rows.add(1, row(1, "a long text", n=1, tags=["a", "b"], **added))
+    rows.add(1, row(1, not_sent, n=2, tags=[not_sent], **added))
     worker = bench.take(rows.records)
-    assert bench.rows() == [(1, "a long text", 2)]
-    bench.take([rows.add(1, row(1, "__debezium_unavailable_value", n=3, **added))], worker)
-    assert bench.rows() == [(1, "a long text", 3)]
+    assert bench.rows() == [(1, "a long text", 2, '["a","b"]')]
+    bench.take([rows.add(1, row(1, not_sent, n=3, tags=[not_sent], **added))], worker)
+    assert bench.rows() == [(1, "a long text", 3, '["a","b"]')]
+
+
+def test_5_1_whole_numbers_beyond_bigint_are_keys_of_their_own_without_a_schema(bench: Bench) -> None:
+    """As doubles all of them would be one number."""
+    topic = Topic(bench.create().topic, connector="mysql")
+    first, second, third = (2**64 - number for number in (1, 2, 3))
+    for at, number in enumerate((first, second, third), start=1):
+        topic.change("c", key(number), row(number, "a"), at=at)
+    worker = bench.take(topic.records)
+    more = Topic(bench.topic, connector="mysql")
+    more.change("u", key(first), row(first, "b"), at=11)
+    more.change("d", key(second), at=12)
+    more.change("c", key(7), row(7, "small"), at=13)
+    bench.take(more.records, worker)
+    assert bench.rows() == [("18446744073709551613", "a"), ("18446744073709551615", "b"), ("7", "small")]
+    assert not bench.quarantine.exists()
 
 
 def test_3_4_unwrapped_key_changes_with_headers(bench: Bench) -> None:
