@@ -173,6 +173,34 @@ def test_decimals_as_json_numbers(session: SparkSession) -> None:
     assert found == [Decimal("12.34"), Decimal("-0.50"), Decimal("100.00"), "bad", "bad", None]
 
 
+LONG = "1" + "2345678901" * 4
+"""A number of 41 digits; of its fraction a DECIMAL could hold 38."""
+
+
+def test_no_digit_of_a_json_number_is_lost_on_the_way_to_a_decimal(session: SparkSession) -> None:
+    """What a DOUBLE may have rounded is no value: numbers with an exponent, or of more digits than DECIMAL has."""
+    exact = ["12345678901234567890.123456789012345678", "1.23456789012345E-4", "-1E-18", "1.5e3", "0E-5"]
+    lost = ["1.2345678901234567E-4", "-1.234567890123456E-4", f"0.{LONG}", "1e400", "1E-19", "true", "{}", "[1]"]
+    found = read(session, decimal(38, 18), [*exact, *lost])
+    assert found == [*map(Decimal, exact), *["bad"] * len(lost)]
+
+
+def test_a_json_number_that_is_kept_as_text_is_in_plain_notation(session: SparkSession) -> None:
+    sent = {
+        "12345678901234567890.123456789012345678": "12345678901234567890.123456789012345678",
+        "-12345678901234567890123456789012345678": "-12345678901234567890123456789012345678",
+        "1.5E-10": "0.00000000015",
+        "-1E-30": "-0.000000000000000000000000000001",
+        "0.0000000000000000000125": "0.0000000000000000000125",
+        "1e25": "10000000000000000000000000",
+        "1.5e3": "1500",
+        "null": None,
+    }
+    assert read(session, decimal(65, 30), list(sent)) == list(sent.values())
+    lost = ["true", "{}", '{"a":1}', "[1]", "1e400", LONG, f"0.{LONG}", "1.2345678901234567E-4"]
+    assert read(session, decimal(65, 30), lost) == ["bad"] * len(lost)
+
+
 @pytest.mark.parametrize(
     ("codec", "around"),
     [

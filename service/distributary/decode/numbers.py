@@ -111,6 +111,21 @@ def exact_whole(number: str, kind: str) -> str:
     return f"try_cast({exact_decimal(number, 38, 0)} AS {kind})"
 
 
+def has_more_than_15_digits(number: str) -> str:
+    """BOOLEAN, of a STRING that shows a DOUBLE: more than every number keeps that was made a DOUBLE of."""
+    return f"{number} RLIKE '^-?[0.]*[1-9]([.]?[0-9]){{15}}'"
+
+
+def plain_number(number: str) -> str:
+    """STRING in plain notation, exact, of a STRING in any notation; NULL where it is no number that JSON has."""
+    mantissa, exponent = (f"substring_index(number_, 'E', {part})" for part in (1, -1))
+    places = f"length(regexp_extract({mantissa}, '[.]([0-9]*)', 1)) - CAST({exponent} AS INT)"
+    exponential = let("places_", places, to_plain(f"replace({mantissa}, '.', '')", "places_"))
+    body = f"CASE WHEN number_ RLIKE '^-?[0-9.]+E' THEN {exponential} WHEN number_ RLIKE '^-?[0-9]' THEN number_ END"
+    # A DOUBLE shows a zero behind the point where there is nothing.
+    return let("number_", f"regexp_replace({number}, '[.]0(?=E|$)', '')", body)
+
+
 def plain(decimal: str, scale: int) -> str:
     """STRING in plain notation of a DECIMAL of that scale."""
     # By a cast a small number of many digits would be written with an exponent: 1E-10.

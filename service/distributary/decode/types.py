@@ -183,7 +183,11 @@ def codec_of(connect: ConnectType) -> Codec:
 
 
 def decimal(precision: int, scale: int) -> Codec:
-    """Base64 or a JSON number, as DECIMAL where DECIMAL can have that precision and scale, else as exact STRING."""
+    """Base64 or a JSON number, as DECIMAL where DECIMAL can have that precision and scale, else as exact STRING.
+
+    Of a number with an exponent, and of one of more than 38 digits, a VARIANT has the nearest DOUBLE. Where that shows
+    more than 15 digits it may be another number: it is no value then.
+    """
     fits = 0 < precision <= MAX_PRECISION and 0 <= scale <= precision
     # 18 digits fit in eight bytes; a number of more bytes is one that the type can't hold.
     bytes_needed = 8 if fits and precision <= 18 else None
@@ -195,10 +199,12 @@ def decimal(precision: int, scale: int) -> Codec:
         return numbers.to_decimal(digits, precision, scale) if fits else numbers.to_plain(digits, str(scale))
 
     def read(x: str) -> str:
-        number = numbers.exact_decimal(variant_text(x), precision, scale) if fits else variant_text(x)
-        text = coded(f"try_to_binary({variant_text(x)}, 'base64')")
+        shown = variant_text(x)
+        number = numbers.exact_decimal(shown, precision, scale) if fits else numbers.plain_number(shown)
+        text = coded(f"try_to_binary({shown}, 'base64')")
         return (
             f"CASE WHEN schema_of_variant({x}) = 'STRING' THEN {text}"
+            f" WHEN schema_of_variant({x}) = 'DOUBLE' AND {numbers.has_more_than_15_digits(shown)} THEN NULL"
             f" WHEN {x} IS NOT NULL AND NOT is_variant_null({x}) THEN {number} END"
         )
 
