@@ -114,6 +114,70 @@ def test_2_8_a_lone_tombstone_leaves_the_softly_deleted_row_of_its_slice(bench: 
     assert [r[:3] for r in bench.rows("id", "v", "__deleted")] == [r[:3] for r in expected]
 
 
+def swap(topic: Topic, at: int, first: Row, second: Row) -> None:
+    """One transaction swaps the keys 1 and 2 of two rows by way of key 0."""
+    for step, (old, new, content) in enumerate(((1, 0, first), (2, 1, second), (0, 2, first)), start=1):
+        topic.change("d", key(old), at=at, step=step, tx=at, headers={"newkey": key(new)})
+        topic.change("c", key(new), {**content, "id": new}, at=at, step=step, tx=at, headers={"oldkey": key(old)})
+
+
+def cut_at(records: list[Record], place: int) -> list[list[Record]]:
+    """The records in two slices, or in one."""
+    return [part for part in (records[:place], records[place:]) if part]
+
+
+WHOLE, AMID = 6, 3
+"""Where a swap is cut: not at all, or between the two changes of key 0."""
+
+
+@pytest.mark.parametrize(
+    ("connector", "first", "second"),
+    [
+        ("postgresql", AMID, WHOLE),
+        ("postgresql", AMID, AMID),
+        ("oracle", AMID, WHOLE),
+    ],
+)
+def test_2_7_and_2_8_a_softly_deleted_row_stays_so_when_another_passes_through_its_key(
+    bench: Bench, connector: str, first: int, second: int
+) -> None:
+    bench.rule = {"deletes": "soft"}
+    topic = Topic(bench.create().topic, connector)
+    topic.change("c", key(1), row(1, "a"), at=1)
+    topic.change("c", key(2), row(2, "b"), at=2)
+    worker = bench.take(topic.records)
+    for at, cut, values in ((10, first, "ab"), (20, second, "ba")):
+        swaps = Topic(bench.topic, connector)
+        swap(swaps, at, row(1, values[0]), row(2, values[1]))
+        for part in cut_at(swaps.records, cut):
+            bench.take(part, worker)
+        expected = [(0, values[0], True, "d"), (1, values[1], False, "c"), (2, values[0], False, "c")]
+        assert bench.rows("id", "v", "__deleted", "__op") == expected
+    bench.take(swaps.records, worker)  # sent again
+    assert bench.rows("id", "v", "__deleted", "__op") == expected
+
+
+@pytest.mark.parametrize("cut", [WHOLE, AMID], ids=["one slice", "two slices"])
+def test_3_4_and_2_8_a_value_that_was_not_sent_is_not_that_of_a_deleted_row_whose_key_it_passed(
+    bench: Bench, cut: int
+) -> None:
+    bench.rule = {"deletes": "soft"}
+    bigs = {"a": {**row(1, "a"), "big": "of a"}, "b": {**row(2, "b"), "big": "of b"}}
+    topic = postgres(bench.create())
+    topic.change("c", key(1), bigs["a"], at=1)
+    topic.change("c", key(2), bigs["b"], at=2)
+    swap(topic, 10, bigs["a"], bigs["b"])
+    worker = None
+    for part in cut_at(topic.records, 2 + AMID):
+        worker = bench.take(part, worker)
+    again = postgres(bench)
+    swap(again, 20, {**bigs["b"], "big": NOT_SENT}, {**bigs["a"], "big": NOT_SENT})
+    for part in cut_at(again.records, cut):
+        bench.take(part, worker)
+    expected = [(0, "b", "of b", True), (1, "a", "of a", False), (2, "b", "of b", False)]
+    assert bench.rows("id", "v", "big", "__deleted") == expected
+
+
 def test_3_6_a_soft_truncate_marks_what_is_older(bench: Bench) -> None:
     bench.rule = {"truncate": "soft"}
     bench.create(partitions=2)

@@ -195,6 +195,30 @@ def test_2_7_keys_shifted_under_a_deferred_constraint(bench: Bench, at_most: int
     assert bench.rows() == [(2, "row 1"), (3, "row 2"), (4, "row 3")]
 
 
+@pytest.mark.parametrize("cut", [1, 2], ids=["before the truncate", "after the truncate"])
+@pytest.mark.parametrize("truncate", ["apply", "soft"])
+@pytest.mark.parametrize("deletes", ["hard", "soft"])
+def test_2_7_and_2_8_a_truncated_row_stays_away_when_another_passes_through_its_key(
+    bench: Bench, deletes: str, truncate: str, cut: int
+) -> None:
+    bench.rule = {"deletes": deletes, "truncate": truncate}
+    topic = Topic(bench.create().topic, connector="postgresql")
+    topic.change("c", key(1), row(1, "before the truncate"), at=30)
+    topic.change("t", None, at=50)
+    topic.change("c", key(2), row(2, "moves"), at=60)
+    for step, old in enumerate((2, 1), start=1):  # one transaction: id = 1, then id = 0
+        topic.change("d", key(old), at=70, step=step, headers={"newkey": key(old - 1)})
+        topic.tombstone(key(old))
+        topic.change("c", key(old - 1), row(old - 1, "moves"), at=70, step=step, headers={"oldkey": key(old)})
+    worker = bench.take(topic.records[:cut]) if cut else None
+    bench.take(topic.records[cut:], worker)
+    if deletes == "soft":
+        expected = [(0, "moves", False), (1, "moves", True), (2, "moves", True)]
+        assert bench.rows("id", "v", "__deleted") == expected
+    else:
+        assert bench.rows("id", "v") == [(0, "moves")]
+
+
 def test_2_7_without_headers_deletes_that_nothing_decides_are_counted(bench: Bench) -> None:
     topic = Topic(bench.create().topic, connector="postgresql")
     for number in (1, 2, 3):

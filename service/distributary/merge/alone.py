@@ -49,6 +49,7 @@ def rows_alone(records: DataFrame, found: Facts, to: Destination, truncated: str
         soft=keeps_deleted or to.settings.truncate == "soft",
         truncated=truncated,
         truncated_ever=truncated,
+        moved=found.moved > 0,
     )
     open_ = f"map_keys(map_filter(from_json(filled, '{WAITS}'), (n_, o_) -> o_ RLIKE '^(@.*)?$'))"
     nothing = "CAST(array() AS ARRAY<STRING>)"

@@ -38,7 +38,7 @@ class Clauses:
 
     `reads`: snapshot rows stand beside the changes; `values`: the columns whose value may be missing; `keeps_deleted`:
     deleted rows stay; `soft`: the table has `__deleted`; `truncated` and `truncated_ever` as in mode.DecodedSlice;
-    `late`: keys have `dead_at` (see upsert.UpsertMode).
+    `moved`: there are key changes with headers; `late`: keys have `dead_at` (see upsert.UpsertMode).
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Clauses:
         soft: bool,
         truncated: str | None,
         truncated_ever: str | None,
+        moved: bool,
         late: bool = False,
     ) -> None:
         self._to = to
@@ -60,6 +61,8 @@ class Clauses:
         self._keeps_deleted = keeps_deleted
         self._soft = soft
         self._truncated = truncated
+        # Only of what a key change brought it is asked whether the row that was there lives.
+        self._dead = dead(to.connector, "t.", soft=soft, truncated=truncated) if moved else None
         self._late = late
         self._truncates_softly = truncated_ever if to.settings.truncate == "soft" else None
 
@@ -68,7 +71,9 @@ class Clauses:
         alike; what only the slice tells Spark computes beforehand (see flat.py). `first`: the table has no rows."""
         if self._values is not None:
             return False
-        return first or not (self._reads or self._keeps_deleted or self._truncated is not None)
+        if first:
+            return True
+        return not (self._reads or self._keeps_deleted or self._truncated is not None or self._dead is not None)
 
     def rows_to_insert(self, keys: Query) -> Query:
         """The rows that an empty table gets, with all columns of the table."""
@@ -95,7 +100,8 @@ class Clauses:
         if self._reads:
             wins = f"s.r IS NOT NULL AND (s.r_last OR NOT coalesce({newer}, false))"
             yield Clause(Rows.BOTH, wins, self._read_over(newer))
-        yield Clause(Rows.BOTH, f"{newer} AND s.kind <> 'd'", self._changed())
+        lives = f" AND NOT (s.if_there AND {self._dead})" if self._dead is not None else ""
+        yield Clause(Rows.BOTH, f"{newer} AND s.kind <> 'd'{lives}", self._changed())
         if self._keeps_deleted:
             # What a truncate took leaves no row behind that a later delete could mark.
             marked = newer
@@ -173,11 +179,14 @@ class Clauses:
 
     def _changed(self) -> dict[str, str]:
         """A row of the table becomes the change `w`."""
+        moved = "s.moved"
+        if self._dead is not None:
+            moved = f"CASE WHEN s.moved_if_there AND {self._dead} THEN {_NO_TEXT} ELSE s.moved END"
         return {
             **self._row("s.w"),
             "__position": "s.pos",
             **({"__snapshot": f"coalesce({_SNAPSHOT}, t.__snapshot)"} if self._reads else {}),
-            "__moved": "s.moved",
+            "__moved": moved,
             "__filled": self._filled(),
             **self._deleted("s.pos"),
         }
@@ -207,6 +216,7 @@ class Clauses:
         return {
             **kept,
             **own,
+            "__op": "'d'",
             "__position": "s.pos",
             "__moved": _NO_TEXT,
             "__filled": origin_of_all(f"CASE WHEN {known} THEN s.alive.pos ELSE {origin} END"),
@@ -263,8 +273,8 @@ class Clauses:
         self, row: dict[str, str], tail: dict[str, str], *, late: bool
     ) -> tuple[dict[str, str], dict[str, str]]:
         """The same for keys whose last word is a delete: their row has the last values."""
-        is_delete, dead = "s.kind = 'd'", "s.dead_at IS NOT NULL" if late else "false"
-        gone = f"({is_delete} OR {dead})"
+        is_delete = "s.kind = 'd'"
+        gone = f"({is_delete} OR {'s.dead_at IS NOT NULL' if late else 'false'})"
         values = self._values_of("s.alive")
         row = {n: f"CASE WHEN {is_delete} THEN {values[n]} ELSE {v} END" if n in values else v for n, v in row.items()}
         row["__op"] = f"CASE WHEN {gone} THEN 'd' ELSE {row['__op']} END"
@@ -295,6 +305,15 @@ def older_than(connector: str, position: str, row: str) -> str:
         return older
     read = f"substring_index({row}__snapshot, '#', 1)"
     return f"({older} AND ({row}__snapshot IS NULL OR {is_later(connector, at, read)}))"
+
+
+def dead(connector: str, row: str, *, soft: bool, truncated: str | None) -> str | None:
+    """BOOLEAN: a row of the table is not one of the source's: it was deleted softly, or goes by the slice's truncate
+    there. None where each is one. `soft` and `truncated` as Clauses has them, `row` as older_than()."""
+    ways = [f"coalesce({row}__deleted, false)"] if soft else []
+    if truncated is not None:
+        ways.append(older_than(connector, truncated, row))
+    return f"({' OR '.join(ways)})" if ways else None
 
 
 def origin_of_all(position: str) -> str:

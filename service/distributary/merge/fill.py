@@ -25,10 +25,14 @@ _DEEPEST = 10  # key changes of one row in one slice that are followed, each wai
 
 
 class Fill:
-    """Filling in for one table. `key` are its key columns, name to Spark type; `keeps_deleted`: deleted rows stay."""
+    """Filling in for one table. `key` are its key columns, name to Spark type; `keeps_deleted`: deleted rows stay;
+    `dead` tells which rows are not the source's any more (see held.with_held)."""
 
-    def __init__(self, connector: str, key: Mapping[str, str], values: Fillable, *, keeps_deleted: bool) -> None:
+    def __init__(
+        self, connector: str, key: Mapping[str, str], values: Fillable, *, keeps_deleted: bool, dead: str | None = None
+    ) -> None:
         self._keeps_deleted = keeps_deleted
+        self._dead = dead
         self._connector = connector
         self._key = key
         self._values = values
@@ -39,7 +43,7 @@ class Fill:
         `keys` are folded with `held` beside them (see held.py). What a row held may itself wait for a departure.
         """
         left = keys.select("k", "held", F.explode("departures").alias("d")).where(
-            "d.if_there IS NULL OR d.if_there = (held IS NOT NULL)"
+            "d.if_there IS NULL OR d.if_there = (held IS NOT NULL AND NOT held.dead)"
         )
         held_before = f"held IS NOT NULL AND NOT {is_later(self._connector, 'held.position', 'd.pos')}"
         known = self._known("d.life", held_before)
@@ -130,7 +134,7 @@ class Fill:
             *(F.col(sql.name(name)).cast(kind).alias(f"k{i}") for i, (name, kind) in enumerate(self._key.items()))
         )
         waiting = table.where("__filled LIKE '%\"@%'").select(
-            of_row.alias("k"), held_struct(self._values).alias("held")
+            of_row.alias("k"), held_struct(self._values, self._dead).alias("held")
         )
         asked = waiting.select("k", F.expr("explode(map_values(held.waits))").alias("on"))
         ids = known.select(F.col("id").alias("known_id"))
@@ -140,7 +144,7 @@ class Fill:
             "k",
             F.expr(
                 "named_struct('position', held.position, 'snapshot', held.snapshot, 'filled', held.filled,"
-                " 'vals', vals, 'waits', waits)"
+                " 'dead', held.dead, 'vals', vals, 'waits', waits)"
             ).alias("held"),
         )
 

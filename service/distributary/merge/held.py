@@ -11,24 +11,27 @@ from distributary.decode import sql
 from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable, as_text, entry
 
 
-def with_held(keys: DataFrame, table: DataFrame, key: Mapping[str, str], values: Fillable | None) -> DataFrame:
+def with_held(
+    keys: DataFrame, table: DataFrame, key: Mapping[str, str], values: Fillable | None, dead: str | None
+) -> DataFrame:
     """The keys with `held` STRUCT of the table's row, NULL where it has none.
 
-    position and snapshot STRING (see upsert.SERVICE_COLUMNS); and with `values` vals MAP and waits MAP: the fillable
-    values that the row has, with the positions they come from, and the departures that the others wait for.
+    position and snapshot STRING (see upsert.SERVICE_COLUMNS); dead BOOLEAN: it is not one of the source's, which `dead`
+    tells of a row (see clauses.dead); and with `values` vals MAP and waits MAP: the fillable values that the row has,
+    with the positions they come from, and the departures that the others wait for.
     """
     of_row = F.struct(*(F.col(sql.name(name)).cast(kind).alias(f"k{i}") for i, (name, kind) in enumerate(key.items())))
-    rows = table.select(of_row.alias("held_key"), held_struct(values).alias("held"))
+    rows = table.select(of_row.alias("held_key"), held_struct(values, dead).alias("held"))
     return keys.join(rows, F.col("k").eqNullSafe(F.col("held_key")), "left").drop("held_key")
 
 
 def without_held(keys: DataFrame) -> DataFrame:
     """The keys with a `held` that is NULL everywhere: the table is empty."""
-    kind = f"STRUCT<position: STRING, snapshot: STRING, filled: STRING, vals: {VALS}, waits: {WAITS}>"
+    kind = f"STRUCT<position: STRING, snapshot: STRING, filled: STRING, dead: BOOLEAN, vals: {VALS}, waits: {WAITS}>"
     return keys.withColumn("held", F.lit(None).cast(kind))
 
 
-def held_struct(values: Fillable | None) -> Column:
+def held_struct(values: Fillable | None, dead: str | None) -> Column:
     """The struct of a row of the table."""
     vals, waits = NO_VALS, f"CAST(map() AS {WAITS})"
     if values is not None and values.types:
@@ -44,8 +47,8 @@ def held_struct(values: Fillable | None) -> Column:
         )
         waits = f"coalesce({waits}, CAST(map() AS {WAITS}))"
     return F.expr(
-        f"named_struct('position', __position, 'snapshot', __snapshot, 'filled', __filled, 'vals', {vals},"
-        f" 'waits', {waits})"
+        f"named_struct('position', __position, 'snapshot', __snapshot, 'filled', __filled,"
+        f" 'dead', {dead or 'false'}, 'vals', {vals}, 'waits', {waits})"
     )
 
 
