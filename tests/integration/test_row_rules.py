@@ -133,6 +133,8 @@ WHOLE, AMID = 6, 3
 @pytest.mark.parametrize(
     ("connector", "first", "second"),
     [
+        ("postgresql", WHOLE, WHOLE),
+        ("postgresql", WHOLE, AMID),
         ("postgresql", AMID, WHOLE),
         ("postgresql", AMID, AMID),
         ("oracle", AMID, WHOLE),

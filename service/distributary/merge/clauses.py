@@ -61,6 +61,7 @@ class Clauses:
         self._keeps_deleted = keeps_deleted
         self._soft = soft
         self._truncated = truncated
+        self._moved = moved
         # Only of what a key change brought it is asked whether the row that was there lives.
         self._dead = dead(to.connector, "t.", soft=soft, truncated=truncated) if moved else None
         self._late = late
@@ -141,7 +142,7 @@ class Clauses:
         """BOOLEAN: a key that the table does not have gets a row."""
         change = "(s.kind IS NOT NULL AND s.kind <> 'd' AND NOT s.if_there)"
         if self._keeps_deleted:
-            change = "(s.kind IS NOT NULL AND (s.kind <> 'd' OR s.alive IS NOT NULL) AND NOT s.if_there)"
+            change = "(s.kind IS NOT NULL AND (s.kind <> 'd' OR s.alive IS NOT NULL))"
         return f"({change} OR (s.r IS NOT NULL AND (s.kind IS NULL OR s.r_last)))" if self._reads else change
 
     def _values_of(self, source: str) -> dict[str, str]:
@@ -273,7 +274,7 @@ class Clauses:
         self, row: dict[str, str], tail: dict[str, str], *, late: bool
     ) -> tuple[dict[str, str], dict[str, str]]:
         """The same for keys whose last word is a delete: their row has the last values."""
-        is_delete = "s.kind = 'd'"
+        is_delete = "(s.kind = 'd' OR s.if_there)" if self._moved else "s.kind = 'd'"
         gone = f"({is_delete} OR {'s.dead_at IS NOT NULL' if late else 'false'})"
         values = self._values_of("s.alive")
         row = {n: f"CASE WHEN {is_delete} THEN {values[n]} ELSE {v} END" if n in values else v for n, v in row.items()}
