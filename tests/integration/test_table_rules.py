@@ -195,7 +195,7 @@ def test_2_7_keys_shifted_under_a_deferred_constraint(bench: Bench, at_most: int
     assert bench.rows() == [(2, "row 1"), (3, "row 2"), (4, "row 3")]
 
 
-@pytest.mark.parametrize("cut", [1, 2], ids=["before the truncate", "after the truncate"])
+@pytest.mark.parametrize("cut", [0, 1, 2], ids=["one slice", "before the truncate", "after the truncate"])
 @pytest.mark.parametrize("truncate", ["apply", "soft"])
 @pytest.mark.parametrize("deletes", ["hard", "soft"])
 def test_2_7_and_2_8_a_truncated_row_stays_away_when_another_passes_through_its_key(

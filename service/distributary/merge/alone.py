@@ -36,7 +36,14 @@ def rows_alone(records: DataFrame, found: Facts, to: Destination, truncated: str
     if values is not None and not values.types:
         values = None
     keeps_deleted = to.settings.deletes == "soft"
-    folding = Folding(to.connector, truncated if to.settings.truncate == "apply" else None, values, keeps_deleted)
+    truncate = to.settings.truncate
+    folding = Folding(
+        to.connector,
+        truncated if truncate == "apply" else None,
+        truncated if truncate == "soft" and found.moved else None,
+        values,
+        keeps_deleted,
+    )
     keys = without_held(folded(thinned(records, to.connector, values_needed=values is not None), folding))
     keys = with_reads_known(keys).drop("reads")
     if values is not None:

@@ -30,14 +30,16 @@ _DELETES = f"('d', '{_PAST}')"
 class Folding:
     """What a fold must know.
 
-    Records older than `truncated` (the position of the newest truncate) count for nothing. `values` says which columns'
-    values are followed through the changes, because some of them were not sent (see values.py); none for most slices.
-    `keeps_deleted`: a deleted row stays in the table with its last values. `apart`: no two records have one key (see
-    slice_keys.SliceKeys), so that nothing has to be brought together.
+    Records older than `truncated` (the position of the newest truncate) count for nothing. Where a truncate only marks
+    rows its position is `marked` instead: a row before it does not live, which key changes ask. `values` says which
+    columns' values are followed through the changes, because some of them were not sent (see values.py); none for most
+    slices. `keeps_deleted`: a deleted row stays in the table with its last values. `apart`: no two records have one key
+    (see slice_keys.SliceKeys), so that nothing has to be brought together.
     """
 
     connector: str
     truncated: str | None = None
+    marked: str | None = None
     values: values.Fillable | None = None
     keeps_deleted: bool = False
     apart: bool = False
@@ -200,9 +202,11 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
         # An equal position may be the rest of one step; once a snapshot row came after it, it is sent again.
         f" OR (NOT {is_later(connector, 's.pos', 'e.pos')} AND {rank} >= s.rank AND s.r <= s.w))"
     )
-    lived = (
-        "CASE WHEN (s.w > 0 AND s.rank = 1) OR s.r > s.w THEN 'yes' WHEN s.w > 0 OR s.wiped THEN 'no' ELSE 'ask' END"
-    )
+    row = "s.w > 0 AND s.rank = 1"
+    if folding.marked is not None:
+        marked = sql.text(folding.marked)
+        row += f" AND NOT ({is_later(connector, marked, 's.pos')} AND {is_later(connector, 'e.pos', marked)})"
+    lived = f"CASE WHEN ({row}) OR s.r > s.w THEN 'yes' WHEN s.w > 0 OR s.wiped THEN 'no' ELSE 'ask' END"
     # What the record is to the key: 'lone' tombstone, snapshot 'read', change that is 'newer', delete that is 'kept'
     # from taking the new row, or nothing.
     role = (

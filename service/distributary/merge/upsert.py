@@ -65,7 +65,8 @@ class UpsertMode:
         truncated = part.truncated_ever if to.settings.truncate == "apply" else None
         # The tombstone behind a delete has its key.
         apart = found.records > SMALL_SLICE and not found.deletes and part.keys.differ
-        folding = Folding(to.connector, truncated, values, self._keeps_deleted, apart)
+        marked = part.truncated_ever if to.settings.truncate == "soft" and found.moved else None
+        folding = Folding(to.connector, truncated, marked, values, self._keeps_deleted, apart)
         keys = Query(to.queries, part.records).then(folding, lambda records: folded(records, folding))
         if part.first:
             to.deletes.forget_all()
