@@ -1,12 +1,19 @@
-"""A look at a topic's records, by a real Kafka."""
+"""A look at a topic's records, by a real Kafka, and what becomes of a table whose first look finds none."""
 
 from __future__ import annotations
 
+import time
 import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from tests.support.kafka import create_topic
+from pyspark.sql import SparkSession
+from tests.support.changes import Topic
+from tests.support.kafka import Record, create_topic, end_offsets
+from tests.support.spark import Bench
 
 from distributary.consume.broker import Broker
 
@@ -32,3 +39,60 @@ def test_it_ends_where_only_aborted_transactions_are_left(kafka: str) -> None:
     # Longer than the test may take: what is not there is not waited for.
     assert [r.value for r in broker.records(found, {0: 0, 1: 0}, 10, timeout=600)] == [b"kept"]
     assert broker.records(found, {0: 1, 1: 0}, 10, timeout=600) == []
+
+
+def changes(topic: str, rule: Mapping[str, Any], *numbers: int) -> list[Record]:
+    """An insert of each number, with a key where the rule is for records that have one."""
+    made = Topic(topic)
+    for number in numbers:
+        made.change("c", None if rule else {"id": number}, {"id": number, "v": f"row {number}"}, at=number)
+    return made.records
+
+
+def abort(kafka: str, records: list[Record]) -> None:
+    """Sends the records in a transaction that comes to nothing, as a connector does that is killed."""
+    producer = Producer({"bootstrap.servers": kafka, "transactional.id": uuid.uuid4().hex})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for record in records:
+        producer.produce(record.topic, record.value, record.key, 0)
+    producer.flush(30)
+    end = end_offsets(kafka, records[0].topic)[0]
+    producer.abort_transaction(30)
+    until = time.monotonic() + 30
+    while end_offsets(kafka, records[0].topic)[0] == end:  # the marker may be written only after that
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+RULES: list[Mapping[str, Any]] = [{}, {"key": ["id"]}, {"mode": "append"}]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=["keyed", "key in the config", "append"])
+def test_6_2_a_driver_that_finds_aborted_transactions_alone_goes_on(
+    session: SparkSession, kafka: str, tmp_path: Path, rule: Mapping[str, Any]
+) -> None:
+    bench = Bench(session, kafka, tmp_path, f"aborted{uuid.uuid4().hex}.dbo.t", rule).create()
+    bench.take(changes(bench.topic, rule, 1))
+    abort(kafka, changes(bench.topic, rule, 2, 3))
+    worker = bench.take([])
+    assert (worker.taken, worker.behind()) == ({0: 4}, 0)
+    bench.take(changes(bench.topic, rule, 4), worker)
+    assert bench.rows() == [(1, "row 1"), (4, "row 4")]
+
+
+@pytest.mark.parametrize("source", [{}, {"connector": "sqlserver"}], ids=["by its records", "by the config"])
+@pytest.mark.parametrize("rule", RULES, ids=["keyed", "key in the config", "append"])
+def test_6_2_a_table_of_which_there_are_aborted_transactions_alone_waits_for_a_record(
+    session: SparkSession, kafka: str, tmp_path: Path, rule: Mapping[str, Any], source: Mapping[str, str]
+) -> None:
+    prefix = f"aborted{uuid.uuid4().hex}"
+    options = {"source": {"topic_prefix": prefix, **source}, "trigger": {"max_records": 1}}
+    bench = Bench(session, kafka, tmp_path, f"{prefix}.dbo.t", rule, options).create()
+    abort(kafka, changes(bench.topic, rule, 1, 2))
+    worker = bench.take([])
+    assert (worker.behind(), worker.taken, bench.table.exists()) == (0, {}, False)
+    worker.doubt()
+    bench.take([], worker)
+    bench.take(changes(bench.topic, rule, 3), worker)
+    assert (bench.rows(), worker.taken) == ([(3, "row 3")], {0: 4})

@@ -32,7 +32,7 @@ class Look:
 
     `order` is the connector by whose positions the changes are ordered, or BY_OFFSET. `unwrapped`: the records are rows
     without an envelope. `only_truncates`: all of them are truncates, which have no key, so that nothing tells yet
-    whether the table has one; `only_tombstones`: none has a value, so that nothing tells the form.
+    whether the table has one; `only_tombstones`: none has a value, or there are none, so that nothing tells the form.
     """
 
     order: str
@@ -91,7 +91,7 @@ def look_at(
             f"set source.connector to one of {', '.join(CONNECTORS)}",
         )
     only_truncates = not key and bool(envelopes) and all(value["op"] == "t" for value in envelopes)
-    nothing = bool(records) and not envelopes and all(_payload(record.value)[0] is None for record in records)
+    nothing = not envelopes and all(_payload(record.value)[0] is None for record in records)
     return Look(connector, key, has_schema, only_truncates, only_tombstones=nothing)
 
 

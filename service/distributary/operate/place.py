@@ -12,7 +12,8 @@ from distributary.merge.progress import Head, Progress
 class Place:
     """Where a table is, as last seen: set as soon as a commit is done, whatever becomes of the work around it.
 
-    `head`: None before the table was made; `first`: the first offset that Kafka had of each partition.
+    `head`: None before the table was made; `first`: the first offset that Kafka had of each partition, or as far as it
+    was seen to have none of a table that is not there yet.
     """
 
     head: Head | None = None

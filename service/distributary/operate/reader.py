@@ -117,12 +117,15 @@ class TableReader:
         """The source's columns that the table has: name to Spark type."""
         return self._table.now
 
-    def look(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> Look:
-        """The format of the table's records, learnt from the first ones from `start` on. Raises TableHalt."""
+    def look(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> Look | None:
+        """The format of the table's records, learnt from the first ones from `start` on; None where there are none (of
+        what was aborted offsets are left) and nothing is known of the table. Raises TableHalt."""
         if self._look is not None:
             return self._look
         self._masks = masks_of(self._settings)
         records = self._broker.head(topic, start)
+        if not records and progress is None:
+            return None
         look = self._looked_at(records, topic, progress)
         refuse_unbuilt(self._settings, look)
         self._look = look if look.tells_all else None

@@ -85,7 +85,8 @@ class SliceTaker:
 
     def take(self, topic: Topic, part: Slice, watch: Watch) -> int | None:
         """Commits a slice, or its beginning where one key has too much of it, or where the source went back in its
-        middle. Gives how many of the table's last records were bad, where that is more than the config allows."""
+        middle; nothing where no record is left to make a table of. Gives how many of the table's last records were bad,
+        where that is more than the config allows."""
         before = self._place.progress
         # No table has more rows than the records that made it.
         self._lake.suit(part.records, before.records if before else 0, self._portion.record_bytes or UNKNOWN_ROW)
@@ -96,6 +97,8 @@ class SliceTaker:
         raw = read(session, self._around.options, part, tasks, small)
         with watch.phase("look"):
             look = self._reader.look(topic, part.start, _filled(before))
+        if look is None:
+            return None
         progress = self._going_on(before, look, topic)
         with watch.phase("read"):
             came = self._reader.read(raw, progress)

@@ -307,7 +307,12 @@ class TableWorker:
         return bool(self._lake.delta().toDF().isEmpty())
 
     def _take(self, topic: Topic, part: Slice, watch: Watch) -> None:
+        goal = dict(self.goal)
         bad = self._taker.take(topic, part, watch)
+        if self.progress is None or self.progress.is_new:
+            # Up to there no record is left, and there is no table to note it in: the next goal is looked at from the
+            # start again.
+            self._place.first = {**self._place.first, **goal}
         if bad is not None:
             raise TableHalt(
                 "too-many-bad-records",

@@ -120,6 +120,13 @@ def test_1_3_tombstones_alone_leave_the_form_to_what_is_known() -> None:
     assert (found.order, found.unwrapped, found.tells_all) == ("db2", None, False)
 
 
+@pytest.mark.parametrize("known", [Known("db2", unwrapped=False), Known(BY_OFFSET, unwrapped=True)])
+def test_6_2_where_no_record_is_left_nothing_is_told_and_nothing_halts(known: Known) -> None:
+    found = look(known=known)
+    assert (found.order, found.unwrapped is not None, found.tells_all) == (known.order, known.unwrapped, False)
+    refuse_unbuilt(TableSettings(match="*.*"), found)
+
+
 def test_1_3_a_table_keeps_its_order_and_halts_where_it_can_not() -> None:
     row, envelope = {"id": 1, "__sequence": "[]"}, {"op": "c", "source": {"connector": "postgresql"}, "after": {}}
     assert look(record(row), known=Known(BY_OFFSET, unwrapped=True)).order == BY_OFFSET
