@@ -11,6 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.versions import Change, HistoryTable
 
+from distributary.merge.versions import with_key_changes
+
 Version = tuple[Any, ...]
 
 
@@ -90,6 +92,15 @@ def test_3_3_a_tombstone_by_itself_and_2_7_a_shift_of_all_keys(session: SparkSes
     assert table.versions() == [*shifted, (11, "row 11", pg(11), None), *ended[1:]]
     table.take([*shift[5:], *lone])
     assert table.versions() == [*shifted, *ended]
+
+
+def test_a_keys_versions_are_brought_together_only_where_the_key_was_changed(session: SparkSession) -> None:
+    columns = "k struct<k0:bigint>, pos string, rank int, n int, kind string, tx string, moved_in boolean"
+    events = session.createDataFrame([], f"{columns}, moved_out boolean, held struct<over:boolean>").localCheckpoint()
+    looked: Any = with_key_changes(events, moved=True)
+    plan = looked._jdf.queryExecution().optimizedPlan().toString()
+    [collected_from] = plan.split("collect_list(")[1:]
+    assert "Filter any_moved" in collected_from
 
 
 def test_3_7_and_3_4_values_that_were_not_sent_follow_the_rows_they_come_from(session: SparkSession) -> None:

@@ -93,7 +93,10 @@ def with_key_changes(events: DataFrame, *, moved: bool) -> DataFrame:
     if not moved:
         return events.select("*", F.expr("coalesce(held.over, false)").alias("over"), F.lit(False).alias("kept"))
     element = F.struct("pos", "rank", "n", "kind", "tx", "moved_in", "moved_out", F.col("held.over").alias("was_over"))
-    lists = events.groupBy("k").agg(F.sort_array(F.collect_list(element)).alias("es"), F.max("moved_in").alias("any"))
+    any_moved = F.max("moved_in").over(Window.partitionBy("k"))
+    # What is collected of a key is in memory together, and some keys have very many versions.
+    moving = events.select("k", element.alias("e"), any_moved.alias("any_moved")).where("any_moved")
+    lists = moving.groupBy("k").agg(F.sort_array(F.collect_list("e")).alias("es"))
     start = (
         f"CAST(named_struct('lives', false, 'tx', NULL, 'over', false, 'kept', array(), 'overs', array()) AS {_FLAGS})"
     )
@@ -106,9 +109,7 @@ def with_key_changes(events: DataFrame, *, moved: bool) -> DataFrame:
         'over', NOT {goes} AND {over},
         'kept', CASE WHEN {keeps} THEN concat(s.kept, array(e.n)) ELSE s.kept END,
         'overs', CASE WHEN NOT {goes} AND {over} THEN concat(s.overs, array(e.n)) ELSE s.overs END) AS {_FLAGS})"""
-    found = lists.where("any").select(
-        F.col("k").alias("flag_k"), F.expr(f"aggregate(es, {start}, (s, e) -> {step})").alias("flags")
-    )
+    found = lists.select(F.col("k").alias("flag_k"), F.expr(f"aggregate(es, {start}, (s, e) -> {step})").alias("flags"))
     joined = events.join(found, F.col("k").eqNullSafe(F.col("flag_k")), "left")
     return joined.select(
         *events.columns,
