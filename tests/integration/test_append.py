@@ -95,6 +95,18 @@ def test_4_3_another_snapshot_adds_its_rows_the_same_one_sent_again_does_not(ben
     assert changes(bench) == [("r", 1, "read"), ("r", 1, "read")]
 
 
+@pytest.mark.parametrize(("connector", "op"), [("sqlserver", "r"), ("postgresql", "r"), ("postgresql", "c")])
+def test_4_3_rows_of_one_position_whose_key_is_not_unique_are_all_kept(bench: Bench, connector: str, op: str) -> None:
+    """message.key.columns may name any columns; a snapshot's rows, and those of a COPY, have one position."""
+    topic = Topic(bench.create().topic, connector=connector)
+    for number in range(4):
+        topic.change(op, {"v": "same"}, row(number, "same"), at=5, ts_ms=1_000)
+    worker = bench.take(topic.records[:3])
+    for again in (topic.records[1:], topic.records, [*topic.records, *topic.records[2:]]):
+        bench.take(again, worker)
+        assert changes(bench) == [(op, number, "same") for number in range(4)]
+
+
 def test_4_3_a_truncate_is_a_row_with_only_its_position(bench: Bench) -> None:
     topic = Topic(bench.create().topic, connector="postgresql")
     topic.change("c", key(1), row(1, "one"), at=10)

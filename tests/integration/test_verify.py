@@ -182,6 +182,18 @@ def test_4_3_every_change_of_an_appended_table_is_compared(bench: Bench) -> None
     assert [v.column for d in found.differences for v in d.values] == ["v"]
 
 
+def test_4_3_appended_rows_whose_key_is_not_unique_are_each_compared(bench: Bench) -> None:
+    bench.rule = {"mode": "append"}
+    topic = Topic(bench.create().topic)
+    for number in range(6):
+        topic.change("r", {"v": "same"}, row(number, "same"), at=5, ts_ms=1_000)
+    topic.change("c", {"v": "other"}, row(7, "other"), at=6)
+    bench.take([*topic.records, *topic.records])
+    assert_equal(verified(bench), 7)
+    DeltaTable(bench.table).delete("id = 3")
+    assert faults(verified(bench)).get("missing") == 1
+
+
 @pytest.mark.slow
 def test_3_2_a_table_that_keeps_deleted_rows_is_what_its_topic_says(bench: Bench) -> None:
     bench.rule = {"deletes": "soft", "truncate": "soft"}

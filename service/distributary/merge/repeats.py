@@ -1,10 +1,11 @@
 """Records sent again, told from new ones: for tables that keep every change.
 
-A change is known again by its position, its key and its operation; a snapshot row also by the time it was read at. In
-a table without key it is known by its row, and rows of one position may be equal (PostgreSQL gives all rows of a COPY
-one position): they are numbered within a run, and of the rows with one number one is kept. A run ends where positions
-go back: there the connector started to send again. PostgreSQL marks a start itself, by a commit level that it does
-not know yet.
+A change is known again by its position, its key and its operation; a snapshot row also by the time it was read at.
+Where rows share a position (those of a snapshot, and of a COPY into PostgreSQL) they are known by what is in them, too:
+the record's key need not be unique (`message.key.columns`). In a table without key a change is known by its row, and
+rows of one position may be equal: they are numbered within a run, and of the rows with one number one is kept. A run
+ends where positions go back: there the connector started to send again. PostgreSQL marks a start itself, by a commit
+level that it does not know yet.
 """
 
 from __future__ import annotations
@@ -28,13 +29,17 @@ class Identity:
     keyed: bool
 
     def columns(self) -> list[Column]:
-        """at STRING, read_at BIGINT, who: with kind the same for a record and the same record sent again."""
+        """at STRING, read_at BIGINT, who: with kind the same for a record and the same record sent again. Of a record
+        with a key who is a STRUCT: k STRUCT and row BIGINT, NULL where no other record of the key has its position."""
         # The first transaction after a start is sent without its commit level: the rest of the position tells it.
         at = f"concat(left(pos, 4), {lsn_of('pos')})" if self.connector == "postgresql" else "pos"
+        share = "kind IN ('r', 'c')" if self.connector == "postgresql" else "kind = 'r'"
+        # A record that is sent again may be read into other columns than before: where its key tells it, that does.
+        of_key = f"named_struct('k', k, 'row', CASE WHEN {share} THEN xxhash64(to_json(row)) END)"
         return [
             F.expr(at).alias("at"),
             F.expr("CASE WHEN kind = 'r' THEN ts_ms END").alias("read_at"),
-            (F.col("k") if self.keyed else F.to_json("row")).alias("who"),
+            F.expr(of_key if self.keyed else "to_json(row)").alias("who"),
         ]
 
 

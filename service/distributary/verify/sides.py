@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from distributary.decode import sql
@@ -118,10 +118,13 @@ def _changes(given: Given) -> Sides:
     identity = Identity(to.connector, keyed=bool(to.key))
     kept = AppendMode(to.settings).kept(given.records, to)
     sent = first_sent(kept, identity, partitions=len(given.found.partitions))
-    who = "who"
+    who, place = "who", F.lit(1)
     if to.key:
-        who = f"to_json(named_struct({', '.join(f'{sql.text(n)}, who.k{i}' for i, n in enumerate(to.key))}))"
-    k = F.expr(f"named_struct('k0', kind, 'k1', at, 'k2', read_at, 'k3', {who})").alias("k")
+        who = f"to_json(named_struct({', '.join(f'{sql.text(n)}, who.k.k{i}' for i, n in enumerate(to.key))}))"
+        # Of rows that have all else in common; where there is one of them its place is the same whatever is in it.
+        place = F.dense_rank().over(Window.partitionBy("kind", "at", "read_at", "who.k").orderBy("who.row"))
+    named = (F.expr(text).alias(f"k{i}") for i, text in enumerate(("kind", "at", "read_at", who)))
+    k = F.struct(*named, place.alias("place")).alias("k")
     event = F.expr("named_struct('partition', partition, 'offset', offset, 'position', pos, 'op', kind)")
     row = [F.expr(f"row.c{i}") for i, _ in enumerate(to.columns)]
     expected = (
