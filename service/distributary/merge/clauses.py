@@ -292,8 +292,7 @@ class Clauses:
 
 
 _SNAPSHOT = (
-    "CASE WHEN s.r IS NOT NULL THEN concat(s.r.pos, '#', array_join(array_distinct(array_compact(array("
-    "s.r.read_id, s.reads_known))), '#')) ELSE CAST(NULL AS STRING) END"
+    "CASE WHEN s.r IS NOT NULL THEN concat(s.r.pos, '#', coalesce(s.reads_known, '')) ELSE CAST(NULL AS STRING) END"
 )
 
 

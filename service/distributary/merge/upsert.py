@@ -34,6 +34,9 @@ from distributary.merge.mode import DecodedSlice, Destination, Details, Prepared
 from distributary.merge.table import SMALL_SLICE, Write
 from distributary.merge.values import Fillable
 
+# So many of a row's newest snapshot rows are known again: each snapshot adds one.
+_READS_KNOWN = 8
+
 
 class UpsertMode:
     """One table that is kept by upserts."""
@@ -174,12 +177,14 @@ def _told(keys: DataFrame) -> DataFrame:
 
 
 def with_reads_known(keys: DataFrame) -> DataFrame:
-    """Folded keys, of which is known what is held, with reads_known STRING: the identities of the snapshot rows that
-    they have seen, with `#` between them; NULL where there are none."""
-    known = (
+    """Folded keys, of which is known what is held, with reads_known STRING: the identities of the newest snapshot rows
+    that they have seen, with `#` between them; NULL where there are none."""
+    seen = (
         "nullif(concat_ws('#', substring(held.snapshot, instr(held.snapshot, '#') + 1),"
         " array_join(transform(reads, r_ -> r_.e.read_id), '#')), '')"
     )
+    newest = f"slice(array_distinct(reverse(split({seen}, '#'))), 1, {_READS_KNOWN})"
+    known = f"array_join(reverse({newest}), '#')"
     return keys.withColumn("reads_known", F.expr(known if "reads" in keys.columns else "CAST(NULL AS STRING)"))
 
 
