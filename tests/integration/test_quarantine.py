@@ -114,6 +114,28 @@ def test_6_3_a_replay_that_a_passing_fault_cut_short_is_tried_again(
     assert bench.rows("id", "v") == [(1, "a"), (2, "b")]
 
 
+def test_6_3_and_4_3_a_replay_that_is_tried_again_after_its_commit_adds_nothing_twice(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a table without key, where equal rows of one position are kept: in the middle of a COPY."""
+    bench.rule = {"mode": "append", "columns": {"x": "int"}}
+    topic = Topic(bench.topic, connector="postgresql")
+    for value, x in (("a", 1), ("b", "no number"), ("b", "no number")):
+        topic.change("c", None, {"v": value, "x": x}, at=10)
+    bench.take(topic.records)
+    assert bench.rows("v") == [("a",)]
+    bench.rule = {"mode": "append", "exclude": ["x"]}
+    worker = bench.worker()
+    worker.resume(Accept.REPLAY)
+    with monkeypatch.context() as broken:
+        broken.setattr(Quarantine, "applied", _fails)
+        with pytest.raises(TransientError):
+            bench.take([], worker)
+    assert bench.rows("v") == [("a",), ("b",), ("b",)]
+    bench.take([], worker)
+    assert (bench.rows("v"), waiting(bench)) == ([("a",), ("b",), ("b",)], 0)
+
+
 def _fails(*_: Any) -> None:
     raise TransientError("storage-or-network", "the storage did not answer")
 

@@ -7,6 +7,7 @@ where the slice lies in the source's log, and the write, which leaves out what t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -46,6 +47,8 @@ class AppendMode:
             lies = extent(records)
             if lies is None:
                 return Prepared(to.lake.nothing())
+            if part.replayed:
+                lies = replace(lies, starts={})
             sent = not_held(sent, as_records(to.lake.rows(), to), identity, lies)
         rows = sent.select(*as_columns(to))
         return Prepared(appended_here(to, part, rows) or to.lake.append(rows))

@@ -63,7 +63,8 @@ class DecodedSlice:
     `truncated` is the position of the newest truncate in the slice, `truncated_ever` that of the newest one that the
     table has seen, the slice's included; both None where `truncate` in the config leaves rows alone. `first`: the table
     holds nothing yet. `reads_lately`: snapshot rows were taken in not long ago, so that they may be sent again.
-    `reached`: per partition the largest position of a change before the slice. `head`: where the table is.
+    `reached`: per partition the largest position of a change before the slice. `head`: where the table is. `replayed`:
+    the records were in quarantine, and lie anywhere in what the table has taken in.
     """
 
     records: DataFrame
@@ -75,6 +76,7 @@ class DecodedSlice:
     reads_lately: bool
     reached: Mapping[int, str]
     head: Head
+    replayed: bool = False
 
 
 @dataclass(frozen=True)

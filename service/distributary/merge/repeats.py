@@ -45,7 +45,8 @@ class Identity:
 
 @dataclass(frozen=True)
 class Extent:
-    """Where a slice lies in the source's log; `starts`: per partition its first offset and that record's position."""
+    """Where a slice lies in the source's log; `starts`: per partition where it was cut, its first offset and that
+    record's position."""
 
     positions: tuple[str, str]
     times: tuple[int, int] | None

@@ -169,6 +169,7 @@ class SliceTaker:
             reached={},
             reads_lately=True,
             head=head,
+            replayed=True,
         )
         write = self._mode.write(self._destination(progress), part).write
         self._place.head = self._lake.commit(head, again.after, write)
