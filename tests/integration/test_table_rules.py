@@ -195,6 +195,20 @@ def test_2_7_keys_shifted_under_a_deferred_constraint(bench: Bench, at_most: int
     assert bench.rows() == [(2, "row 1"), (3, "row 2"), (4, "row 3")]
 
 
+def test_2_7_and_2_4_a_key_that_a_row_passed_through_stays_empty_when_that_is_sent_again_in_part(bench: Bench) -> None:
+    topic = Topic(bench.create().topic, connector="postgresql")
+    topic.change("c", key(1), row(1, "moves"), at=1)
+    worker = bench.take(topic.records)
+    moves = Topic(bench.topic, connector="postgresql")
+    for step, (old, new) in enumerate(((1, 2), (2, 3)), start=1):  # one transaction: id = 2, then id = 3
+        moves.change("d", key(old), at=20, step=step, headers={"newkey": key(new)})
+        moves.change("c", key(new), row(new, "moves"), at=20, step=step, headers={"oldkey": key(old)})
+    bench.take(moves.records, worker)
+    for part in (moves.records[:2], moves.records[2:]):
+        bench.take(part, worker)
+        assert bench.rows() == [(3, "moves")]
+
+
 @pytest.mark.parametrize("cut", [0, 1, 2], ids=["one slice", "before the truncate", "after the truncate"])
 @pytest.mark.parametrize("truncate", ["apply", "soft"])
 @pytest.mark.parametrize("deletes", ["hard", "soft"])

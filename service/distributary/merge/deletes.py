@@ -27,8 +27,8 @@ from distributary.merge.log import local_path
 from distributary.merge.values import VALS, WAITS
 
 REMEMBERED_DAYS = 30
-GONE = "pos IS NOT NULL AND (w.kind = 'd' OR (wiped AND w IS NULL))"
-"""BOOLEAN: a folded key ends deleted, see fold.folded."""
+GONE = "pos IS NOT NULL AND (w.kind = 'd' OR if_there OR (wiped AND w IS NULL))"
+"""BOOLEAN: a folded key ends deleted, see fold.folded; or perhaps, at a delete up to which all is known of it."""
 _DAY = "deleted_on"
 _MANY_FILES = 4  # of a day
 _OF_CHANGES = "kind STRING, tx STRING"
