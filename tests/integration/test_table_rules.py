@@ -195,6 +195,34 @@ def test_2_7_keys_shifted_under_a_deferred_constraint(bench: Bench, at_most: int
     assert bench.rows() == [(2, "row 1"), (3, "row 2"), (4, "row 3")]
 
 
+@pytest.mark.parametrize("at_most", [100, 3, 2])
+@pytest.mark.parametrize(("connector", "deletes"), [("postgresql", "hard"), ("postgresql", "soft"), ("oracle", "hard")])
+def test_2_7_and_2_8_the_row_that_took_a_key_stays_when_the_one_before_it_is_deleted(
+    bench: Bench, connector: str, deletes: str, at_most: int
+) -> None:
+    """Where keys are checked at the commit: `UPDATE t SET id = 2 WHERE id = 1`, then a DELETE of the older row."""
+    bench.rule = {"deletes": deletes}
+    bench.options = {"trigger": {"max_records": at_most}}
+    topic = Topic(bench.create().topic, connector=connector)
+    for number in (1, 2, 3, 4, 5):
+        topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
+    # The older row of key 2 is deleted, both of key 4, and of key 6 there is only the one.
+    for at, old, rows in ((20, 1, 1), (30, 3, 2), (40, 5, 1)):
+        new, moved = old + 1, row(old + 1, f"row {old}")
+        topic.change("d", key(old), at=at, tx=at, headers={"newkey": key(new)})
+        topic.tombstone(key(old))
+        topic.change("c", key(new), moved, at=at, tx=at, headers={"oldkey": key(old)})
+        for step in range(rows):
+            topic.change("d", key(new), at=at, step=2 + step, tx=at)
+            topic.tombstone(key(new))
+    columns = ("id", "v", "__deleted") if deletes == "soft" else ("id", "v")
+    worker = None
+    for _ in ("sent", "sent again"):
+        worker = bench.take(topic.records, worker)
+        assert [found[:2] for found in bench.rows(*columns) if found[-1] is not True] == [(2, "row 1")]
+    assert undecided(bench) == 0
+
+
 def test_2_7_and_2_4_a_key_that_a_row_passed_through_stays_empty_when_that_is_sent_again_in_part(bench: Bench) -> None:
     topic = Topic(bench.create().topic, connector="postgresql")
     topic.change("c", key(1), row(1, "moves"), at=1)

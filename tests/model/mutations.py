@@ -121,7 +121,7 @@ MUTATIONS = (
         "the delete of a moved row takes the row that came in its place",
         "2.7",
         "merge/fold.py",
-        "s.over <> 'no', false)",
+        "{lies_over}, false)",
         "false, false)",
     ),
     Mutation(

@@ -170,6 +170,15 @@ def test_a_deferred_move_leaves_the_row_that_the_transaction_brought() -> None:
         del log.records[8:]
 
 
+def test_a_row_that_takes_the_key_of_one_deleted_after_it_stays() -> None:
+    log = Log("postgresql").add("c", 1, "takes it", **sequence(1, 2, 1)).add("c", 2, "had it", **sequence(1, 3, 1))
+    log.add("d", 1, **sequence(5, 10, 2)).add("x", 1)
+    log.add("c", 2, "takes it", moved_from=1, **sequence(5, 10, 2)).add("d", 2, **sequence(5, 11, 2)).add("x", 2)
+    assert log.rows() == {2: "takes it"}
+    log.add("d", 2, **sequence(5, 12, 2))
+    assert log.rows() == {}
+
+
 def test_a_row_made_and_deleted_by_one_transaction_is_gone() -> None:
     log = Log("postgresql").add("c", 1, "a", **sequence(1, 2, 1)).add("d", 1, **sequence(1, 3, 1))
     assert log.rows() == {}

@@ -94,10 +94,40 @@ def test_3_3_a_tombstone_by_itself_and_2_7_a_shift_of_all_keys(session: SparkSes
     assert table.versions() == [*shifted, *ended]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 20])
+@pytest.mark.parametrize("both", [False, True])
+def test_2_7_and_2_8_the_row_that_took_a_key_stays_when_the_one_before_it_is_deleted(
+    session: SparkSession, size: int, *, both: bool
+) -> None:
+    table = HistoryTable(session, "postgresql")
+    changes = [
+        Change("c", 1, pg(1), "takes it"),
+        Change("c", 2, pg(2), "had it"),
+        Change("d", 1, pg(20, 1), tx="7", new=2),
+        Change("c", 2, pg(20, 1), "takes it", tx="7", old=1),
+        Change("d", 2, pg(20, 2), tx="7"),
+    ]
+    if both:
+        changes.append(Change("d", 2, pg(20, 3), tx="7"))
+    changes.append(Change("c", 3, pg(30), "other"))
+    for start in range(0, len(changes), size):
+        table.take(changes[start : start + size])
+    expected = [
+        (1, "takes it", pg(1), pg(20, 1)),
+        (2, "had it", pg(2), pg(20, 1)),
+        (2, "takes it", pg(20, 1), pg(20, 3) if both else None),
+        (3, "other", pg(30), None),
+    ]
+    assert table.versions() == expected
+    for start in range(0, len(changes), size):  # sent again
+        table.take(changes[start : start + size])
+        assert table.versions() == expected
+
+
 def test_a_keys_versions_are_brought_together_only_where_the_key_was_changed(session: SparkSession) -> None:
     columns = "k struct<k0:bigint>, pos string, rank int, n int, kind string, tx string, moved_in boolean"
     events = session.createDataFrame([], f"{columns}, moved_out boolean, held struct<over:boolean>").localCheckpoint()
-    looked: Any = with_key_changes(events, moved=True)
+    looked: Any = with_key_changes(events, "sqlserver", moved=True)
     plan = looked._jdf.queryExecution().optimizedPlan().toString()
     [collected_from] = plan.split("collect_list(")[1:]
     assert "Filter any_moved" in collected_from

@@ -81,12 +81,12 @@ class Events:
 
     def of_current(self, versions: DataFrame) -> DataFrame:
         """The current versions alone, as they stand: nothing of the slice is older than they are."""
-        return self._of_rows(versions, held_same="__trace.same", missing="CAST(NULL AS ARRAY<INT>)")
+        return self._of_rows(versions, held_over=_LIES_OVER, missing="CAST(NULL AS ARRAY<INT>)")
 
     def of_all(self, versions: DataFrame, truncates: Sequence[str]) -> DataFrame:
         """All that the versions of some keys tell: what opened them, what left them as they were, what ended them.
         What ended at a truncate tells no position of the key itself."""
-        rows = self._of_rows(versions, held_same="__trace.same", missing=self._places("__trace.unsent"))
+        rows = self._of_rows(versions, held_over="__trace.over", missing=self._places("__trace.unsent"))
         return rows.unionByName(self._of_same(versions)).unionByName(self._of_ends(versions, truncates))
 
     def of_memory(self, remembered: DataFrame) -> DataFrame:
@@ -103,14 +103,14 @@ class Events:
         each = keys.select("k", F.expr(f"explode(array({found}))").alias("pos"))
         return self._events(each, kind="'t'", own="pos", start="pos", came="0", at=_MEMORY)
 
-    def _of_rows(self, versions: DataFrame, held_same: str, missing: str) -> DataFrame:
+    def _of_rows(self, versions: DataFrame, held_over: str, missing: str) -> DataFrame:
         return self._events(
             versions,
             kind="__op", own="__position", start="__start_at", came="0", at=_ROWS,
             partition="__partition", offset="__offset", tx="__trace.tx", moved_in="__trace.tx IS NOT NULL",
             read_id="__trace.read_id", ts_ms="unix_millis(__source_ts)", old_key="__moved_from",
             missing=missing, unsent="__trace.unsent", reach=_LAST,
-            held=f"named_struct('end', __end_at, 'over', __trace.over, 'same', {held_same})",
+            held=f"named_struct('end', __end_at, 'over', {held_over}, 'same', __trace.same)",
         )  # fmt: skip
 
     def _of_same(self, versions: DataFrame) -> DataFrame:
@@ -159,6 +159,11 @@ class Events:
         return f"transform({names}, n_ -> CAST(array_position(array({self._names()}), n_) - 1 AS INT))"
 
 
+# The one delete of its transaction that it stays through may have come already.
+_LIES_OVER = (
+    "CASE WHEN __trace.over THEN NOT coalesce(exists(__trace.same, s_ -> s_.kind = 'd' AND s_.tx = __trace.tx), false)"
+    " END"
+)
 _LAST = "greatest(pos, array_max(transform(__trace.same, s_ -> s_.pos)))"
 _TAKEN = {
     "k", "kind", "pos", "at", "partition", "offset", "tx", "moved_in", "moved_out", "read_id", "ts_ms", "carried",

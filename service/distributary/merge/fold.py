@@ -24,6 +24,9 @@ _PAST = "d before a truncate"  # a kind
 COUNTS = "bad IS NULL AND kind NOT IN ('t', 'm')"
 """BOOLEAN: a decoded record says something of its key."""
 _DELETES = f"('d', '{_PAST}')"
+KEYS_AT_COMMIT = ("postgresql", "oracle")
+"""Connectors of databases that may check keys at the commit alone: a row may take the key of one that is deleted only
+after that."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
     * if_there BOOLEAN: `w` lives only if the table has a row of that key (see _walk on deferred keys)
     * moved STRING: the transaction in which a key change put `w` over a living row, so that a delete of the same
       transaction is the old row's; NULL for none; `moved_if_there` BOOLEAN: only if the table has a row of that key
-    * out_tx STRING: `w` is the delete half of a key change of that transaction
+    * out_tx STRING: `w` is a delete that means the row which that transaction put a moved one over, if it did
     * doubts ARRAY<STRUCT<partition: INT, pos: STRING, create_pos: STRING>>: deletes of which nothing tells whether they
       took the row that their transaction had created or the one before it (see _walk); create_pos is empty where it is
       sure that there was one before, else the table must know
@@ -113,9 +116,9 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
         *((F.expr(reads).alias("reads"),) if _has_reads(folding) else ()),
         F.expr("s.wiped").alias("wiped"),
         F.expr("s.if_there").alias("if_there"),
-        F.expr("CASE WHEN s.over <> 'no' THEN s.moved END").alias("moved"),
+        F.expr("CASE WHEN s.over IN ('yes', 'ask') THEN s.moved END").alias("moved"),
         F.expr("s.over = 'ask'").alias("moved_if_there"),
-        F.expr(f"CASE WHEN s.w > 0 AND {record('s.w')}.moved_out THEN {record('s.w')}.tx END").alias("out_tx"),
+        F.expr("CASE WHEN s.over = 'left' THEN s.moved END").alias("out_tx"),
         F.expr("s.doubts").alias("doubts"),
         *((F.expr("s.life").alias("life"), F.expr("s.departures").alias("departures")) if folding.values else ()),
     ).where("w IS NOT NULL OR r IS NOT NULL OR wiped")
@@ -187,8 +190,10 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
 
     Deferred keys: `UPDATE t SET id = id + 1` arrives as d1 c2 d2 c3 d3 …, so the delete of key 2's old row comes after
     the create of its new one. Within one transaction a delete that is half of a key change therefore leaves a row that
-    a key change of the same transaction put over a living one. `over` tells whether it was: 'yes', 'no', or 'ask' the
-    table.
+    a key change of the same transaction put over a living one; so does any first delete where a row may take the key of
+    another one before that is deleted. `over` tells whether it was: 'yes', 'no', or 'ask' the table. Where the create
+    came in an earlier slice the table knows: after a delete that may mean the row below it says 'left', after any other
+    'gone'.
 
     Without headers nothing tells such a delete from one of the new row. It counts where its position puts it, and
     stands in `doubts`: `brought` is the transaction of a create over a living row, `asks` its position where only the
@@ -207,6 +212,9 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
         marked = sql.text(folding.marked)
         row += f" AND NOT ({is_later(connector, marked, 's.pos')} AND {is_later(connector, 'e.pos', marked)})"
     lived = f"CASE WHEN ({row}) OR s.r > s.w THEN 'yes' WHEN s.w > 0 OR s.wiped THEN 'no' ELSE 'ask' END"
+    lies_over = "s.over IN ('yes', 'ask')"
+    deferred = folding.connector in KEYS_AT_COMMIT
+    of_below = "e.kind = 'd'" if deferred else "e.moved_out"
     # What the record is to the key: 'lone' tombstone, snapshot 'read', change that is 'newer', delete that is 'kept'
     # from taking the new row, or nothing.
     role = (
@@ -214,13 +222,23 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
         f" WHEN e.kind = 'x' THEN CASE WHEN s.last NOT IN {_DELETES} AND NOT (s.i = 0 AND e.carried)"
         " THEN 'lone' ELSE '' END"
         f" WHEN {beside} THEN CASE WHEN NOT array_contains(s.seen, e.read_id) THEN 'read' ELSE '' END"
-        f" WHEN {newer} THEN CASE WHEN coalesce(e.moved_out AND s.moved = e.tx AND s.over <> 'no', false)"
+        f" WHEN {newer} THEN CASE WHEN coalesce({of_below} AND s.moved = e.tx AND {lies_over}, false)"
         " THEN 'kept' ELSE 'newer' END ELSE '' END"
     )
     moves_in = "role_ = 'newer' AND e.moved_in"
-    over = f"CASE WHEN {moves_in} THEN {lived} WHEN role_ IN ('newer', 'kept') THEN 'no' ELSE s.over END"
+    leaves = "role_ = 'newer' AND e.kind = 'd'"
+    again = "s.over IN ('left', 'gone') AND coalesce(s.moved = e.tx, false)"
+    first = "(e.moved_out OR s.w = 0)" if deferred else "e.moved_out"
+    left = f"CASE WHEN {first} AND NOT ({again}) THEN 'left' ELSE 'gone' END"
+    over = (
+        f"CASE WHEN {moves_in} THEN {lived} WHEN {leaves} THEN {left} WHEN role_ IN ('newer', 'kept') THEN 'no'"
+        " ELSE s.over END"
+    )
     reads = "CASE role_ WHEN 'lone' THEN slice(s.reads, 1, 0) WHEN 'read' THEN concat(s.reads, array(s.i + 1))"
-    moved = f"CASE WHEN {moves_in} THEN e.tx WHEN role_ IN ('lone', 'kept', 'newer') THEN NULL ELSE s.moved END"
+    moved = (
+        f"CASE WHEN ({moves_in}) OR ({leaves}) THEN e.tx WHEN role_ IN ('lone', 'kept', 'newer') THEN NULL"
+        " ELSE s.moved END"
+    )
     brings = "role_ = 'newer' AND e.kind = 'c' AND NOT e.moved_in"
     ends = "role_ IN ('lone', 'kept', 'newer') AND e.kind <> 'u'"
     doubt = "named_struct('partition', e.partition, 'pos', e.pos, 'create_pos', s.asks)"

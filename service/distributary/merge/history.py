@@ -84,7 +84,7 @@ def made_anew(to: Destination, part: DecodedSlice, past: Past) -> DataFrame:
     """The versions that differ from what the table has, with what is to be done (see versions.versions)."""
     events = kept(placed(past.events(), to.connector, past.truncates()), eager=False)
     moved = part.found.moved > 0 or past.late
-    events = with_key_changes(events, moved=moved)
+    events = with_key_changes(events, to.connector, moved=moved)
     if to.connector in CONNECTORS_WITH_PLACEHOLDER and (part.found.placeholders or past.late):
         events = filled(events, to.columns, Events(to).key_text("k"), linked=moved)
     else:

@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER
 from distributary.merge.events import Events
+from distributary.merge.fold import KEYS_AT_COMMIT
 from distributary.merge.kept import kept
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.table import SMALL_SLICE
@@ -49,9 +50,11 @@ class Past:
         return sorted({row["position"] for frame in found for row in frame.distinct().collect()})
 
     def to_remember(self) -> DataFrame:
-        """The slice's deletes and truncates: key columns k0, k1 …, position, kind, tx (of a key change's delete)."""
+        """The slice's deletes and truncates: key columns k0, k1 …, position, kind, tx (of a delete that may mean a row
+        which another one lies over, see versions.with_key_changes)."""
+        of_below = "true" if self._to.connector in KEYS_AT_COMMIT else "moved_out"
         deletes = self._part.records.where("kind = 'd' AND bad IS NULL").select(
-            "k.*", F.col("pos").alias("position"), "kind", F.expr("CASE WHEN moved_out THEN tx END").alias("tx")
+            "k.*", F.col("pos").alias("position"), "kind", F.expr(f"CASE WHEN {of_below} THEN tx END").alias("tx")
         )
         return deletes.unionByName(self._own_truncates()) if self._truncated else deletes
 

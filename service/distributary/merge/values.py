@@ -192,6 +192,7 @@ def state(connector: str, lived: str, *, keeps_deleted: bool) -> Mapping[str, tu
     departures = f"""CASE
         WHEN role_ = 'newer' AND e.kind = 'd' AND e.moved_out
         THEN concat(s.departures, array({departure("NULL", "s.life")}))
+        WHEN role_ = 'kept' AND NOT e.moved_out THEN s.departures
         WHEN role_ = 'kept' AND s.over = 'ask'
         THEN concat(s.departures, array({departure("true", "s.under")}, {departure("false", "s.life")}))
         WHEN role_ = 'kept' THEN concat(s.departures, array({departure("NULL", "s.under")}))

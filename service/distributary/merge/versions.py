@@ -15,6 +15,7 @@ from distributary.decode import sql
 from distributary.decode.position import is_later, lsn_of
 from distributary.decode.sql import let
 from distributary.merge.events import SAME_TYPE
+from distributary.merge.fold import KEYS_AT_COMMIT
 from distributary.merge.kept import kept
 
 KEPT_SAME = 100
@@ -87,11 +88,16 @@ _FLAGS = (
 )  # fmt: skip
 
 
-def with_key_changes(events: DataFrame, *, moved: bool) -> DataFrame:
+def with_key_changes(events: DataFrame, connector: str, *, moved: bool) -> DataFrame:
     """Adds over BOOLEAN (a key change put it over a living row) and kept BOOLEAN (a delete that does not take it: under
-    a deferred constraint the transaction means the row that was there before). `moved`: there may be such."""
+    a deferred constraint the transaction means the row that was there before). `moved`: there are key changes, or more
+    is known than the current versions."""
     if not moved:
-        return events.select("*", F.expr("coalesce(held.over, false)").alias("over"), F.lit(False).alias("kept"))
+        kept_ = F.lit(False)
+        if connector in KEYS_AT_COMMIT:
+            before = F.lag(F.struct("tx", "held.over")).over(Window.partitionBy("k").orderBy(*_ORDER))
+            kept_ = (F.col("kind") == "d") & F.coalesce(before["over"] & (before["tx"] == F.col("tx")), F.lit(False))
+        return events.select("*", F.expr("coalesce(held.over, false)").alias("over"), kept_.alias("kept"))
     element = F.struct("pos", "rank", "n", "kind", "tx", "moved_in", "moved_out", F.col("held.over").alias("was_over"))
     any_moved = F.max("moved_in").over(Window.partitionBy("k"))
     # What is collected of a key is in memory together, and some keys have very many versions.
@@ -101,7 +107,8 @@ def with_key_changes(events: DataFrame, *, moved: bool) -> DataFrame:
         f"CAST(named_struct('lives', false, 'tx', NULL, 'over', false, 'kept', array(), 'overs', array()) AS {_FLAGS})"
     )
     goes = "e.kind IN ('d', 't', 'x')"
-    keeps = "e.kind = 'd' AND coalesce(e.moved_out AND s.over AND s.tx = e.tx, false)"
+    of_below = "true" if connector in KEYS_AT_COMMIT else "e.moved_out"
+    keeps = f"e.kind = 'd' AND coalesce({of_below} AND s.over AND s.tx = e.tx, false)"
     over = "(coalesce(e.moved_in, false) AND (s.lives OR coalesce(e.was_over, false)))"
     step = f"""CAST(named_struct(
         'lives', CASE WHEN {goes} THEN s.lives AND {keeps} ELSE true END,
