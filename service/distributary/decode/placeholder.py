@@ -41,7 +41,7 @@ def _forms(text: str) -> dict[str, list[str]]:
     ]
     # Java's UUID.nameUUIDFromBytes: a version 3 uuid of the bytes alone.
     derived = str(uuid.UUID(bytes=hashlib.md5(data, usedforsecurity=False).digest(), version=3))
-    lists = [*([form] for form in (*plain[:2], derived)), list(data)]
+    lists: list[list[str] | list[int]] = [*([form] for form in (*plain[:2], derived)), list(data)]
     as_json = [json.dumps(form, separators=(",", ":"), ensure_ascii=False) for form in ({text: text}, *lists)]
     as_list = [",".join(map(str, form)) for form in lists]
     return {"STRING": [*dict.fromkeys(plain), *as_json], "ARRAY<STRING>": as_list}
