@@ -30,6 +30,7 @@ _TAKEN = (
 )  # fmt: skip
 UNDERSTOOD = (
     *_TAKEN, *_RENAMED, *PROPERTIES, "sasl.username", "sasl.password", "sasl.jaas.config",
+    "sasl.oauthbearer.scope.claim.name",
     "ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.password",
     "ssl.keystore.location", "ssl.keystore.type", "ssl.keystore.password",
 )  # fmt: skip

@@ -154,7 +154,8 @@ def _start_java(settings: Mapping[str, str]) -> None:
     every user of the machine may read. The session is told all of them once it is there."""
     known = SparkConf(loadDefaults=False)
     for key, value in settings.items():
-        if not secrets.is_secret(key) and not secrets.has_credentials(value):
+        needed = key.startswith("spark.driver.")  # by the JVM itself, when it starts
+        if needed or not (secrets.is_secret(key) or secrets.has_credentials(value)):
             known.set(key, value)
     SparkContext._ensure_initialized(conf=known)
 

@@ -18,6 +18,10 @@ from pyspark.sql import functions as F
 
 from distributary.decode.position import lsn_of
 
+# By default Spark writes times to the millisecond.
+_ALL_DIGITS = (
+    "map('timestampFormat', 'uuuu-MM-dd HH:mm:ss.SSSSSSXXX', 'timestampNTZFormat', 'uuuu-MM-dd HH:mm:ss.SSSSSS')"
+)
 _IDENTITY = ("kind", "at", "read_at", "who")
 
 
@@ -35,7 +39,7 @@ class Identity:
         at = f"concat(left(pos, 4), {lsn_of('pos')})" if self.connector == "postgresql" else "pos"
         share = "kind IN ('r', 'c')" if self.connector == "postgresql" else "kind = 'r'"
         # A record that is sent again may be read into other columns than before: where its key tells it, that does.
-        of_key = f"named_struct('k', k, 'row', CASE WHEN {share} THEN xxhash64(to_json(row)) END)"
+        of_key = f"named_struct('k', k, 'row', CASE WHEN {share} THEN xxhash64(to_json(row, {_ALL_DIGITS})) END)"
         return [
             F.expr(at).alias("at"),
             F.expr("CASE WHEN kind = 'r' THEN ts_ms END").alias("read_at"),

@@ -44,7 +44,7 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             f" deletes: {settings.deletes} and truncate: {settings.truncate}",
             "set it back; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )
-    if progress.connector == BY_OFFSET and (topic.topic_id != progress.topic_id or progress.short):
+    if _goes_by_offsets(progress) and (topic.topic_id != progress.topic_id or progress.short):
         raise TableHalt(
             "offsets-began-anew",
             f"the topic {topic.name} was deleted and created again, or has lost its end: the rows are ordered by the"
@@ -110,13 +110,18 @@ def accepted(
             p: one.model_copy(update={"deleted_key": None}) if p in passed else one for p, one in progress.last.items()
         }
         changed |= {"next": after, "last": last, **after_loss(progress, end)} if passed else {}
-    elif accept is Accept.RESET and another and progress.connector != BY_OFFSET:
+    elif accept is Accept.RESET and another and not _goes_by_offsets(progress):
         # Places in the source's log count on; those in the topic begin anew.
         last = {p: Last(position=one.position, ts_ms=one.ts_ms) for p, one in progress.last.items()}
         changed |= {"topic_id": topic.topic_id, "next": {}, "last": last, "short": None}
         changed |= after_loss(progress, end) if any(first.values()) else {"lost": None}
         changed["snapshot"] = None
     return progress.next_commit(**changed) if changed else None
+
+
+def _goes_by_offsets(progress: Progress) -> bool:
+    """Whether offsets tell which change of a row is the newer one; a table that keeps all compares none."""
+    return progress.connector == BY_OFFSET and progress.mode != "append"
 
 
 def nearer_goal(goal: Offsets, taken: Offsets, lost: Mapping[int, int]) -> Offsets:

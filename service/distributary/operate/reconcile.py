@@ -9,7 +9,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from distributary.config import Config
 from distributary.consume.broker import Broker
-from distributary.errors import TransientError, UsageError
+from distributary.errors import SetupError, TransientError, UsageError
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.ghosts import count, ghosts, gone_at, is_ghost, removal
@@ -19,9 +19,11 @@ from distributary.merge.table import LakeTable
 from distributary.operate.accept import Accept
 from distributary.operate.faults import classified
 from distributary.operate.halts import read_halts
+from distributary.operate.logs import get_logger
 from distributary.operate.requests import Request, ask
 from distributary.operate.tables import Listed, deletes_path, listed, named
 
+_log = get_logger(__name__)
 # The service may commit in between, each time it does the other one starts over.
 _RETRYING = Retrying(
     retry=retry_if_exception_type(TransientError),
@@ -46,10 +48,17 @@ def reconcile(config: Config, name: str) -> int:
         removed = remove_ghosts(config, one, session)
     finally:
         close_session(session)
-    if one.topic not in read_halts(config):
-        # A service that runs looks at a table that gets no records only when it is asked to.
-        ask(config, Request(one.topic, Accept.NOTHING))
+    _tell_the_service(config, one)
     return removed
+
+
+def _tell_the_service(config: Config, one: Listed) -> None:
+    """A service that runs looks at a table that gets no records only when it is asked to."""
+    try:
+        if one.topic not in read_halts(config):
+            ask(config, Request(one.topic, Accept.NOTHING))
+    except SetupError as error:
+        _log.warning("a service that runs sees it with the table's next records", reason=error.message)
 
 
 def remove_ghosts(config: Config, one: Listed, session: SparkSession) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary, disable_created_metrics
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
@@ -113,6 +113,12 @@ class Recorder:
         """A task of metrics.TASKS failed and is tried again later."""
         self._untended.labels(table, task).inc()
         self._in_vain.labels(table, task).inc()
+
+    def forget(self, table: str) -> None:
+        """The table is no longer kept, or no more as it was: what failed so far does not count."""
+        for task in m.TASKS:
+            with suppress(KeyError):
+                self._in_vain.remove(table, task)
 
     def schema_changed(self, table: str) -> None:
         """The table was made, or got columns."""

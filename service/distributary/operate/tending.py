@@ -8,8 +8,12 @@ from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.files import Compacted, compact, vacuum
 from distributary.merge.table import SMALL_SLICE, LakeTable
 from distributary.operate import failpoints
+from distributary.operate.faults import classified
+from distributary.operate.logs import get_logger
 from distributary.operate.place import Place
 from distributary.operate.upkeep import APPENDED_FILE, REWRITTEN_FILE, Task
+
+_log = get_logger(__name__)
 
 
 class Tending:
@@ -31,9 +35,13 @@ class Tending:
     def see_to_deletes(self) -> None:
         """On each new day forgets old deletes and gathers the others, whatever is done to the table's own files: nobody
         else looks after these."""
-        if self._day != _today():
-            self.forget_old_deletes()
+        if self._day == _today():
+            return
+        self.forget_old_deletes()
+        try:
             self._gather()
+        except Exception as error:  # tomorrow again: what is many files is read all the same
+            _log.warning("remembered deletes were not gathered", table=self._name, reason=classified(error).message)
 
     def do(self, task: Task) -> Compacted | None:
         """Does a task of a table that has a record; gives what a compaction did. Raises TransientError and what Spark
@@ -62,8 +70,8 @@ class Tending:
         return done
 
     def _gather(self) -> None:
-        columns, progress = self._lake.columns(), self._place.progress
-        if columns and progress is not None:
+        progress = self._place.progress
+        if progress is not None and (columns := self._lake.columns()):
             key = {name: columns[name] for name in progress.key}
             self._deletes.gather(key, of_changes=self._mode == "history")
 

@@ -92,6 +92,7 @@ class Turns:
         self._retry_at.pop(worker.topic, None)
         self._halts.remove(worker.topic)
         self._around.status.forget(worker.name)
+        self._around.recorder.forget(worker.name)
 
     def end(self) -> None:
         """Lets the slices in flight end."""

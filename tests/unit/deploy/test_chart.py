@@ -303,7 +303,7 @@ def test_the_alerts_are_the_rules_of_the_repository(helm: Helm) -> None:
     manifests = read(helm.template(EVERYTHING))
     found = only(manifests, "PrometheusRule")["spec"]
     name = only(manifests, "PodMonitor")["metadata"]["name"]
-    pods_of = f'{{namespace="default", pod=~"{name}-.*"}}'
+    pods_of = f'{{namespace="default", pod=~"{name}-([a-z0-9]+-[a-z0-9]{{5}}|driver)"}}'
     down, others = rules["groups"][0]["rules"][0], found["groups"][0]["rules"].pop(0)
     # Several releases tell of themselves, each.
     assert others == {**down, "expr": f"up{pods_of} == 0 or absent(distributary_ready{pods_of})"}

@@ -86,6 +86,13 @@ def test_2_8_rows_that_are_ordered_by_offsets_outlive_no_topic(change: dict[str,
         check_continuity(held, TOPIC, {0: 0}, UPSERT, "/lake/dbo/t")
     assert raised.value.code == "offsets-began-anew"
     assert accepted(Accept.RESET, held, TOPIC, {0: 0}, END, "upsert") is None
+    # Where all changes are kept none has to be newer than another one, and none must go.
+    appends = held.model_copy(update={"mode": "append"})
+    with pytest.raises(TableHalt) as raised:
+        check_continuity(appends, TOPIC, {0: 0}, TableSettings("dbo.t", mode="append"), "/lake/dbo/t")
+    after = accepted(ASKED_BY[raised.value.code], appends, TOPIC, {0: 0}, END, "append")
+    assert after is not None
+    assert (after.next, after.topic_id, after.short) == ({}, TOPIC.topic_id, None)
     rebuilt = accepted(ASKED_BY["offsets-began-anew"], held, TOPIC, {0: 0}, END, "upsert")
     assert rebuilt is not None
     assert (rebuilt.is_new, rebuilt.short, rebuilt.topic_id) == (True, None, TOPIC.topic_id)

@@ -92,6 +92,10 @@ def test_tries_of_maintenance_in_vain_count_until_one_is_not() -> None:
     assert samples(recorder)[name, labels] == 3
     recorder.tended("s.t", "compact", 1.0, None)
     assert samples(recorder)[name, labels] == 0
+    recorder.untended("s.t", "compact")
+    recorder.forget("s.t")
+    recorder.forget("s.never")
+    assert (name, labels) not in samples(recorder)
 
 
 def test_faults_of_the_config_are_counted() -> None:
