@@ -14,11 +14,7 @@ session = open_session(json.loads(sys.argv[1]))
 java = session.sparkContext._gateway.proc.pid
 shown = Path(f"/proc/{java}/cmdline").read_text() + Path(f"/proc/{java}/environ").read_text()
 hadoop = session.sparkContext._jsc.hadoopConfiguration()
-jvm = session.sparkContext._jvm
-redacted = jvm.org.apache.spark.util.Utils.redact(
-    session.sparkContext._jsc.sc().conf(), session.sparkContext._jsc.sc().conf().getAll()
-)
-redacted = {pair._1(): pair._2() for pair in redacted}
+redacted = {row["key"]: row["value"] for row in session.sql("SET").collect()}
 read = [hadoop.get(name) for name in json.loads(sys.argv[2])]
 print(json.dumps({"shown": shown, "redacted": redacted, "read": read}))
 close_session(session)
@@ -45,4 +41,5 @@ def test_secrets_stand_neither_on_the_command_line_nor_where_spark_shows_its_set
     assert told["read"] == [*_SECRETS.values()]
     assert "an-endpoint" in told["shown"]
     assert "secret-of" not in told["shown"]
+    assert {f"spark.hadoop.{name}" for name in _SECRETS} <= told["redacted"].keys()
     assert not [value for name, value in told["redacted"].items() if "secret-of" in value]
