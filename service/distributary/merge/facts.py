@@ -6,18 +6,20 @@ Rules that only some slices need (truncates, late records, snapshot rows among c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, IntegralType, StringType, StructType
 
+from distributary.decode.envelope import NOT_A_ROW, NOT_AN_ENVELOPE
 from distributary.decode.position import is_later
 from distributary.decode.queries import Queries
 from distributary.merge.progress import InTransaction, Last, Progress
 
 _KEY_TYPES = (IntegralType, StringType, DateType)
+_OF_ANOTHER_FORM = f"'{NOT_AN_ENVELOPE.code}', '{NOT_A_ROW.code}'"
 STREAMED = "kind IN ('c', 'u', 'd', 't') AND bad IS NULL"
 
 
@@ -46,9 +48,10 @@ class Facts:
     have gone back (see went_back). `unknown` counts records of another shape than the one they were decoded by.
     `snapshot` is the position of a snapshot of the table that ends in the slice, `lowest` the lowest one of its
     records, `read` the largest one of its snapshot rows, bad ones among them; `unread` counts bad records that may be
-    snapshot rows. `deletes` counts tombstones too. `payload` is what all records' payloads have in bytes. `keys` are
-    the smallest and the largest value of the key's first column, None where nothing has one, or it is of a type by
-    which no files are passed over.
+    snapshot rows. `deletes` counts tombstones too. `other_form` has by partition the offset of the first record that is
+    no envelope where the others are, or is one. `payload` is what all records' payloads have in bytes. `keys` are the
+    smallest and the largest value of the key's first column, None where nothing has one, or it is of a type by which no
+    files are passed over.
     """
 
     connector: str
@@ -77,6 +80,7 @@ class Facts:
     keys: tuple[Any, Any] | None = None
     creates: int = 0
     tombstones: int = 0
+    other_form: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def operations(self) -> dict[str, int]:
@@ -146,6 +150,7 @@ def _counted(records: DataFrame) -> DataFrame:
         F.expr("min(pos) FILTER (WHERE snapshot_row)").alias("lowest_read"),
         F.expr("max(pos) FILTER (WHERE kind = 'r')").alias("read"),
         F.expr("count_if(NOT good AND kind NOT IN ('c', 'u', 'd', 't', 'x'))").alias("unread"),
+        F.expr(f"min(offset) FILTER (WHERE NOT good AND bad.code IN ({_OF_ANOTHER_FORM}))").alias("other_form"),
         F.expr("max(pos) FILTER (WHERE ends)").alias("snapshot"),
         F.expr("sum(size)").alias("payload"),
         *(F.expr(f"{end}(k.k0)").alias(f"{end}_key") for end in ("min", "max") if _has_ends(records)),
@@ -225,6 +230,7 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
         keys=_ends(rows.values()),
         creates=total("creates"),
         tombstones=total("deletes") - total("deletes_told"),
+        other_form={p: row["other_form"] for p, row in rows.items() if row["other_form"] is not None},
     )
 
 

@@ -20,7 +20,7 @@ from distributary.decode.position import lsn_of
 
 # By default Spark writes times to the millisecond.
 _ALL_DIGITS = (
-    "map('timestampFormat', 'uuuu-MM-dd HH:mm:ss.SSSSSSXXX', 'timestampNTZFormat', 'uuuu-MM-dd HH:mm:ss.SSSSSS')"
+    "map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
 )
 _IDENTITY = ("kind", "at", "read_at", "who")
 

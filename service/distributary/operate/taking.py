@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Slice
 from distributary.consume.source import read
-from distributary.decode.envelope import NOT_A_ROW, NOT_AN_ENVELOPE
 from distributary.decode.queries import Queries
 from distributary.evolve.diff import check_key
 from distributary.merge.advance import advanced
@@ -113,8 +110,8 @@ class SliceTaker:
             let_go(came.records)  # nothing of it is anywhere yet
             return self.take(topic, self._portion.smaller(part, share), watch)
         fit = check_source_log(came.records, came.found, progress, self._settings, part)
-        if fit == part and came.found.bad:
-            fit = self._of_one_form(came.records, topic, part, progress)
+        if fit == part:
+            fit = self._of_one_form(came.found, topic, part, progress)
         if fit != part:
             let_go(came.records)
             if not fit:
@@ -220,14 +217,10 @@ class SliceTaker:
             return 1.0
         return self._of_one_key / max(1, keys.largest)
 
-    def _of_one_form(self, records: DataFrame, topic: Topic, part: Slice, progress: Progress) -> Slice:
+    def _of_one_form(self, found: Facts, topic: Topic, part: Slice, progress: Progress) -> Slice:
         """What of the slice comes before the connector's transforms were changed so that its records got or lost their
-        envelope: all of it, where they were not. Costs a small Spark job, and a look at the topic, only where records
-        have not the form of those before."""
-        odd = records.where(f"bad.code IN ('{NOT_AN_ENVELOPE.code}', '{NOT_A_ROW.code}')")
-        first = {
-            row["partition"]: row["at"] for row in odd.groupBy("partition").agg(F.min("offset").alias("at")).collect()
-        }
+        envelope: all of it, where they were not. Looks at the topic only where records have not the others' form."""
+        first = found.other_form
         if not first or not self._reader.has_other_form(topic, first, progress):
             return part
         ends = {p: end for p, end in {**part.end, **first}.items() if end > part.start[p]}
