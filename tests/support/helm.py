@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import yaml
+from py4j import java_gateway
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, get_return_value
 
 from distributary.launch.bundle import Bundle
 from distributary.launch.ivy import Artifact, pyspark_jars
@@ -74,7 +76,9 @@ class Helm:
 
 def _called(command: Any) -> Any:
     try:
-        return command.call()
+        # PySpark's own, which it puts there with its first session, would look into Spark's JVM for Helm's exceptions.
+        with mock.patch.object(java_gateway, "get_return_value", get_return_value):
+            return command.call()
     except Py4JJavaError as error:
         raise HelmError(str(error.java_exception.getMessage())) from error
 

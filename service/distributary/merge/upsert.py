@@ -181,7 +181,7 @@ def with_reads_known(keys: DataFrame) -> DataFrame:
     that they have seen, with `#` between them; NULL where there are none."""
     seen = (
         "nullif(concat_ws('#', substring(held.snapshot, instr(held.snapshot, '#') + 1),"
-        " array_join(transform(reads, r_ -> r_.e.read_id), '#')), '')"
+        " nullif(array_join(transform(reads, r_ -> r_.e.read_id), '#'), '')), '')"
     )
     newest = f"slice(array_distinct(reverse(split({seen}, '#'))), 1, {_READS_KNOWN})"
     known = f"array_join(reverse({newest}), '#')"
