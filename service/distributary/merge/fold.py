@@ -230,9 +230,10 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
     again = "s.over IN ('left', 'gone') AND coalesce(s.moved = e.tx, false)"
     first = "(e.moved_out OR s.w = 0)" if deferred else "e.moved_out"
     left = f"CASE WHEN {first} AND NOT ({again}) THEN 'left' ELSE 'gone' END"
+    same = f"s.pos IS NOT NULL AND s.rank = {rank} AND NOT {is_later(connector, 'e.pos', 's.pos')}"
     over = (
-        f"CASE WHEN {moves_in} THEN {lived} WHEN {leaves} THEN {left} WHEN role_ IN ('newer', 'kept') THEN 'no'"
-        " ELSE s.over END"
+        f"CASE WHEN {leaves} THEN CASE WHEN {same} THEN s.over ELSE {left} END WHEN {moves_in} THEN {lived}"
+        " WHEN role_ IN ('newer', 'kept') THEN 'no' ELSE s.over END"
     )
     reads = "CASE role_ WHEN 'lone' THEN slice(s.reads, 1, 0) WHEN 'read' THEN concat(s.reads, array(s.i + 1))"
     moved = (
