@@ -14,9 +14,9 @@ from distributary.merge.progress import Progress
 
 # Of decoded records, see records.decoded, what is asked for.
 COLUMNS = (
-    "0 AS partition", "id AS offset", "'c' AS kind", "CAST(NULL AS STRING) AS bad", "CAST(id AS STRING) AS pos",
-    "id AS ts_ms", "false AS moved_in", "false AS moved_out", "true AS known", "false AS placeholder",
-    "false AS carried", "false AS ends", "id AS kh", "1 AS size",
+    "0 AS partition", "id AS offset", "'c' AS kind", "CAST(NULL AS STRUCT<code: STRING>) AS bad",
+    "CAST(id AS STRING) AS pos", "id AS ts_ms", "false AS moved_in", "false AS moved_out", "true AS known",
+    "false AS placeholder", "false AS carried", "false AS ends", "id AS kh", "1 AS size",
     "struct(CAST(id AS STRING) AS k0) AS k",
 )  # fmt: skip
 
