@@ -239,6 +239,23 @@ def test_2_7_and_2_4_the_delete_of_an_older_row_that_is_sent_again_is_no_second_
     assert bench.rows() == [(2, "row 1"), (3, "row 2")]
 
 
+@pytest.mark.parametrize("cut", [0, 2, 7, 8], ids=str)
+def test_2_7_and_2_8_a_key_that_rows_pass_through_twice_stays_empty(bench: Bench, cut: int) -> None:
+    topic = Topic(bench.create().topic, connector="postgresql")
+    for number in (1, 2):
+        topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
+    worker = bench.take(topic.records)
+    swaps = Topic(bench.topic, connector="postgresql")
+    moved = {1: "row 1", 2: "row 2"}
+    for step, (old, new) in enumerate([(1, 0), (2, 1), (0, 2)] * 2, start=1):  # two swaps in one transaction
+        moved[new] = moved.pop(old)
+        swaps.change("d", key(old), at=20, step=step, headers={"newkey": key(new)})
+        swaps.change("c", key(new), row(new, moved[new]), at=20, step=step, headers={"oldkey": key(old)})
+    for part in (swaps.records[:cut], swaps.records[cut:]) if cut else (swaps.records,):
+        bench.take(part, worker)
+    assert bench.rows() == [(1, "row 1"), (2, "row 2")]
+
+
 def test_2_7_and_2_4_a_key_that_a_row_passed_through_stays_empty_when_that_is_sent_again_in_part(bench: Bench) -> None:
     topic = Topic(bench.create().topic, connector="postgresql")
     topic.change("c", key(1), row(1, "moves"), at=1)

@@ -211,7 +211,10 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
     if folding.marked is not None:
         marked = sql.text(folding.marked)
         row += f" AND NOT ({is_later(connector, marked, 's.pos')} AND {is_later(connector, 'e.pos', marked)})"
-    lived = f"CASE WHEN ({row}) OR s.r > s.w THEN 'yes' WHEN s.w > 0 OR s.wiped THEN 'no' ELSE 'ask' END"
+    lived = (
+        f"CASE WHEN s.r > s.w THEN 'yes' WHEN s.if_there THEN 'ask' WHEN {row} THEN 'yes'"
+        " WHEN s.w > 0 OR s.wiped THEN 'no' ELSE 'ask' END"
+    )
     lies_over = "s.over IN ('yes', 'ask')"
     deferred = folding.connector in KEYS_AT_COMMIT
     of_below = "e.kind = 'd'" if deferred else "e.moved_out"
