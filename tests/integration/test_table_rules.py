@@ -294,6 +294,26 @@ def test_2_7_and_2_8_a_truncated_row_stays_away_when_another_passes_through_its_
         assert bench.rows("id", "v") == [(0, "moves")]
 
 
+@pytest.mark.parametrize("deletes", ["hard", "soft"])
+@pytest.mark.parametrize("cut", [0, 2, 4, 6], ids=str)
+def test_3_6_and_2_8_a_soft_truncate_marks_what_its_own_transaction_moved_before(
+    bench: Bench, cut: int, deletes: str
+) -> None:
+    bench.rule = {"deletes": deletes, "truncate": "soft"}
+    topic = Topic(bench.create().topic, connector="postgresql")
+    for number in (1, 2):
+        topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
+    for number in (1, 2):  # one transaction: UPDATE t SET id = id + 1; TRUNCATE t
+        topic.change("d", key(number), at=20, step=number, tx=77, headers={"newkey": key(number + 1)})
+        moved = row(number + 1, f"row {number}")
+        topic.change("c", key(number + 1), moved, at=20, step=number, tx=77, headers={"oldkey": key(number)})
+    topic.change("t", None, at=20, step=3, tx=77)
+    worker = bench.take(topic.records[:cut]) if cut else None
+    bench.take(topic.records[cut:], worker)
+    old = [(1, "row 1", True)] if deletes == "soft" else []
+    assert bench.rows("id", "v", "__deleted") == [*old, (2, "row 1", True), (3, "row 2", True)]
+
+
 def test_2_7_without_headers_deletes_that_nothing_decides_are_counted(bench: Bench) -> None:
     topic = Topic(bench.create().topic, connector="postgresql")
     for number in (1, 2, 3):

@@ -97,7 +97,11 @@ class Clauses:
         gone = older_than(self._connector, self._truncated, "t.") if self._truncated is not None else ""
         # The delete half of a key change whose new row came first, in an earlier slice (fold.py on deferred keys).
         half = f"s.out_tx IS NOT NULL AND t.__moved = s.out_tx AND {newer}"
-        yield Clause(Rows.BOTH, half, {"__position": "s.pos", "__moved": _NO_TEXT})
+        left = {"__position": "s.pos", "__moved": _NO_TEXT}
+        if gone and self._truncates_softly is not None:
+            left["__deleted"] = f"coalesce(t.__deleted, false) OR {gone}"
+            left["__op"] = f"CASE WHEN {gone} THEN 't' ELSE t.__op END"
+        yield Clause(Rows.BOTH, half, left)
         if self._reads:
             wins = f"s.r IS NOT NULL AND (s.r_last OR NOT coalesce({newer}, false))"
             yield Clause(Rows.BOTH, wins, self._read_over(newer))
