@@ -256,6 +256,41 @@ def test_2_7_and_2_8_a_key_that_rows_pass_through_twice_stays_empty(bench: Bench
     assert bench.rows() == [(1, "row 1"), (2, "row 2")]
 
 
+@pytest.mark.parametrize("values", [("a", "b"), (1, 2)], ids=["by Spark", "by the library"])
+@pytest.mark.parametrize("cut", [0, 4, 6, 8], ids=str)
+def test_2_7_and_2_4_a_row_that_is_sent_again_on_its_way_through_a_key_does_not_stay_there(
+    bench: Bench, cut: int, values: tuple[Any, Any]
+) -> None:
+    """The connector starts again in the middle of a transaction, and sends it from its beginning."""
+    topic = Topic(bench.create().topic, connector="postgresql")
+    for number, value in enumerate(values, start=1):
+        topic.change("c", key(number), row(number, value), at=1, step=number)
+    worker = bench.take(topic.records)
+    swap = Topic(bench.topic, connector="postgresql")
+    for step, (old, new, value) in enumerate(((1, 0, values[0]), (2, 1, values[1]), (0, 2, values[0])), start=1):
+        swap.change("d", key(old), at=20, step=step, headers={"newkey": key(new)})
+        swap.change("c", key(new), row(new, value), at=20, step=step, headers={"oldkey": key(old)})
+    records = [*swap.records[:4], *swap.records]
+    for part in (records[:cut], records[cut:]) if cut else (records,):
+        bench.take(part, worker)
+    assert bench.rows() == [(1, values[1]), (2, values[0])]
+
+
+@pytest.mark.parametrize("at_most", [100, 2, 1])
+def test_2_7_and_2_4_a_row_that_lies_over_another_stays_when_that_is_sent_again(bench: Bench, at_most: int) -> None:
+    bench.options = {"trigger": {"max_records": at_most}}
+    topic = Topic(bench.create().topic, connector="postgresql")
+    for number in (1, 2):
+        topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
+    shift = Topic(bench.topic, connector="postgresql")
+    for number in (1, 2):  # UPDATE t SET id = id + 1
+        shift.change("d", key(number), at=20, step=number, headers={"newkey": key(number + 1)})
+        moved = row(number + 1, f"row {number}")
+        shift.change("c", key(number + 1), moved, at=20, step=number, headers={"oldkey": key(number)})
+    bench.take([*topic.records, *shift.records[:2], *shift.records[:3], *shift.records])
+    assert bench.rows() == [(2, "row 1"), (3, "row 2")]
+
+
 def test_2_7_and_2_4_a_key_that_a_row_passed_through_stays_empty_when_that_is_sent_again_in_part(bench: Bench) -> None:
     topic = Topic(bench.create().topic, connector="postgresql")
     topic.change("c", key(1), row(1, "moves"), at=1)

@@ -72,9 +72,7 @@ class Clauses:
         alike; what only the slice tells Spark computes beforehand (see flat.py). `first`: the table has no rows."""
         if self._values is not None:
             return False
-        if first:
-            return True
-        return not (self._reads or self._keeps_deleted or self._truncated is not None or self._dead is not None)
+        return first or not (self._reads or self._keeps_deleted or self._truncated is not None)
 
     def rows_to_insert(self, keys: Query) -> Query:
         """The rows that an empty table gets, with all columns of the table."""
@@ -105,8 +103,7 @@ class Clauses:
         if self._reads:
             wins = f"s.r IS NOT NULL AND (s.r_last OR NOT coalesce({newer}, false))"
             yield Clause(Rows.BOTH, wins, self._read_over(newer))
-        lives = f" AND NOT (s.if_there AND {self._dead})" if self._dead is not None else ""
-        yield Clause(Rows.BOTH, f"{newer} AND s.kind <> 'd'{lives}", self._changed())
+        yield from self._changes(newer)
         if self._keeps_deleted:
             # What a truncate took leaves no row behind that a later delete could mark.
             marked = newer
@@ -127,6 +124,27 @@ class Clauses:
         if self._values is not None:
             yield Clause(Rows.BOTH, "s.late_filled IS NOT NULL", self._filled_late())
         yield Clause(Rows.KEYS_ONLY, self._inserts(), self._inserted())
+
+    def _changes(self, newer: str) -> Iterator[Clause]:
+        """The row becomes the change `w`, which is no delete."""
+        when, values = f"{newer} AND s.kind <> 'd'", self._changed()
+        if self._moved:
+            # What was brought before, and is sent again, is no row that was there; it knows whether it lies over one.
+            nothing = [f"({self._is_held('s.since')} AND t.__moved IS NULL)"]
+            if self._dead is not None:
+                nothing.append(self._dead)
+            when = f"{when} AND NOT (s.if_there AND ({' OR '.join(nothing)}))"
+            known = {name: value for name, value in values.items() if name != "__moved"}
+            yield Clause(Rows.BOTH, f"{when} AND s.moved_if_there AND {self._is_held('s.pos')}", known)
+            if self._dead is not None:
+                yield Clause(Rows.BOTH, f"{when} AND s.moved_if_there AND {self._dead}", {**known, "__moved": _NO_TEXT})
+        yield Clause(Rows.BOTH, when, values)
+
+    def _is_held(self, position: str) -> str:
+        """BOOLEAN: the table's row is at that position."""
+        held = "t.__position"
+        later = [is_later(self._connector, *two) for two in ((position, held), (held, position))]
+        return f"(NOT {later[0]} AND NOT {later[1]})"
 
     def _newer(self) -> str:
         """BOOLEAN: the change `s.w` is not older than the row `t`. Rows that PostgreSQL's snapshot read are older than
@@ -184,14 +202,11 @@ class Clauses:
 
     def _changed(self) -> dict[str, str]:
         """A row of the table becomes the change `w`."""
-        moved = "s.moved"
-        if self._dead is not None:
-            moved = f"CASE WHEN s.moved_if_there AND {self._dead} THEN {_NO_TEXT} ELSE s.moved END"
         return {
             **self._row("s.w"),
             "__position": "s.pos",
             **({"__snapshot": f"coalesce({_SNAPSHOT}, t.__snapshot)"} if self._reads else {}),
-            "__moved": moved,
+            "__moved": "s.moved",
             "__filled": self._filled(),
             **self._deleted("s.pos"),
         }

@@ -20,6 +20,7 @@ from distributary.merge.deletes import GONE
 
 # What conditions ask of a key.
 _ASKED = ("kind", "pos", "wiped", "out_tx", "if_there")
+_ASKED_SOMETIMES = ("moved_if_there", "since")
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,14 @@ def flat(keys: Query, size: int, clauses: Iterable[Clause]) -> FlatKeys:
         if clause.of is Rows.KEYS_ONLY:
             inserts = clause.when
             named[-1] = replace(named[-1], when="s.inserts")
-    about = ("flat", size, names, inserts)
-    rows = keys.then(about, lambda given: _laid_flat(given, size, names, inserts)).frame()
+    sometimes = (name for name in _ASKED_SOMETIMES if any(f"s.{name}" in clause.when for clause in named))
+    asked = (*_ASKED, *sometimes)
+    about = ("flat", size, names, inserts, asked)
+    rows = keys.then(about, lambda given: _laid_flat(given, size, names, inserts, asked)).frame()
     return FlatKeys(rows.toArrow(), named, size)
 
 
-def _laid_flat(keys: DataFrame, size: int, names: Mapping[str, str], inserts: str) -> DataFrame:
+def _laid_flat(keys: DataFrame, size: int, names: Mapping[str, str], inserts: str, asked: Sequence[str]) -> DataFrame:
     reads_known = "s.reads_known" if "reads_known" in keys.columns else "CAST(NULL AS STRING)"
     # Told as they are before `kind` stands for w.kind.
     told = keys.withColumn("gone", F.expr(f"coalesce({GONE}, false)"))
@@ -80,7 +83,7 @@ def _laid_flat(keys: DataFrame, size: int, names: Mapping[str, str], inserts: st
         .alias("s")
         .select(
             *(F.expr(f"s.k.k{i}").alias(f"k{i}") for i in range(size)),
-            *(F.expr(f"s.{name}").alias(name) for name in (*_ASKED, "gone")),
+            *(F.expr(f"s.{name}").alias(name) for name in (*asked, "gone")),
             F.expr(reads_known).alias("reads_known"),
             F.size("s.doubts").alias("doubts"),
             F.expr(f"coalesce({inserts}, false)").alias("inserts"),

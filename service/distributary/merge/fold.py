@@ -37,7 +37,7 @@ class Folding:
     rows its position is `marked` instead: a row before it does not live, which key changes ask. `values` says which
     columns' values are followed through the changes, because some of them were not sent (see values.py); none for most
     slices. `keeps_deleted`: a deleted row stays in the table with its last values. `apart`: no two records have one key
-    (see slice_keys.SliceKeys), so that nothing has to be brought together.
+    (see slice_keys.SliceKeys), so that nothing has to be brought together. `moved`: there are key changes with headers.
     """
 
     connector: str
@@ -46,6 +46,7 @@ class Folding:
     values: values.Fillable | None = None
     keeps_deleted: bool = False
     apart: bool = False
+    moved: bool = False
 
 
 def folded(records: DataFrame, folding: Folding) -> DataFrame:
@@ -61,7 +62,8 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
     * r STRUCT, alike: the newest snapshot row that stands beside the changes (PostgreSQL only); `r_last` BOOLEAN: it
       came after `w`; of PostgreSQL also `reads` ARRAY<STRUCT<…>>: all of them in the order of arrival
     * wiped BOOLEAN: a tombstone without a delete took the key's row away, `w` came after it
-    * if_there BOOLEAN: `w` lives only if the table has a row of that key (see _walk on deferred keys)
+    * if_there BOOLEAN: `w` lives only if the table has a row of that key (see _walk on deferred keys); with `moved` in
+      the folding also since STRING: the position of `w`, before which that row must lie
     * moved STRING: the transaction in which a key change put `w` over a living row, so that a delete of the same
       transaction is the old row's; NULL for none; `moved_if_there` BOOLEAN: only if the table has a row of that key
     * out_tx STRING: `w` is a delete that means the row which that transaction put a moved one over, if it did
@@ -116,6 +118,7 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
         *((F.expr(reads).alias("reads"),) if _has_reads(folding) else ()),
         F.expr("s.wiped").alias("wiped"),
         F.expr("s.if_there").alias("if_there"),
+        *((F.expr(f"CASE WHEN s.if_there THEN {record('s.w')}.pos END").alias("since"),) if folding.moved else ()),
         F.expr("CASE WHEN s.over IN ('yes', 'ask') THEN s.moved END").alias("moved"),
         F.expr("s.over = 'ask'").alias("moved_if_there"),
         F.expr("CASE WHEN s.over = 'left' THEN s.moved END").alias("out_tx"),
@@ -235,8 +238,10 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
     left = f"CASE WHEN {first} AND NOT ({again}) THEN 'left' ELSE 'gone' END"
     same = f"s.pos IS NOT NULL AND s.rank = {rank} AND NOT {is_later(connector, 'e.pos', 's.pos')}"
     over = (
-        f"CASE WHEN {leaves} THEN CASE WHEN {same} THEN s.over ELSE {left} END WHEN {moves_in} THEN {lived}"
-        " WHEN role_ IN ('newer', 'kept') THEN 'no' ELSE s.over END"
+        # Sent again, what a key change brought does not lie over itself.
+        f"CASE WHEN role_ = 'newer' AND (e.kind = 'd' OR e.moved_in) AND {same} THEN s.over"
+        f" WHEN {moves_in} THEN {lived} WHEN {leaves} THEN {left} WHEN role_ IN ('newer', 'kept') THEN 'no'"
+        " ELSE s.over END"
     )
     reads = "CASE role_ WHEN 'lone' THEN slice(s.reads, 1, 0) WHEN 'read' THEN concat(s.reads, array(s.i + 1))"
     moved = (

@@ -24,10 +24,7 @@ from distributary.merge.room import Room
 from distributary.merge.table import Write
 
 _ROOM = Room(AT_ONCE)
-_ASKS_MORE = (
-    "it has values that were not sent, snapshot rows among changes, a truncate, deleted rows that stay, or key changes"
-    " where rows are marked"
-)
+_ASKS_MORE = "it has values that were not sent, snapshot rows among changes, a truncate, or deleted rows that stay"
 
 
 def merged_here(

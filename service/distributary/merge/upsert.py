@@ -69,7 +69,7 @@ class UpsertMode:
         # The tombstone behind a delete has its key.
         apart = found.records > SMALL_SLICE and not found.deletes and part.keys.differ
         marked = part.truncated_ever if to.settings.truncate == "soft" and found.moved else None
-        folding = Folding(to.connector, truncated, marked, values, self._keeps_deleted, apart)
+        folding = Folding(to.connector, truncated, marked, values, self._keeps_deleted, apart, found.moved > 0)
         keys = Query(to.queries, part.records).then(folding, lambda records: folded(records, folding))
         if part.first:
             to.deletes.forget_all()
