@@ -114,6 +114,21 @@ def test_2_8_a_lone_tombstone_leaves_the_softly_deleted_row_of_its_slice(bench: 
     assert [r[:3] for r in bench.rows("id", "v", "__deleted")] == [r[:3] for r in expected]
 
 
+@pytest.mark.parametrize("connector", ["sqlserver", "postgresql"])
+def test_3_2_and_2_4_an_older_change_sent_again_before_the_delete_is_not_the_last_value(
+    bench: Bench, connector: str
+) -> None:
+    bench.rule = {"deletes": "soft"}
+    topic = Topic(bench.create().topic, connector)
+    topic.change("c", key(1), row(1, "first"), at=1)
+    topic.change("u", key(1), row(1, "last"), at=2)
+    worker = bench.take(topic.records)
+    again = Topic(bench.topic, connector)
+    again.change("d", key(1), at=3)
+    bench.take([topic.records[0], *again.records], worker)
+    assert bench.rows("id", "v", "__deleted") == [(1, "last", True)]
+
+
 def swap(topic: Topic, at: int, first: Row, second: Row) -> None:
     """One transaction swaps the keys 1 and 2 of two rows by way of key 0."""
     for step, (old, new, content) in enumerate(((1, 0, first), (2, 1, second), (0, 2, first)), start=1):

@@ -228,8 +228,11 @@ class Clauses:
 
     def _deleted_softly(self) -> dict[str, str]:
         """A row of the table is deleted and stays, with the last values that are known of it."""
-        known = "s.alive IS NOT NULL"
         origin = f"coalesce({_KNOWN_ORIGIN}, t.__position)"
+        # Before the delete the slice may have had older changes alone, sent again.
+        known = f"s.alive IS NOT NULL AND NOT {is_later(self._connector, origin, 's.alive.pos')}"
+        if self._connector == "postgresql":  # what a snapshot read counts by its arrival
+            known = f"s.alive IS NOT NULL AND (s.alive.kind = 'r' OR contains({origin}, 'r') OR {known})"
         values = self._values_of("s.alive")
         kept = {n: f"CASE WHEN {known} THEN {v} ELSE t.{sql.name(n)} END" for n, v in values.items()}
         own = {name: value for name, value in self._row("s.w").items() if name not in values}
