@@ -20,6 +20,7 @@ from tests.model.source.history import (
     Put,
     Read,
     Rename,
+    Replace,
     Restart,
     Step,
     Together,
@@ -81,7 +82,10 @@ def scripts(wanted: Wanted) -> SearchStrategy[Script]:
         pairs = st.one_of(pairs, several, shifts, swaps)
     one: SearchStrategy[list[Operation]] = (
         st.one_of(renames, st.builds(Move, pairs)) if wanted.moves else renames
-    ).map(lambda operation: [operation])
+    ).map(_alone)
+    if wanted.moves and wanted.many_moves:
+        replaces: SearchStrategy[list[Operation]] = st.builds(Replace, keys, keys).map(_alone)
+        one = weighted((4, one), (1, replaces), (1, st.permutations(range(KEYS)).map(_by_way_of_another_key)))
     truncate: SearchStrategy[list[Operation]] = st.just([Truncate()])
     parts: SearchStrategy[list[Operation]] = weighted((10, on_one_key), (6, one), (int(wanted.truncates), truncate))
     return st.lists(parts, min_size=1, max_size=4).map(_joined)
@@ -94,6 +98,12 @@ def _on_key(key: int, big: Sequence[str]) -> SearchStrategy[Operation]:
 
 def _alone(operation: Operation) -> list[Operation]:
     return [operation]
+
+
+def _by_way_of_another_key(numbers: Sequence[int]) -> list[Operation]:
+    """Two rows swap their keys in three statements."""
+    one, other, between = numbers[:3]
+    return [Move(((one, between),)), Move(((other, one),)), Move(((between, other),))]
 
 
 def _joined(parts: list[list[Operation]]) -> Script:
