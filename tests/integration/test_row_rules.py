@@ -262,6 +262,53 @@ def test_3_4_a_new_key_takes_what_was_not_sent_from_the_old_one(bench: Bench, fi
     assert bench.rows("id", "v", "big") == expected
 
 
+@pytest.mark.parametrize(("cut", "deletes"), [(3, "hard"), (3, "soft"), (6, "hard"), (7, "soft")])
+def test_3_4_and_2_8_rows_that_lie_over_one_another_for_a_while_keep_their_own_values(
+    bench: Bench, cut: int, deletes: str
+) -> None:
+    """UPDATE t SET id = id + 1, cut in two, then the first part and all of it again."""
+    bench.rule = {"deletes": deletes}
+    topic = postgres(bench.create())
+    for number in (1, 2, 3):
+        topic.change("c", key(number), {**row(number, f"row {number}"), "big": f"big {number}"}, at=1, step=number)
+    worker = bench.take(topic.records)
+    shift = postgres(bench)
+    for number in (1, 2, 3):
+        headers = {"newkey": key(number + 1)}
+        shift.change("d", key(number), at=20, step=number, tx=77, headers=headers)
+        shift.tombstone(key(number))
+        moved = {**row(number + 1, f"row {number}"), "big": NOT_SENT}
+        shift.change("c", key(number + 1), moved, at=20, step=number, tx=77, headers={"oldkey": key(number)})
+    gone = [(1, "row 1", "big 1", True)] if deletes == "soft" else []
+    expected = [*gone, *((number + 1, f"row {number}", f"big {number}", False) for number in (1, 2, 3))]
+    columns = ("id", "v", "big", *(["__deleted"] if deletes == "soft" else []))
+    expected_rows = [values[: len(columns)] for values in expected]
+    for part in cut_at(shift.records, cut):
+        bench.take(part, worker)
+    assert bench.rows(*columns) == expected_rows
+    bench.take([*shift.records[:cut], *shift.records], worker)
+    assert bench.rows(*columns) == expected_rows
+
+
+def test_3_4_and_2_4_a_row_that_lay_below_another_keeps_its_own_values_when_that_is_sent_again(bench: Bench) -> None:
+    """The connector starts anew after the delete of the old row, and sends the transaction from its beginning."""
+    topic = postgres(bench.create())
+    for number in (1, 2):
+        topic.change("c", key(number), {**row(number, f"row {number}"), "big": f"big {number}"}, at=1, step=number)
+    worker = bench.take(topic.records)
+    shift = postgres(bench)
+    for number in (1, 2):
+        headers = {"newkey": key(number + 1)}
+        shift.change("d", key(number), at=20, step=number, tx=77, headers=headers)
+        moved = {**row(number + 1, f"row {number}"), "big": NOT_SENT}
+        shift.change("c", key(number + 1), moved, at=20, step=number, tx=77, headers={"oldkey": key(number)})
+    bench.take(shift.records[:2], worker)
+    bench.take([shift.records[1], *shift.records[:3]], worker)
+    bench.take(shift.records[:3], worker)
+    bench.take(shift.records, worker)
+    assert bench.rows("id", "v", "big") == [(2, "row 1", "big 1"), (3, "row 2", "big 2")]
+
+
 def test_3_4_a_chain_of_key_changes_hands_on_what_was_not_sent_however_it_is_cut_and_ordered(bench: Bench) -> None:
     """A row moves twice; each of the three parts of its history comes in any of three slices."""
     bench.create(partitions=3)

@@ -142,7 +142,7 @@ MUTATIONS = (
         "a truncate takes the rows written after it",
         "3.6",
         "merge/clauses.py",
-        'older = is_later(connector, at, f"{row}__position")',
+        'older = is_later(connector, at, f"{row}position")',
         'older = "true"',
     ),
     Mutation(

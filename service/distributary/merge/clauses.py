@@ -62,8 +62,6 @@ class Clauses:
         self._soft = soft
         self._truncated = truncated
         self._moved = moved
-        # Only of what a key change brought it is asked whether the row that was there lives.
-        self._dead = dead(to.connector, "t.", soft=soft, truncated=truncated) if moved else None
         self._late = late
         self._truncates_softly = truncated_ever if to.settings.truncate == "soft" else None
 
@@ -92,7 +90,7 @@ class Clauses:
     def clauses(self) -> Iterator[Clause]:
         """The merge of the keys into the table. Rows older than the truncate go with it."""
         newer = self._newer()
-        gone = older_than(self._connector, self._truncated, "t.") if self._truncated is not None else ""
+        gone = older_than(self._connector, self._truncated, "t.__") if self._truncated is not None else ""
         # The delete half of a key change whose new row came first, in an earlier slice (fold.py on deferred keys).
         half = f"s.out_tx IS NOT NULL AND t.__moved = s.out_tx AND {newer}"
         left = {"__position": "s.pos", "__moved": _NO_TEXT}
@@ -130,15 +128,20 @@ class Clauses:
         when, values = f"{newer} AND s.kind <> 'd'", self._changed()
         if self._moved:
             # What was brought before, and is sent again, is no row that was there; it knows whether it lies over one.
-            nothing = [f"({self._is_held('s.since')} AND t.__moved IS NULL)"]
-            if self._dead is not None:
-                nothing.append(self._dead)
-            when = f"{when} AND NOT (s.if_there AND ({' OR '.join(nothing)}))"
+            brought = f"{self._is_held('s.since')} AND t.__moved IS NULL"
+            nothing = " OR ".join((f"({brought})", *self._dead("s.since")))
+            when = f"{when} AND NOT (s.if_there AND ({nothing}))"
             known = {name: value for name, value in values.items() if name != "__moved"}
             yield Clause(Rows.BOTH, f"{when} AND s.moved_if_there AND {self._is_held('s.pos')}", known)
-            if self._dead is not None:
-                yield Clause(Rows.BOTH, f"{when} AND s.moved_if_there AND {self._dead}", {**known, "__moved": _NO_TEXT})
+            for dead in self._dead("s.pos"):
+                yield Clause(Rows.BOTH, f"{when} AND s.moved_if_there AND {dead}", {**known, "__moved": _NO_TEXT})
         yield Clause(Rows.BOTH, when, values)
+
+    def _dead(self, at: str) -> tuple[str, ...]:
+        """BOOLEAN: the table's row is not one of the source's at that position; nothing where each is one."""
+        deleted = "coalesce(t.__deleted, false)" if self._soft else None
+        found = dead_at(self._connector, "t.__", deleted, self._truncated, at)
+        return (found,) if found is not None else ()
 
     def _is_held(self, position: str) -> str:
         """BOOLEAN: the table's row is at that position."""
@@ -320,21 +323,23 @@ _SNAPSHOT = (
 
 def older_than(connector: str, position: str, row: str) -> str:
     """BOOLEAN: a row of the table is older than the position, a text, with all that is known of it: what a truncate
-    there takes. `row` stands before the names of its columns (`t.`)."""
+    there takes. `row` stands before `position` and `snapshot` in the names of its columns (`t.__`)."""
     at = sql.text(position)
-    older = is_later(connector, at, f"{row}__position")
+    older = is_later(connector, at, f"{row}position")
     if connector != "postgresql":
         return older
-    read = f"substring_index({row}__snapshot, '#', 1)"
-    return f"({older} AND ({row}__snapshot IS NULL OR {is_later(connector, at, read)}))"
+    read = f"substring_index({row}snapshot, '#', 1)"
+    return f"({older} AND ({row}snapshot IS NULL OR {is_later(connector, at, read)}))"
 
 
-def dead(connector: str, row: str, *, soft: bool, truncated: str | None) -> str | None:
-    """BOOLEAN: a row of the table is not one of the source's: it was deleted softly, or goes by the slice's truncate
-    there. None where each is one. `soft` and `truncated` as Clauses has them, `row` as older_than()."""
-    ways = [f"coalesce({row}__deleted, false)"] if soft else []
+def dead_at(connector: str, row: str, deleted: str | None, truncated: str | None, at: str) -> str | None:
+    """BOOLEAN: a row of the table was not one of the source's any more when the change at the position `at` came to its
+    key: it is `deleted` (an expression, None where no row is), or goes by a truncate in the slice that came before.
+    None where each was one. `row` as older_than() has it."""
+    ways = [deleted] if deleted is not None else []
     if truncated is not None:
-        ways.append(older_than(connector, truncated, row))
+        before = f"NOT {is_later(connector, sql.text(truncated), at)}"
+        ways.append(f"({older_than(connector, truncated, row)} AND {before})")
     return f"({' OR '.join(ways)})" if ways else None
 
 

@@ -15,9 +15,10 @@ from pyspark.sql import functions as F
 
 from distributary.decode import sql
 from distributary.decode.position import is_later
+from distributary.merge.clauses import dead_at
 from distributary.merge.held import held_struct
 from distributary.merge.kept import kept
-from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable
+from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable, under_id
 
 _NO_WAITS = f"CAST(map() AS {WAITS})"
 _ORIGINS = f"coalesce(from_json(held.filled, '{WAITS}'), {_NO_WAITS})"
@@ -26,13 +27,21 @@ _DEEPEST = 10  # key changes of one row in one slice that are followed, each wai
 
 class Fill:
     """Filling in for one table. `key` are its key columns, name to Spark type; `keeps_deleted`: deleted rows stay;
-    `dead` tells which rows are not the source's any more (see held.with_held)."""
+    `soft` as held.with_held has it; `truncated` is the position of the slice's newest truncate."""
 
     def __init__(
-        self, connector: str, key: Mapping[str, str], values: Fillable, *, keeps_deleted: bool, dead: str | None = None
+        self,
+        connector: str,
+        key: Mapping[str, str],
+        values: Fillable,
+        *,
+        keeps_deleted: bool,
+        soft: bool = False,
+        truncated: str | None = None,
     ) -> None:
         self._keeps_deleted = keeps_deleted
-        self._dead = dead
+        self._soft = soft
+        self._truncated = truncated
         self._connector = connector
         self._key = key
         self._values = values
@@ -40,19 +49,28 @@ class Fill:
     def departures(self, keys: DataFrame) -> DataFrame:
         """The rows of the slice that left their key: k STRUCT, id STRING, pos STRING, vals MAP, waits MAP.
 
-        `keys` are folded with `held` beside them (see held.py). What a row held may itself wait for a departure.
+        `keys` are folded with `held` beside them (see held.py). What a row held may itself wait for a departure. Where
+        the table's row lies over the one that left, an earlier slice remembered that (see values.departures).
         """
+        dead = dead_at(self._connector, "held.", "held.deleted", self._truncated, "d.pos")
         left = keys.select("k", "held", F.explode("departures").alias("d")).where(
-            "d.if_there IS NULL OR d.if_there = (held IS NOT NULL AND NOT held.dead)"
+            f"d.if_there IS NULL OR d.if_there = (held IS NOT NULL AND NOT {dead})"
         )
         held_before = f"held IS NOT NULL AND NOT {is_later(self._connector, 'held.position', 'd.pos')}"
-        known = self._known("d.life", held_before)
+        # A living row at the departure's own position is what was put over the one that left: this is sent again.
+        lies_over = f"NOT held.deleted AND NOT {is_later(self._connector, 'd.pos', 'held.position')}"
+        if self._connector == "postgresql":  # what a snapshot read is older than any change
+            lies_over = f"{lies_over} AND NOT contains(held.position, 'r')"
+        below = "d.life.base = 'table' AND coalesce(held.moved = d.tx, false)"
+        before = f"{held_before} AND NOT ({lies_over}) AND NOT ({below})"
+        known = self._known("d.life", before)
+        under = f"CASE WHEN {below} THEN {under_id('k', 'held.position', self._connector)} END"
         found = left.select(
             "k",
             F.expr("d.id").alias("id"),
             F.expr("d.pos").alias("pos"),
             F.expr(known).alias("vals"),
-            F.expr(self._waits("d.life", known, held_before)).alias("waits"),
+            F.expr(self._waits("d.life", known, before, under)).alias("waits"),
         )
         return found.where("id IS NOT NULL")
 
@@ -134,7 +152,7 @@ class Fill:
             *(F.col(sql.name(name)).cast(kind).alias(f"k{i}") for i, (name, kind) in enumerate(self._key.items()))
         )
         waiting = table.where("__filled LIKE '%\"@%'").select(
-            of_row.alias("k"), held_struct(self._values, self._dead).alias("held")
+            of_row.alias("k"), held_struct(self._values, soft=self._soft).alias("held")
         )
         asked = waiting.select("k", F.expr("explode(map_values(held.waits))").alias("on"))
         ids = known.select(F.col("id").alias("known_id"))
@@ -143,8 +161,8 @@ class Fill:
         return self.answered(rows, "k", known).select(
             "k",
             F.expr(
-                "named_struct('position', held.position, 'snapshot', held.snapshot, 'filled', held.filled,"
-                " 'dead', held.dead, 'vals', vals, 'waits', waits)"
+                "named_struct('position', held.position, 'snapshot', held.snapshot, 'moved', held.moved,"
+                " 'filled', held.filled, 'deleted', held.deleted, 'vals', vals, 'waits', waits)"
             ).alias("held"),
         )
 
@@ -193,10 +211,12 @@ class Fill:
         from_table = f"CASE WHEN {life}.base = 'table' AND {held_before} THEN held.vals ELSE {NO_VALS} END"
         return f"CAST({_prefer(f'coalesce({life}.vals, {NO_VALS})', from_table)} AS {VALS})"
 
-    def _waits(self, life: str, known: str, held_before: str) -> str:
+    def _waits(self, life: str, known: str, held_before: str, under: str = "CAST(NULL AS STRING)") -> str:
+        """WAITS: what the life waits for; where `under` is the id of a departure, for that with all that it lacks."""
         names = f"array({', '.join(sql.text(n) for n in self._values.types)})"
         on = (
             f"CASE WHEN map_contains_key({known}, n_) THEN NULL"
+            f" WHEN {under} IS NOT NULL THEN {under}"
             f" WHEN {life}.base = 'link' THEN {life}.link"
             f" WHEN {life}.base = 'table' AND {held_before} THEN element_at(held.waits, n_) END"
         )

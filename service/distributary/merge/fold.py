@@ -123,7 +123,11 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
         F.expr("s.over = 'ask'").alias("moved_if_there"),
         F.expr("CASE WHEN s.over = 'left' THEN s.moved END").alias("out_tx"),
         F.expr("s.doubts").alias("doubts"),
-        *((F.expr("s.life").alias("life"), F.expr("s.departures").alias("departures")) if folding.values else ()),
+        *(
+            (F.expr("s.life").alias("life"), F.expr(values.departures(folding.connector)).alias("departures"))
+            if folding.values
+            else ()
+        ),
     ).where("w IS NOT NULL OR r IS NOT NULL OR wiped")
 
 
@@ -294,6 +298,6 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
             "array()",
             f"CASE WHEN {doubtful} THEN concat(s.doubts, array({doubt})) ELSE s.doubts END",
         ),
-        **(values.state(connector, lived, keeps_deleted=folding.keeps_deleted) if folding.values else {}),
+        **(values.state(connector, lived, same, keeps_deleted=folding.keeps_deleted) if folding.values else {}),
     }
     return role, state

@@ -26,7 +26,7 @@ _READS = "substring(__snapshot, instr(__snapshot, '#') + 1)"
 def is_ghost(connector: str, snapshot: str, *, marks_deleted: bool) -> str:
     """BOOLEAN: the complete snapshot at that position shows that the source does not have the row. `marks_deleted`: the
     table has `__deleted`; a row that is deleted already is none."""
-    conditions = [older_than(connector, snapshot, "")]
+    conditions = [older_than(connector, snapshot, "__")]
     if connector == "postgresql":
         conditions.append(f"(contains(__position, 'r') OR {committed_before('__position', snapshot, _NEAR_MS)})")
     if connector == "oracle":

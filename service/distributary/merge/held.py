@@ -12,26 +12,26 @@ from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable, as_text, e
 
 
 def with_held(
-    keys: DataFrame, table: DataFrame, key: Mapping[str, str], values: Fillable | None, dead: str | None
+    keys: DataFrame, table: DataFrame, key: Mapping[str, str], values: Fillable | None, *, soft: bool
 ) -> DataFrame:
     """The keys with `held` STRUCT of the table's row, NULL where it has none.
 
-    position and snapshot STRING (see upsert.SERVICE_COLUMNS); dead BOOLEAN: it is not one of the source's, which `dead`
-    tells of a row (see clauses.dead); and with `values` vals MAP and waits MAP: the fillable values that the row has,
-    with the positions they come from, and the departures that the others wait for.
+    position, snapshot and moved STRING (see clauses.SERVICE_COLUMNS); deleted BOOLEAN: it was deleted softly (`soft`:
+    there are such rows); and with `values` vals MAP and waits MAP: the fillable values that the row has, with the
+    positions they come from, and the departures that the others wait for.
     """
     of_row = F.struct(*(F.col(sql.name(name)).cast(kind).alias(f"k{i}") for i, (name, kind) in enumerate(key.items())))
-    rows = table.select(of_row.alias("held_key"), held_struct(values, dead).alias("held"))
+    rows = table.select(of_row.alias("held_key"), held_struct(values, soft=soft).alias("held"))
     return keys.join(rows, F.col("k").eqNullSafe(F.col("held_key")), "left").drop("held_key")
 
 
 def without_held(keys: DataFrame) -> DataFrame:
     """The keys with a `held` that is NULL everywhere: the table is empty."""
-    kind = f"STRUCT<position: STRING, snapshot: STRING, filled: STRING, dead: BOOLEAN, vals: {VALS}, waits: {WAITS}>"
-    return keys.withColumn("held", F.lit(None).cast(kind))
+    texts = "position: STRING, snapshot: STRING, moved: STRING, filled: STRING"
+    return keys.withColumn("held", F.lit(None).cast(f"STRUCT<{texts}, deleted: BOOLEAN, vals: {VALS}, waits: {WAITS}>"))
 
 
-def held_struct(values: Fillable | None, dead: str | None) -> Column:
+def held_struct(values: Fillable | None, *, soft: bool) -> Column:
     """The struct of a row of the table."""
     vals, waits = NO_VALS, f"CAST(map() AS {WAITS})"
     if values is not None and values.types:
@@ -47,8 +47,8 @@ def held_struct(values: Fillable | None, dead: str | None) -> Column:
         )
         waits = f"coalesce({waits}, CAST(map() AS {WAITS}))"
     return F.expr(
-        f"named_struct('position', __position, 'snapshot', __snapshot, 'filled', __filled,"
-        f" 'dead', {dead or 'false'}, 'vals', {vals}, 'waits', {waits})"
+        "named_struct('position', __position, 'snapshot', __snapshot, 'moved', __moved, 'filled', __filled,"
+        f" 'deleted', {'coalesce(__deleted, false)' if soft else 'false'}, 'vals', {vals}, 'waits', {waits})"
     )
 
 

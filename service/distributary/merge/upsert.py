@@ -21,7 +21,7 @@ from distributary.decode import sql
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER
 from distributary.decode.queries import Query
 from distributary.merge.clause import spark_merge
-from distributary.merge.clauses import SERVICE_COLUMNS, SOFT_COLUMNS, Clauses, dead
+from distributary.merge.clauses import SERVICE_COLUMNS, SOFT_COLUMNS, Clauses
 from distributary.merge.deletes import deleted_after, newest_delete_after
 from distributary.merge.doubts import Doubts
 from distributary.merge.facts import Facts
@@ -114,7 +114,14 @@ class UpsertMode:
         today = _today()
         known = kept(doubts.watched(keys.frame()), eager=True)  # several jobs read them; with it doubts are looked for
         if values is not None:
-            fill = Fill(to.connector, to.key, values, keeps_deleted=self._keeps_deleted, dead=self._dead(to, part))
+            fill = Fill(
+                to.connector,
+                to.key,
+                values,
+                keeps_deleted=self._keeps_deleted,
+                soft=self._soft,
+                truncated=part.truncated,
+            )
             known = _filled(known, to, fill, part.found, today)
         if part.found.deletes:
             to.deletes.remember(known, today)
@@ -138,16 +145,12 @@ class UpsertMode:
             return keys.then("nothing else is known", _told)
         known = keys.frame()
         if asks_table:
-            known = _knowing(with_held(known, to.lake.rows(), to.key, values, self._dead(to, part)))
+            known = _knowing(with_held(known, to.lake.rows(), to.key, values, soft=self._soft))
         if late:
             known = self._without_older(to.deletes.joined(known, to.key), to.connector)
         if reads:
             known = _at_the_delete(_last_unseen_read(known), to.connector)
         return Query(to.queries, _told(known))
-
-    def _dead(self, to: Destination, part: DecodedSlice) -> str | None:
-        """Which of the table's rows are not the source's: as clauses.dead has it, where key changes ask for it."""
-        return dead(to.connector, "", soft=self._soft, truncated=part.truncated) if part.found.moved else None
 
     def _without_older(self, keys: DataFrame, connector: str) -> DataFrame:
         """Changes that are older than a remembered delete of their key bring nothing back; where deleted rows stay,

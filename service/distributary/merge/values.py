@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 VALS = "MAP<STRING, STRUCT<pos: STRING, value: STRING>>"
 WAITS = "MAP<STRING, STRING>"
 LIFE = f"STRUCT<vals: {VALS}, base: STRING, link: STRING, begin: STRING>"
-# `if_there`: whether the departure counts only with a row of that key in the table, only without, or in any case.
-DEPARTURE = f"STRUCT<id: STRING, pos: STRING, if_there: BOOLEAN, life: {LIFE}>"
+# `if_there`: whether the departure counts only with a row of that key in the table, only without, or in any case. `tx`:
+# the transaction of the delete; NULL of a row that has not left yet, see laid_under().
+DEPARTURE = f"STRUCT<id: STRING, pos: STRING, tx: STRING, if_there: BOOLEAN, life: {LIFE}>"
 NO_VALS = f"CAST(map() AS {VALS})"
 _ARRAY, _MAP, _STRUCT = "array<", "map<string,", "struct<"
 _FILLABLE = ("string", "binary", "variant")
@@ -151,9 +152,26 @@ def departure_id(key: str, position: str, connector: str) -> str:
     return f"CASE WHEN {key} IS NOT NULL THEN concat(hex(xxhash64(to_json({key}))), '@', {place}) END"
 
 
-def state(connector: str, lived: str, *, keeps_deleted: bool) -> Mapping[str, tuple[str, str, str]]:
-    """The fields that the walk keeps beside its own: type, start, step (see fold._walk). `lived` is the walk's own
-    expression of whether the key had a living row; with `keeps_deleted` a deleted row stays and keeps its values."""
+def under_id(key: str, position: str, connector: str) -> str:
+    """STRING: the row over which a key change put the one that has come to the key at `position`."""
+    return f"concat('under ', {departure_id(key, position, connector)})"
+
+
+def departures(connector: str) -> str:
+    """ARRAY<STRUCT>: the departures of a walked key with state `s`. Where the slice ends before the row below has left,
+    what it holds is overwritten by then: it is remembered as if it left now."""
+    if_there = "CASE WHEN s.over = 'ask' THEN true END"
+    now = (
+        f"named_struct('id', {under_id('k', 's.pos', connector)}, 'pos', s.pos, 'tx', CAST(NULL AS STRING),"
+        f" 'if_there', {if_there}, 'life', s.under)"
+    )
+    return f"CASE WHEN s.over IN ('yes', 'ask') THEN concat(s.departures, array({now})) ELSE s.departures END"
+
+
+def state(connector: str, lived: str, same: str, *, keeps_deleted: bool) -> Mapping[str, tuple[str, str, str]]:
+    """The fields that the walk keeps beside its own: type, start, step (see fold._walk). `lived` and `same` are the
+    walk's own expressions of whether the key had a living row, and whether the record is the newest one, sent again;
+    with `keeps_deleted` a deleted row stays and keeps its values."""
     gone = "role_ = 'lone' OR (role_ = 'newer' AND e.kind = 'd')" if not keeps_deleted else "false"
     fresh = f"CAST(named_struct('vals', {NO_VALS}, 'base', 'none', 'link', NULL, 'begin', e.pos) AS {LIFE})"
     full = f"CAST(named_struct('vals', e.vals, 'base', 'none', 'link', NULL, 'begin', e.pos) AS {LIFE})"
@@ -180,13 +198,15 @@ def state(connector: str, lived: str, *, keeps_deleted: bool) -> Mapping[str, tu
         WHEN role_ = '' AND e.kind IN ('c', 'u') AND {in_life} THEN {with_vals(newest)}
         ELSE s.life END"""
     under = (
-        f"CASE WHEN role_ = 'newer' AND e.moved_in AND {lived} <> 'no' THEN s.life"
+        f"CASE WHEN role_ = 'newer' AND e.moved_in AND {same} THEN s.under"
+        f" WHEN role_ = 'newer' AND e.moved_in AND {lived} <> 'no' THEN s.life"
         f" WHEN role_ IN ('newer', 'kept', 'lone') THEN CAST(NULL AS {LIFE}) ELSE s.under END"
     )
 
     def departure(if_there: str, life: str) -> str:
         return (
-            f"CAST(named_struct('id', e.link_out, 'pos', e.pos, 'if_there', {if_there}, 'life', {life}) AS {DEPARTURE})"
+            f"CAST(named_struct('id', e.link_out, 'pos', e.pos, 'tx', e.tx, 'if_there', {if_there}, 'life', {life})"
+            f" AS {DEPARTURE})"
         )
 
     departures = f"""CASE
