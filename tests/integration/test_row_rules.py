@@ -309,6 +309,62 @@ def test_3_4_and_2_4_a_row_that_lay_below_another_keeps_its_own_values_when_that
     assert bench.rows("id", "v", "big") == [(2, "row 1", "big 1"), (3, "row 2", "big 2")]
 
 
+@pytest.mark.parametrize("deletes", ["hard", "soft"])
+def test_3_6_and_2_4_rows_that_moved_and_were_marked_by_a_truncate_stay_so_when_all_is_sent_again(
+    bench: Bench, deletes: str
+) -> None:
+    bench.rule = {"deletes": deletes, "truncate": "soft"}
+    topic = postgres(bench.create())
+    for number in (1, 2):
+        topic.change("c", key(number), {**row(number, f"row {number}"), "big": f"big {number}"}, at=1, step=number)
+    worker = bench.take(topic.records)
+    shift = postgres(bench)
+    for number in (1, 2):
+        headers = {"newkey": key(number + 1)}
+        shift.change("d", key(number), at=20, step=number, tx=77, headers=headers)
+        moved = {**row(number + 1, f"row {number}"), "big": NOT_SENT}
+        shift.change("c", key(number + 1), moved, at=20, step=number, tx=77, headers={"oldkey": key(number)})
+    truncate = postgres(bench)
+    truncate.change("t", None, at=30, tx=78)
+    old = [(1, "row 1", "big 1", True)] if deletes == "soft" else []
+    expected = [*old, (2, "row 1", "big 1", True), (3, "row 2", "big 2", True)]
+    for part in (
+        *(shift.records[:2], shift.records[2:], truncate.records),
+        *([*shift.records[2:], *truncate.records], [*shift.records, *truncate.records]),
+    ):
+        bench.take(part, worker)
+    assert bench.rows("id", "v", "big", "__deleted") == expected
+
+
+def test_3_4_a_row_that_moved_gets_its_value_in_the_slice_in_which_the_one_below_it_leaves(bench: Bench) -> None:
+    bench.create(partitions=2)
+    topic = postgres(bench)
+    for number in (1, 2):
+        topic.change("c", key(number), {**row(number, f"row {number}"), "big": f"big {number}"}, at=1, step=number)
+    worker = bench.take(topic.records)
+    old, new, rest = postgres(bench), postgres(bench), postgres(bench)
+    old.change("d", key(1), at=20, step=1, tx=77, headers={"newkey": key(2)})
+    moved = {**row(2, "row 1"), "big": NOT_SENT}
+    new.change("c", key(2), moved, at=20, step=1, tx=77, headers={"oldkey": key(1)}, partition=1)
+    rest.change("d", key(2), at=20, step=2, tx=77, headers={"newkey": key(3)}, partition=1)
+    moved = {**row(3, "row 2"), "big": NOT_SENT}
+    rest.change("c", key(3), moved, at=20, step=2, tx=77, headers={"oldkey": key(2)}, partition=1)
+    bench.take(new.records, worker)
+    bench.take([*old.records, *rest.records], worker)
+    assert bench.rows("id", "v", "big") == [(2, "row 1", "big 1"), (3, "row 2", "big 2")]
+
+
+def test_3_7_an_older_change_sent_again_tells_no_value_that_is_older_than_the_row_s(bench: Bench) -> None:
+    topic = postgres(bench.create())
+    topic.change("c", key(1), {**row(1, "first"), "big": "old"}, at=1)
+    topic.change("u", key(1), {**row(1, "second"), "big": "new"}, at=2)
+    worker = bench.take(topic.records)
+    last = postgres(bench)
+    last.change("u", key(1), {**row(1, "third"), "big": NOT_SENT}, at=3)
+    bench.take([*last.records, topic.records[0]], worker)
+    assert bench.rows("id", "v", "big") == [(1, "third", "new")]
+
+
 def test_3_4_a_chain_of_key_changes_hands_on_what_was_not_sent_however_it_is_cut_and_ordered(bench: Bench) -> None:
     """A row moves twice; each of the three parts of its history comes in any of three slices."""
     bench.create(partitions=3)

@@ -97,6 +97,8 @@ class Clauses:
         if gone and self._truncates_softly is not None:
             left["__deleted"] = f"coalesce(t.__deleted, false) OR {gone}"
             left["__op"] = f"CASE WHEN {gone} THEN 't' ELSE t.__op END"
+        if self._values is not None:
+            left |= {**self._filled_late(), "__filled": "coalesce(s.late_filled, t.__filled)"}
         yield Clause(Rows.BOTH, half, left)
         if self._reads:
             wins = f"s.r IS NOT NULL AND (s.r_last OR NOT coalesce({newer}, false))"
@@ -139,8 +141,7 @@ class Clauses:
 
     def _dead(self, at: str) -> tuple[str, ...]:
         """BOOLEAN: the table's row is not one of the source's at that position; nothing where each is one."""
-        deleted = "coalesce(t.__deleted, false)" if self._soft else None
-        found = dead_at(self._connector, "t.__", deleted, self._truncated, at)
+        found = dead_at(self._connector, "t.__", soft=self._soft, truncated=self._truncated, at=at)
         return (found,) if found is not None else ()
 
     def _is_held(self, position: str) -> str:
@@ -332,11 +333,15 @@ def older_than(connector: str, position: str, row: str) -> str:
     return f"({older} AND ({row}snapshot IS NULL OR {is_later(connector, at, read)}))"
 
 
-def dead_at(connector: str, row: str, deleted: str | None, truncated: str | None, at: str) -> str | None:
+def dead_at(connector: str, row: str, *, soft: bool, truncated: str | None, at: str) -> str | None:
     """BOOLEAN: a row of the table was not one of the source's any more when the change at the position `at` came to its
-    key: it is `deleted` (an expression, None where no row is), or goes by a truncate in the slice that came before.
-    None where each was one. `row` as older_than() has it."""
-    ways = [deleted] if deleted is not None else []
+    key: it was deleted softly (`soft`: there are such rows), or goes by a truncate in the slice that came before. None
+    where each was one. `row` as older_than() has it, also before `deleted` and `op`."""
+    ways = []
+    if soft:
+        # A truncate left the row's own position: what is not newer is sent again, and was there before the truncate.
+        before = f"({row}op <> 't' OR {is_later(connector, at, f'{row}position')})"
+        ways.append(f"(coalesce({row}deleted, false) AND {before})")
     if truncated is not None:
         before = f"NOT {is_later(connector, sql.text(truncated), at)}"
         ways.append(f"({older_than(connector, truncated, row)} AND {before})")

@@ -52,13 +52,14 @@ class Fill:
         `keys` are folded with `held` beside them (see held.py). What a row held may itself wait for a departure. Where
         the table's row lies over the one that left, an earlier slice remembered that (see values.departures).
         """
-        dead = dead_at(self._connector, "held.", "held.deleted", self._truncated, "d.pos")
+        dead = dead_at(self._connector, "held.", soft=True, truncated=self._truncated, at="d.pos")
         left = keys.select("k", "held", F.explode("departures").alias("d")).where(
             f"d.if_there IS NULL OR d.if_there = (held IS NOT NULL AND NOT {dead})"
         )
         held_before = f"held IS NOT NULL AND NOT {is_later(self._connector, 'held.position', 'd.pos')}"
-        # A living row at the departure's own position is what was put over the one that left: this is sent again.
-        lies_over = f"NOT held.deleted AND NOT {is_later(self._connector, 'd.pos', 'held.position')}"
+        # A row at the departure's own position, which lived there, is what was put over the one that left: this is sent
+        # again.
+        lies_over = f"NOT {dead} AND NOT {is_later(self._connector, 'd.pos', 'held.position')}"
         if self._connector == "postgresql":  # what a snapshot read is older than any change
             lies_over = f"{lies_over} AND NOT contains(held.position, 'r')"
         below = "d.life.base = 'table' AND coalesce(held.moved = d.tx, false)"
@@ -162,7 +163,7 @@ class Fill:
             "k",
             F.expr(
                 "named_struct('position', held.position, 'snapshot', held.snapshot, 'moved', held.moved,"
-                " 'filled', held.filled, 'deleted', held.deleted, 'vals', vals, 'waits', waits)"
+                " 'filled', held.filled, 'op', held.op, 'deleted', held.deleted, 'vals', vals, 'waits', waits)"
             ).alias("held"),
         )
 
@@ -207,9 +208,15 @@ class Fill:
         ).withColumn("late_filled", F.expr(self._late_filled()))
 
     def _known(self, life: str, held_before: str) -> str:
-        """VALS: what is known of a life: by the slice, else by the table's row where that is older."""
+        """VALS: what is known of a life: by the slice and, where that is older, by the table's row; of both the newest.
+        The slice may have an older change alone, sent again."""
         from_table = f"CASE WHEN {life}.base = 'table' AND {held_before} THEN held.vals ELSE {NO_VALS} END"
-        return f"CAST({_prefer(f'coalesce({life}.vals, {NO_VALS})', from_table)} AS {VALS})"
+        later = is_later(self._connector, "b_.pos", "a_.pos")
+        if self._connector == "postgresql":  # what a snapshot read counts by its arrival
+            later = f"({later} AND NOT contains(a_.pos, 'r') AND NOT contains(b_.pos, 'r'))"
+        newest = f"(n_, a_, b_) -> CASE WHEN a_ IS NULL OR {later} THEN b_ ELSE a_ END"
+        known = f"map_zip_with(coalesce({life}.vals, {NO_VALS}), {from_table}, {newest})"
+        return f"CAST({known} AS {VALS})"
 
     def _waits(self, life: str, known: str, held_before: str, under: str = "CAST(NULL AS STRING)") -> str:
         """WAITS: what the life waits for; where `under` is the id of a departure, for that with all that it lacks."""

@@ -16,9 +16,9 @@ def with_held(
 ) -> DataFrame:
     """The keys with `held` STRUCT of the table's row, NULL where it has none.
 
-    position, snapshot and moved STRING (see clauses.SERVICE_COLUMNS); deleted BOOLEAN: it was deleted softly (`soft`:
-    there are such rows); and with `values` vals MAP and waits MAP: the fillable values that the row has, with the
-    positions they come from, and the departures that the others wait for.
+    position, snapshot, moved, filled and op STRING (see clauses.SERVICE_COLUMNS); deleted BOOLEAN: it was deleted
+    softly (`soft`: there are such rows); and with `values` vals MAP and waits MAP: the fillable values that the row
+    has, with the positions they come from, and the departures that the others wait for.
     """
     of_row = F.struct(*(F.col(sql.name(name)).cast(kind).alias(f"k{i}") for i, (name, kind) in enumerate(key.items())))
     rows = table.select(of_row.alias("held_key"), held_struct(values, soft=soft).alias("held"))
@@ -27,7 +27,7 @@ def with_held(
 
 def without_held(keys: DataFrame) -> DataFrame:
     """The keys with a `held` that is NULL everywhere: the table is empty."""
-    texts = "position: STRING, snapshot: STRING, moved: STRING, filled: STRING"
+    texts = "position: STRING, snapshot: STRING, moved: STRING, filled: STRING, op: STRING"
     return keys.withColumn("held", F.lit(None).cast(f"STRUCT<{texts}, deleted: BOOLEAN, vals: {VALS}, waits: {WAITS}>"))
 
 
@@ -46,9 +46,10 @@ def held_struct(values: Fillable | None, *, soft: bool) -> Column:
             f" (n_, o_) -> substring(o_, 2)) AS {WAITS})"
         )
         waits = f"coalesce({waits}, CAST(map() AS {WAITS}))"
+    deleted = "coalesce(__deleted, false)" if soft else "false"
     return F.expr(
         "named_struct('position', __position, 'snapshot', __snapshot, 'moved', __moved, 'filled', __filled,"
-        f" 'deleted', {'coalesce(__deleted, false)' if soft else 'false'}, 'vals', {vals}, 'waits', {waits})"
+        f" 'op', __op, 'deleted', {deleted}, 'vals', {vals}, 'waits', {waits})"
     )
 
 
