@@ -195,8 +195,10 @@ def test_2_7_keys_shifted_under_a_deferred_constraint(bench: Bench, at_most: int
     assert bench.rows() == [(2, "row 1"), (3, "row 2"), (4, "row 3")]
 
 
-@pytest.mark.parametrize("at_most", [100, 3, 2])
-@pytest.mark.parametrize(("connector", "deletes"), [("postgresql", "hard"), ("postgresql", "soft"), ("oracle", "hard")])
+@pytest.mark.parametrize(
+    ("connector", "deletes", "at_most"),
+    [("postgresql", "hard", 100), ("postgresql", "hard", 2), ("postgresql", "soft", 3), ("oracle", "hard", 3)],
+)
 def test_2_7_and_2_8_the_row_that_took_a_key_stays_when_the_one_before_it_is_deleted(
     bench: Bench, connector: str, deletes: str, at_most: int
 ) -> None:
@@ -276,7 +278,7 @@ def test_2_7_and_2_4_a_row_that_is_sent_again_on_its_way_through_a_key_does_not_
     assert bench.rows() == [(1, values[1]), (2, values[0])]
 
 
-@pytest.mark.parametrize("at_most", [100, 2, 1])
+@pytest.mark.parametrize("at_most", [100, 2])
 def test_2_7_and_2_4_a_row_that_lies_over_another_stays_when_that_is_sent_again(bench: Bench, at_most: int) -> None:
     bench.options = {"trigger": {"max_records": at_most}}
     topic = Topic(bench.create().topic, connector="postgresql")
