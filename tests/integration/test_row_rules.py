@@ -365,6 +365,63 @@ def test_3_7_an_older_change_sent_again_tells_no_value_that_is_older_than_the_ro
     assert bench.rows("id", "v", "big") == [(1, "third", "new")]
 
 
+@pytest.mark.parametrize("deletes", ["hard", "soft"])
+def test_3_4_and_2_8_a_row_that_lies_over_another_keeps_its_values_when_more_happens_in_a_later_slice(
+    bench: Bench, deletes: str
+) -> None:
+    """Of three rows: which one moves from which key to which (the same: it is updated; none: it is deleted), in which
+    transaction, before a cut and after it."""
+    bench.rule = {"deletes": deletes}
+    cases: list[tuple[list[tuple[int, int, int | None, int]], list[tuple[int, int, int | None, int]], Row]] = [
+        ([(2, 2, 3, 200)], [(3, 3, 4, 200), (1, 1, 3, 300), (2, 3, 5, 300)], {"3": 1, "4": 3, "5": 2}),
+        # UPDATE t SET id = id + 1, twice in one transaction
+        (
+            [(1, 1, 2, 200), (2, 2, 3, 200)],
+            [(3, 3, 4, 200), (1, 2, 3, 200), (2, 3, 4, 200), (3, 4, 5, 200)],
+            {"3": 1, "4": 2, "5": 3},
+        ),
+        # one change is sent again
+        (
+            [(2, 2, 1, 200), (1, 1, 4, 200)],
+            [(1, 1, 4, 200), (3, 3, 1, 300), (2, 1, 2, 300)],
+            {"1": 3, "2": 2, "4": 1},
+        ),
+        ([(1, 1, 2, 200)], [(2, 2, 4, 200), (2, 4, 4, 200), (1, 2, 2, 300)], {"2": 1, "3": 3, "4": 2}),
+        ([(1, 1, 2, 200)], [(2, 2, None, 200), (1, 2, 2, 300)], {"2": 1, "3": 3}),
+        ([(1, 1, 2, 200)], [(2, 2, 4, 200), (1, 2, 5, 300)], {"3": 3, "4": 2, "5": 1}),
+        ([(1, 1, 2, 200)], [(2, 2, 4, 200), (2, 2, 4, 200), (1, 2, 5, 300)], {"3": 3, "4": 2, "5": 1}),
+    ]
+    start, before, after = (postgres(bench) for _ in range(3))
+    expected = []
+    for case, (moves_before, moves_after, rows) in enumerate(cases):
+        first = 10 * (case + 1)
+        for number in (1, 2, 3):
+            values = {**row(first + number, f"row {number}"), "big": f"big {number}"}
+            start.change("c", key(first + number), values, at=1, step=number)
+        steps = list(dict.fromkeys([*moves_before, *moves_after]))
+        for topic, moves in ((before, moves_before), (after, moves_after)):
+            for move in moves:
+                number, old, new, at = move
+                place: dict[str, Any] = {"at": at, "step": steps.index(move)}
+                if new is None:
+                    topic.change("d", key(first + old), **place)
+                    continue
+                values = {**row(first + new, f"row {number}"), "big": NOT_SENT}
+                keys = key(first + old), key(first + new)
+                if new == old:
+                    topic.change("u", keys[1], values, **place)
+                else:
+                    topic.change("d", keys[0], **place, headers={"newkey": keys[1]})
+                    topic.change("c", keys[1], values, **place, headers={"oldkey": keys[0]})
+        expected += [(first + int(place), f"row {number}", f"big {number}") for place, number in rows.items()]
+    bench.create()
+    worker = bench.take(start.records)
+    columns = ("id", "v", "big", *(["__deleted"] if deletes == "soft" else []))
+    for part in (before.records, after.records, [*before.records, *after.records]):
+        bench.take(part, worker)
+    assert [found[:3] for found in bench.rows(*columns) if found[3:] != (True,)] == sorted(expected)
+
+
 def test_3_4_a_chain_of_key_changes_hands_on_what_was_not_sent_however_it_is_cut_and_ordered(bench: Bench) -> None:
     """A row moves twice; each of the three parts of its history comes in any of three slices."""
     bench.create(partitions=3)

@@ -293,6 +293,48 @@ def test_2_7_and_2_4_a_row_that_lies_over_another_stays_when_that_is_sent_again(
     assert bench.rows() == [(2, "row 1"), (3, "row 2")]
 
 
+@pytest.mark.parametrize("texts", [True, False], ids=["by Spark", "by the library"])
+def test_2_7_and_2_8_a_row_that_lies_over_another_stays_when_others_pass_over_it_in_a_later_slice(
+    bench: Bench, texts: bool
+) -> None:
+    """Of three rows: which one moves from which key to which, in which transaction, before a cut and after it."""
+    cases: list[tuple[list[tuple[int, int, int, int]], list[tuple[int, int, int, int]], dict[int, int]]] = [
+        ([(2, 2, 3, 200)], [(3, 3, 4, 200), (1, 1, 3, 300), (2, 3, 5, 300)], {3: 1, 4: 3, 5: 2}),
+        # UPDATE t SET id = id + 1, twice in one transaction
+        (
+            [(1, 1, 2, 200), (2, 2, 3, 200)],
+            [(3, 3, 4, 200), (1, 2, 3, 200), (2, 3, 4, 200), (3, 4, 5, 200)],
+            {3: 1, 4: 2, 5: 3},
+        ),
+        # one change is sent again
+        ([(2, 2, 1, 200), (1, 1, 4, 200)], [(1, 1, 4, 200), (3, 3, 1, 300), (2, 1, 2, 300)], {1: 3, 2: 2, 4: 1}),
+        # nothing lies over the row that leaves
+        ([], [(2, 2, 4, 200), (1, 1, 2, 300), (1, 2, 5, 300)], {3: 3, 4: 2, 5: 1}),
+    ]
+    start, before, after = (Topic(bench.topic, connector="postgresql") for _ in range(3))
+    expected = []
+    for case, (moves_before, moves_after, rows) in enumerate(cases):
+        first = 10 * (case + 1)
+        for number in (1, 2, 3):
+            value = f"row {number}" if texts else number
+            start.change("c", key(first + number), row(first + number, value), at=1, step=number)
+        steps = list(dict.fromkeys([*moves_before, *moves_after]))
+        for topic, moves in ((before, moves_before), (after, moves_after)):
+            for move in moves:
+                number, old, new, at = move
+                place: dict[str, Any] = {"at": at, "step": steps.index(move)}
+                keys = key(first + old), key(first + new)
+                value = f"row {number}" if texts else number
+                topic.change("d", keys[0], **place, headers={"newkey": keys[1]})
+                topic.change("c", keys[1], row(first + new, value), **place, headers={"oldkey": keys[0]})
+        expected += [(first + place, f"row {number}" if texts else number) for place, number in rows.items()]
+    bench.create()
+    worker = bench.take(start.records)
+    for part in (before.records, after.records, [*before.records, *after.records]):
+        bench.take(part, worker)
+    assert bench.rows() == sorted(expected)
+
+
 def test_2_7_and_2_4_a_key_that_a_row_passed_through_stays_empty_when_that_is_sent_again_in_part(bench: Bench) -> None:
     topic = Topic(bench.create().topic, connector="postgresql")
     topic.change("c", key(1), row(1, "moves"), at=1)

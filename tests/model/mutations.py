@@ -132,6 +132,13 @@ MUTATIONS = (
         'false AND {newer}"',
     ),
     Mutation(
+        "a delete hides the row that lies over the deleted one",
+        "2.7",
+        "merge/fold.py",
+        "CASE WHEN {may_stay} THEN 'ask' ELSE {lived} END",
+        "{lived}",
+    ),
+    Mutation(
         "what is sent again is counted as undecided again",
         "2.7",
         "merge/doubts.py",

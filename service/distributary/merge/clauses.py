@@ -131,12 +131,13 @@ class Clauses:
         if self._moved:
             # What was brought before, and is sent again, is no row that was there; it knows whether it lies over one.
             brought = f"{self._is_held('s.since')} AND t.__moved IS NULL"
-            nothing = " OR ".join((f"({brought})", *self._dead("s.since")))
+            went = f"NOT {stays(self._connector, 't.__', 's.left_tx', 's.left_at')}"
+            nothing = " OR ".join((f"({brought})", went, *self._dead("s.since")))
             when = f"{when} AND NOT (s.if_there AND ({nothing}))"
             known = {name: value for name, value in values.items() if name != "__moved"}
             yield Clause(Rows.BOTH, f"{when} AND s.moved_if_there AND {self._is_held('s.pos')}", known)
-            for dead in self._dead("s.pos"):
-                yield Clause(Rows.BOTH, f"{when} AND s.moved_if_there AND {dead}", {**known, "__moved": _NO_TEXT})
+            nothing = " OR ".join((went, *self._dead("s.pos")))
+            yield Clause(Rows.BOTH, f"{when} AND s.moved_if_there AND ({nothing})", {**known, "__moved": _NO_TEXT})
         yield Clause(Rows.BOTH, when, values)
 
     def _dead(self, at: str) -> tuple[str, ...]:
@@ -346,6 +347,16 @@ def dead_at(connector: str, row: str, *, soft: bool, truncated: str | None, at: 
         before = f"NOT {is_later(connector, sql.text(truncated), at)}"
         ways.append(f"({older_than(connector, truncated, row)} AND {before})")
     return f"({' OR '.join(ways)})" if ways else None
+
+
+def stays(connector: str, row: str, tx: str, at: str) -> str:
+    """BOOLEAN: a row of the table is still there after a delete of its key at the position `at` (NULL: there was none)
+    in the transaction `tx`: a key change of that had put it over the row that was deleted, or it is not older than the
+    delete, which is sent again. `row` as older_than() has it."""
+    newer = f"NOT {is_later(connector, at, f'{row}position')}"
+    if connector == "postgresql":  # what a snapshot read is older than any change
+        newer = f"NOT contains({row}position, 'r') AND {newer}"
+    return f"({at} IS NULL OR coalesce({row}moved = {tx}, false) OR ({newer}))"
 
 
 def origin_of_all(position: str) -> str:

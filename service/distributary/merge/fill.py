@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from distributary.decode import sql
 from distributary.decode.position import is_later
-from distributary.merge.clauses import dead_at
+from distributary.merge.clauses import dead_at, stays
 from distributary.merge.held import held_struct
 from distributary.merge.kept import kept
 from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable, under_id
@@ -54,7 +54,7 @@ class Fill:
         """
         dead = dead_at(self._connector, "held.", soft=True, truncated=self._truncated, at="d.pos")
         left = keys.select("k", "held", F.explode("departures").alias("d")).where(
-            f"d.if_there IS NULL OR d.if_there = (held IS NOT NULL AND NOT {dead})"
+            f"d.if_there IS NULL OR d.if_there = (held IS NOT NULL AND NOT {dead} AND {self._stays('d')})"
         )
         held_before = f"held IS NOT NULL AND NOT {is_later(self._connector, 'held.position', 'd.pos')}"
         # A row at the departure's own position, which lived there, is what was put over the one that left: this is sent
@@ -62,8 +62,10 @@ class Fill:
         lies_over = f"NOT {dead} AND NOT {is_later(self._connector, 'd.pos', 'held.position')}"
         if self._connector == "postgresql":  # what a snapshot read is older than any change
             lies_over = f"{lies_over} AND NOT contains(held.position, 'r')"
-        below = "d.life.base = 'table' AND coalesce(held.moved = d.tx, false)"
-        before = f"{held_before} AND NOT ({lies_over}) AND NOT ({below})"
+        # After a delete of the key what leaves is the table's row itself, unless that has come over it since.
+        since = f"(d.life.left_at IS NULL OR {is_later(self._connector, 'held.position', 'd.life.left_at')})"
+        below = f"d.life.base = 'table' AND coalesce(held.moved = d.tx, false) AND {since}"
+        before = f"{held_before} AND NOT ({lies_over}) AND NOT ({below}) AND {self._stays('d.life')}"
         known = self._known("d.life", before)
         under = f"CASE WHEN {below} THEN {under_id('k', 'held.position', self._connector)} END"
         found = left.select(
@@ -178,6 +180,7 @@ class Fill:
             keys = _with_pushed(keys, pushed)
         newest = "CASE WHEN w.kind <> 'd' THEN w ELSE alive END" if self._keeps_deleted else "w"
         held_before = f"held IS NOT NULL AND (pos IS NULL OR NOT {is_later(self._connector, 'held.position', 'pos')})"
+        held_before = f"{held_before} AND {self._stays('life')}"
         known_vals = self._known("life", held_before)
         keys = keys.select(
             *keys.columns,
@@ -206,6 +209,9 @@ class Fill:
             ).alias("unknown"),
             F.expr(self._late()).alias("late"),
         ).withColumn("late_filled", F.expr(self._late_filled()))
+
+    def _stays(self, of: str) -> str:
+        return stays(self._connector, "held.", f"{of}.left_tx", f"{of}.left_at")
 
     def _known(self, life: str, held_before: str) -> str:
         """VALS: what is known of a life: by the slice and, where that is older, by the table's row; of both the newest.

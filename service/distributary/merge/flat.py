@@ -20,7 +20,7 @@ from distributary.merge.deletes import GONE
 
 # What conditions ask of a key.
 _ASKED = ("kind", "pos", "wiped", "out_tx", "if_there")
-_ASKED_SOMETIMES = ("moved_if_there", "since")
+_ASKED_SOMETIMES = ("moved_if_there", "since", "left_tx", "left_at")
 
 
 @dataclass(frozen=True)

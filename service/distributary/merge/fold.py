@@ -66,6 +66,8 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
       the folding also since STRING: the position of `w`, before which that row must lie
     * moved STRING: the transaction in which a key change put `w` over a living row, so that a delete of the same
       transaction is the old row's; NULL for none; `moved_if_there` BOOLEAN: only if the table has a row of that key
+    * with `moved` in the folding left_tx and left_at STRING: transaction and position of the key's last delete; for
+      `if_there` and `moved_if_there` the table's row must be one that stays after it, see clauses.stays()
     * out_tx STRING: `w` is a delete that means the row which that transaction put a moved one over, if it did
     * doubts ARRAY<STRUCT<partition: INT, pos: STRING, create_pos: STRING>>: deletes of which nothing tells whether they
       took the row that their transaction had created or the one before it (see _walk); create_pos is empty where it is
@@ -122,6 +124,7 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
         F.expr("CASE WHEN s.over IN ('yes', 'ask') THEN s.moved END").alias("moved"),
         F.expr("s.over = 'ask'").alias("moved_if_there"),
         F.expr("CASE WHEN s.over = 'left' THEN s.moved END").alias("out_tx"),
+        *((F.expr("s.left_tx").alias("left_tx"), F.expr("s.left_at").alias("left_at")) if folding.moved else ()),
         F.expr("s.doubts").alias("doubts"),
         *(
             (F.expr("s.life").alias("life"), F.expr(values.departures(folding.connector)).alias("departures"))
@@ -200,7 +203,8 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
     a key change of the same transaction put over a living one; so does any first delete where a row may take the key of
     another one before that is deleted. `over` tells whether it was: 'yes', 'no', or 'ask' the table. Where the create
     came in an earlier slice the table knows: after a delete that may mean the row below it says 'left', after any other
-    'gone'.
+    'gone'. What comes to the key after a 'left' may lie over the table's row again, if that stays: of which delete that
+    is asked say `left_tx` and `left_at`.
 
     Without headers nothing tells such a delete from one of the new row. It counts where its position puts it, and
     stands in `doubts`: `brought` is the transaction of a create over a living row, `asks` its position where only the
@@ -222,6 +226,8 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
         f"CASE WHEN s.r > s.w THEN 'yes' WHEN s.if_there THEN 'ask' WHEN {row} THEN 'yes'"
         " WHEN s.w > 0 OR s.wiped THEN 'no' ELSE 'ask' END"
     )
+    may_stay = "s.over = 'left' AND NOT s.wiped AND s.r <= s.w"
+    below = f"CASE WHEN {may_stay} THEN 'ask' ELSE {lived} END" if folding.moved else lived
     lies_over = "s.over IN ('yes', 'ask')"
     deferred = folding.connector in KEYS_AT_COMMIT
     of_below = "e.kind = 'd'" if deferred else "e.moved_out"
@@ -244,7 +250,7 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
     over = (
         # Sent again, what a key change brought does not lie over itself.
         f"CASE WHEN role_ = 'newer' AND (e.kind = 'd' OR e.moved_in) AND {same} THEN s.over"
-        f" WHEN {moves_in} THEN {lived} WHEN {leaves} THEN {left} WHEN role_ IN ('newer', 'kept') THEN 'no'"
+        f" WHEN {moves_in} THEN {below} WHEN {leaves} THEN {left} WHEN role_ IN ('newer', 'kept') THEN 'no'"
         " ELSE s.over END"
     )
     reads = "CASE role_ WHEN 'lone' THEN slice(s.reads, 1, 0) WHEN 'read' THEN concat(s.reads, array(s.i + 1))"
@@ -298,6 +304,18 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
             "array()",
             f"CASE WHEN {doubtful} THEN concat(s.doubts, array({doubt})) ELSE s.doubts END",
         ),
-        **(values.state(connector, lived, same, keeps_deleted=folding.keeps_deleted) if folding.values else {}),
+        **(
+            {
+                "left_tx": ("STRING", "NULL", f"CASE WHEN {leaves} THEN e.tx ELSE s.left_tx END"),
+                "left_at": ("STRING", "NULL", f"CASE WHEN {leaves} THEN e.pos ELSE s.left_at END"),
+            }
+            if folding.moved or folding.values
+            else {}
+        ),
+        **(
+            values.state(connector, below, may_stay, same, keeps_deleted=folding.keeps_deleted)
+            if folding.values
+            else {}
+        ),
     }
     return role, state

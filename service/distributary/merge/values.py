@@ -8,8 +8,9 @@ departures, see fill.py.
 
 * vals MAP<STRING, STRUCT<pos: STRING, value: STRING>>: column to the newest value known, as text, with the position of
   the change that brought it
-* base: what a column that is not in `vals` holds: 'table' (what the table's row holds), 'link' (what the row held under
-  its old key), 'none' (nothing is known)
+* base: what a column that is not in `vals` holds: 'table' (what the table's row holds; with left_tx and left_at only if
+  that stays after the key's delete, see clauses.stays), 'link' (what the row held under its old key), 'none' (nothing
+  is known)
 * waits MAP<STRING, STRING>: column to the departure (see link) whose value it waits for
 * link STRING: the departure of the row from its old key, the same text on both halves of a key change
 """
@@ -35,11 +36,15 @@ if TYPE_CHECKING:
 
 VALS = "MAP<STRING, STRUCT<pos: STRING, value: STRING>>"
 WAITS = "MAP<STRING, STRING>"
-LIFE = f"STRUCT<vals: {VALS}, base: STRING, link: STRING, begin: STRING>"
-# `if_there`: whether the departure counts only with a row of that key in the table, only without, or in any case. `tx`:
-# the transaction of the delete; NULL of a row that has not left yet, see laid_under().
-DEPARTURE = f"STRUCT<id: STRING, pos: STRING, tx: STRING, if_there: BOOLEAN, life: {LIFE}>"
+_LEFT = "left_tx: STRING, left_at: STRING"
+LIFE = f"STRUCT<vals: {VALS}, base: STRING, link: STRING, begin: STRING, {_LEFT}>"
+# `if_there`: whether the departure counts only with a row of that key in the table (that stays after the delete before,
+# left_tx and left_at), only without, or in any case. `tx`: the transaction of the delete; NULL of a row that has not
+# left yet, see laid_under().
+DEPARTURE = f"STRUCT<id: STRING, pos: STRING, tx: STRING, if_there: BOOLEAN, life: {LIFE}, {_LEFT}>"
 NO_VALS = f"CAST(map() AS {VALS})"
+_LEFT_NOW = "'left_tx', s.left_tx, 'left_at', s.left_at"
+_NOT_LEFT = "'left_tx', NULL, 'left_at', NULL"
 _ARRAY, _MAP, _STRUCT = "array<", "map<string,", "struct<"
 _FILLABLE = ("string", "binary", "variant")
 _FILLABLE_PREFIXES = (_ARRAY, _MAP)
@@ -163,27 +168,38 @@ def departures(connector: str) -> str:
     if_there = "CASE WHEN s.over = 'ask' THEN true END"
     now = (
         f"named_struct('id', {under_id('k', 's.pos', connector)}, 'pos', s.pos, 'tx', CAST(NULL AS STRING),"
-        f" 'if_there', {if_there}, 'life', s.under)"
+        f" 'if_there', {if_there}, 'life', s.under, {_LEFT_NOW})"
     )
     return f"CASE WHEN s.over IN ('yes', 'ask') THEN concat(s.departures, array({now})) ELSE s.departures END"
 
 
-def state(connector: str, lived: str, same: str, *, keeps_deleted: bool) -> Mapping[str, tuple[str, str, str]]:
-    """The fields that the walk keeps beside its own: type, start, step (see fold._walk). `lived` and `same` are the
-    walk's own expressions of whether the key had a living row, and whether the record is the newest one, sent again;
-    with `keeps_deleted` a deleted row stays and keeps its values."""
+def state(
+    connector: str, lived: str, may_stay: str, same: str, *, keeps_deleted: bool
+) -> Mapping[str, tuple[str, str, str]]:
+    """The fields that the walk keeps beside its own: type, start, step (see fold._walk). `lived`, `may_stay` and `same`
+    are the walk's own expressions of whether the key had a living row, whether its last delete may have left the
+    table's row, and whether the record is the newest one, sent again; with `keeps_deleted` a deleted row stays and
+    keeps its values."""
     gone = "role_ = 'lone' OR (role_ = 'newer' AND e.kind = 'd')" if not keeps_deleted else "false"
-    fresh = f"CAST(named_struct('vals', {NO_VALS}, 'base', 'none', 'link', NULL, 'begin', e.pos) AS {LIFE})"
-    full = f"CAST(named_struct('vals', e.vals, 'base', 'none', 'link', NULL, 'begin', e.pos) AS {LIFE})"
-    moved = f"CAST(named_struct('vals', e.vals, 'base', 'link', 'link', e.link_in, 'begin', e.pos) AS {LIFE})"
+
+    def life_of(vals: str, rest: str, left: str = _NOT_LEFT) -> str:
+        return f"CAST(named_struct('vals', {vals}, {rest}, {left}) AS {LIFE})"
+
+    fresh = life_of(NO_VALS, "'base', 'none', 'link', NULL, 'begin', e.pos")
+    full = life_of("e.vals", "'base', 'none', 'link', NULL, 'begin', e.pos")
+    moved = life_of("e.vals", "'base', 'link', 'link', e.link_in, 'begin', e.pos")
 
     def with_vals(vals: str) -> str:
-        return (
-            f"CAST(named_struct('vals', {vals}, 'base', s.life.base, 'link', s.life.link, 'begin', s.life.begin)"
-            f" AS {LIFE})"
-        )
+        left = "'left_tx', s.life.left_tx, 'left_at', s.life.left_at"
+        return life_of(vals, "'base', s.life.base, 'link', s.life.link, 'begin', s.life.begin", left)
 
-    over = "map_zip_with(s.life.vals, e.vals, (n_, a_, b_) -> coalesce(b_, a_))"
+    # After such a delete the key has the table's row, or none.
+    stays = "'base', 'table', 'link', NULL, 'begin', s.left_at"
+    now = f"CASE WHEN {may_stay} THEN {life_of(NO_VALS, stays, _LEFT_NOW)} ELSE s.life END"
+    updated = with_vals("map_zip_with(s.life.vals, e.vals, (n_, a_, b_) -> coalesce(b_, a_))")
+    if not keeps_deleted:
+        updated = f"CASE WHEN {may_stay} THEN {life_of('e.vals', stays, _LEFT_NOW)} ELSE {updated} END"
+
     # A change that is not the newest (it came late, from another partition) still knows more than an older one.
     newest = (
         "map_zip_with(s.life.vals, e.vals, (n_, a_, b_) -> CASE WHEN b_ IS NULL THEN a_ WHEN a_ IS NULL THEN b_"
@@ -194,30 +210,30 @@ def state(connector: str, lived: str, same: str, *, keeps_deleted: bool) -> Mapp
         WHEN {gone} THEN {fresh}
         WHEN role_ = 'read' THEN {full}
         WHEN role_ = 'newer' AND e.kind IN ('c', 'r') THEN CASE WHEN e.moved_in THEN {moved} ELSE {full} END
-        WHEN role_ = 'newer' AND e.kind = 'u' THEN {with_vals(over)}
+        WHEN role_ = 'newer' AND e.kind = 'u' THEN {updated}
         WHEN role_ = '' AND e.kind IN ('c', 'u') AND {in_life} THEN {with_vals(newest)}
         ELSE s.life END"""
     under = (
         f"CASE WHEN role_ = 'newer' AND e.moved_in AND {same} THEN s.under"
-        f" WHEN role_ = 'newer' AND e.moved_in AND {lived} <> 'no' THEN s.life"
+        f" WHEN role_ = 'newer' AND e.moved_in AND {lived} <> 'no' THEN {now}"
         f" WHEN role_ IN ('newer', 'kept', 'lone') THEN CAST(NULL AS {LIFE}) ELSE s.under END"
     )
 
     def departure(if_there: str, life: str) -> str:
         return (
-            f"CAST(named_struct('id', e.link_out, 'pos', e.pos, 'tx', e.tx, 'if_there', {if_there}, 'life', {life})"
-            f" AS {DEPARTURE})"
+            f"CAST(named_struct('id', e.link_out, 'pos', e.pos, 'tx', e.tx, 'if_there', {if_there}, 'life', {life},"
+            f" {_LEFT_NOW}) AS {DEPARTURE})"
         )
 
     departures = f"""CASE
         WHEN role_ = 'newer' AND e.kind = 'd' AND e.moved_out
-        THEN concat(s.departures, array({departure("NULL", "s.life")}))
+        THEN concat(s.departures, array({departure("NULL", f"CASE WHEN {same} THEN s.life ELSE {now} END")}))
         WHEN role_ = 'kept' AND NOT e.moved_out THEN s.departures
         WHEN role_ = 'kept' AND s.over = 'ask'
         THEN concat(s.departures, array({departure("true", "s.under")}, {departure("false", "s.life")}))
         WHEN role_ = 'kept' THEN concat(s.departures, array({departure("NULL", "s.under")}))
         ELSE s.departures END"""
-    start = f"CAST(named_struct('vals', {NO_VALS}, 'base', 'table', 'link', NULL, 'begin', NULL) AS {LIFE})"
+    start = life_of(NO_VALS, "'base', 'table', 'link', NULL, 'begin', NULL")
     return {
         "life": (LIFE, start, life),
         "under": (LIFE, f"CAST(NULL AS {LIFE})", under),
