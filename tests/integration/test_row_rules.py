@@ -422,6 +422,83 @@ def test_3_4_and_2_8_a_row_that_lies_over_another_keeps_its_values_when_more_hap
     assert [found[:3] for found in bench.rows(*columns) if found[3:] != (True,)] == sorted(expected)
 
 
+def test_3_4_and_2_8_a_softly_deleted_row_gets_the_values_that_it_waited_for(bench: Bench) -> None:
+    """The new key's create and delete, and the old key's delete, each in any of the slices; of half of the rows an
+    update from another partition comes after the delete."""
+    bench.rule = {"deletes": "soft"}
+    bench.create(partitions=3)
+    places = itertools.product(range(3), range(3), (0, 1, 2, 4), (None, 3))
+    orders = [(new, gone, old, late) for new, gone, old, late in places if new <= gone]
+    start = postgres(bench)
+    for number in range(len(orders)):
+        start.change("c", key(number), {**row(number, 0), "big": f"big {number}"}, at=1)
+    worker = bench.take(start.records)
+    slices: list[list[Record]] = [[] for _ in range(5)]
+    for number, order in enumerate(orders):
+        to = 100 + number
+        part = postgres(bench)
+        moved = {**row(to, 1), "big": NOT_SENT}
+        part.change("c", key(to), moved, at=10, headers={"oldkey": key(number)}, partition=1)
+        part.change("d", key(to), at=20, partition=1)
+        part.change("d", key(number), at=10, headers={"newkey": key(to)})
+        part.change("u", key(to), {**moved, "v": 2}, at=15, partition=2)
+        for place, record in zip(order, part.records, strict=True):
+            if place is not None:
+                slices[place].append(record)
+    for records in slices:
+        bench.take(records, worker)
+    expected = [(number, 0, f"big {number}", True) for number in range(len(orders))]
+    for number, (*_, late) in enumerate(orders):
+        expected.append((100 + number, 1 if late is None else 2, f"big {number}", True))
+    assert bench.rows("id", "v", "big", "__deleted") == sorted(expected, key=repr)
+    bench.take([record for records in slices for record in records], worker)
+    assert bench.rows("id", "v", "big", "__deleted") == sorted(expected, key=repr)
+
+
+@pytest.mark.parametrize("deletes", ["hard", "soft"])
+def test_3_4_and_2_4_what_the_key_had_before_takes_no_value_that_came_with_the_row(bench: Bench, deletes: str) -> None:
+    """The value is older than the key's former row, which is sent again."""
+    bench.rule = {"deletes": deletes}
+    bench.create(partitions=2)
+    former, old, new = postgres(bench), postgres(bench), postgres(bench)
+    old.change("c", key(1), {**row(1, "row 1"), "big": "big 1"}, at=1)
+    former.change("c", key(2), {**row(2, "row 2"), "big": "big 2"}, at=2, partition=1)
+    former.change("d", key(2), at=10, partition=1)
+    moved = {**row(2, "row 1"), "big": NOT_SENT}
+    new.change("c", key(2), moved, at=20, headers={"oldkey": key(1)}, partition=1)
+    old.change("d", key(1), at=20, headers={"newkey": key(2)})
+    gone = [(1, "row 1", "big 1", True)] if deletes == "soft" else []
+    columns = ("id", "v", "big", *(["__deleted"] if deletes == "soft" else []))
+    expected = [values[: len(columns)] for values in (*gone, (2, "row 1", "big 1", False))]
+    worker = bench.take([old.records[0], *former.records])
+    for records in (new.records, old.records[1:], former.records[:1], [*former.records[1:], *new.records]):
+        bench.take(records, worker)
+    assert bench.rows(*columns) == expected
+
+
+def test_3_4_and_2_5_a_change_that_comes_late_knows_more_than_the_old_key(bench: Bench) -> None:
+    """It and the old key's delete in either order, after a newer change that came in another partition."""
+    bench.create(partitions=3)
+    orders = list(itertools.product(range(2), repeat=2))
+    first = postgres(bench)
+    slices: list[list[Record]] = [[], []]
+    for number, places in enumerate(orders):
+        to = 100 + number
+        first.change("c", key(number), {**row(number, 0), "big": "old"}, at=1)
+        moved = {**row(to, 1), "big": NOT_SENT}
+        first.change("c", key(to), moved, at=10, headers={"oldkey": key(number)}, partition=1)
+        first.change("u", key(to), {**row(to, 3), "big": NOT_SENT}, at=30, partition=2)
+        part = postgres(bench)
+        part.change("u", key(to), {**row(to, 2), "big": "new"}, at=20, partition=1)
+        part.change("d", key(number), at=10, headers={"newkey": key(to)})
+        for place, record in zip(places, part.records, strict=True):
+            slices[place].append(record)
+    worker = bench.take(first.records)
+    for records in slices:
+        bench.take(records, worker)
+    assert bench.rows("id", "v", "big") == [(100 + number, 3, "new") for number in range(len(orders))]
+
+
 def test_3_4_a_chain_of_key_changes_hands_on_what_was_not_sent_however_it_is_cut_and_ordered(bench: Bench) -> None:
     """A row moves twice; each of the three parts of its history comes in any of three slices."""
     bench.create(partitions=3)

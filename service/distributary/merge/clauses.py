@@ -27,10 +27,11 @@ SERVICE_COLUMNS: Mapping[str, str] = {
     "__filled": "string",
 }
 SOFT_COLUMNS: Mapping[str, str] = {"__deleted": "boolean"}
-# In `__filled` of a row that stays after its delete: the position of the change that all its values come from.
-_ALL = "*"
+# In `__filled` of a row that stays after its delete: the position of the change that all its values come from, but
+# for those that it waits for.
+ALL = "*"
 _NO_TEXT = "CAST(NULL AS STRING)"
-_KNOWN_ORIGIN = f"element_at(from_json(t.__filled, '{WAITS}'), '{_ALL}')"
+_KNOWN_ORIGIN = f"element_at(from_json(t.__filled, '{WAITS}'), '{ALL}')"
 
 
 class Clauses:
@@ -91,14 +92,13 @@ class Clauses:
         """The merge of the keys into the table. Rows older than the truncate go with it."""
         newer = self._newer()
         gone = older_than(self._connector, self._truncated, "t.__") if self._truncated is not None else ""
+        late = self._filled_late() if self._values is not None else {}
         # The delete half of a key change whose new row came first, in an earlier slice (fold.py on deferred keys).
         half = f"s.out_tx IS NOT NULL AND t.__moved = s.out_tx AND {newer}"
-        left = {"__position": "s.pos", "__moved": _NO_TEXT}
+        left = {**late, "__position": "s.pos", "__moved": _NO_TEXT}
         if gone and self._truncates_softly is not None:
             left["__deleted"] = f"coalesce(t.__deleted, false) OR {gone}"
             left["__op"] = f"CASE WHEN {gone} THEN 't' ELSE t.__op END"
-        if self._values is not None:
-            left |= {**self._filled_late(), "__filled": "coalesce(s.late_filled, t.__filled)"}
         yield Clause(Rows.BOTH, half, left)
         if self._reads:
             wins = f"s.r IS NOT NULL AND (s.r_last OR NOT coalesce({newer}, false))"
@@ -110,19 +110,19 @@ class Clauses:
             if gone and self._truncates_softly is None:
                 marked = f"{newer} AND (s.alive IS NOT NULL OR NOT {gone})"
             yield Clause(Rows.BOTH, marked, self._deleted_softly())
-            stays = f"s.wiped AND NOT {gone}" if gone else "s.wiped"
-            yield Clause(Rows.BOTH, stays, {"__deleted": "true", "__op": "'d'"})
+            wiped = f"s.wiped AND NOT {gone}" if gone else "s.wiped"
+            yield Clause(Rows.BOTH, wiped, {**late, "__deleted": "true", "__op": "'d'"})
         else:
             yield Clause(Rows.BOTH, newer)
             yield Clause(Rows.BOTH, "s.wiped")
         if gone:
             softly = {"__deleted": "true", "__op": "'t'"} if self._truncates_softly is not None else None
-            yield Clause(Rows.BOTH, gone, softly)
+            yield Clause(Rows.BOTH, gone, {**late, **softly} if softly is not None else None)
             yield Clause(Rows.TABLE_ONLY, gone, softly)
         if self._keeps_deleted:
             yield Clause(Rows.BOTH, self._knows_older(), self._last_values("s.alive"))
-        if self._values is not None:
-            yield Clause(Rows.BOTH, "s.late_filled IS NOT NULL", self._filled_late())
+        if late:
+            yield Clause(Rows.BOTH, "s.late_filled IS NOT NULL", late)
         yield Clause(Rows.KEYS_ONLY, self._inserts(), self._inserted())
 
     def _changes(self, newer: str) -> Iterator[Clause]:
@@ -239,7 +239,10 @@ class Clauses:
         if self._connector == "postgresql":  # what a snapshot read counts by its arrival
             known = f"s.alive IS NOT NULL AND (s.alive.kind = 'r' OR contains({origin}, 'r') OR {known})"
         values = self._values_of("s.alive")
-        kept = {n: f"CASE WHEN {known} THEN {v} ELSE t.{sql.name(n)} END" for n, v in values.items()}
+        kept = {n: f"CASE WHEN {known} THEN {v} ELSE {self._late_value(n)} END" for n, v in values.items()}
+        # A delete ends no waiting: the last values of a row are those of its old key, whenever they come.
+        filled = "coalesce(s.late_filled, t.__filled)" if self._values is not None else "t.__filled"
+        filled = f"CASE WHEN {known} THEN {self._filled()} ELSE {filled} END"
         own = {name: value for name, value in self._row("s.w").items() if name not in values}
         return {
             **kept,
@@ -247,7 +250,7 @@ class Clauses:
             "__op": "'d'",
             "__position": "s.pos",
             "__moved": _NO_TEXT,
-            "__filled": origin_of_all(f"CASE WHEN {known} THEN s.alive.pos ELSE {origin} END"),
+            "__filled": origin_of_all(f"CASE WHEN {known} THEN s.alive.pos ELSE {origin} END", filled),
             "__deleted": "true",
         }
 
@@ -257,16 +260,21 @@ class Clauses:
         return f"(t.__deleted AND s.alive IS NOT NULL AND {newer})"
 
     def _last_values(self, source: str) -> dict[str, str]:
-        return {**self._values_of(source), "__filled": origin_of_all(f"{source}.pos")}
+        return {**self._values_of(source), "__filled": origin_of_all(f"{source}.pos", self._filled())}
 
     def _filled_late(self) -> dict[str, str]:
         """A row of the table gets values that it lacked, or older ones than are known now."""
         assert self._values is not None
-        out = {"__filled": "s.late_filled"}
-        for name, kind in self._values.types.items():
-            got = from_text(f"s.late[{sql.text(name)}].value", kind)
-            out[name] = f"CASE WHEN map_contains_key(s.late, {sql.text(name)}) THEN {got} ELSE t.{sql.name(name)} END"
-        return out
+        values = {name: self._late_value(name) for name in self._values.types}
+        return {"__filled": "coalesce(s.late_filled, t.__filled)", **values}
+
+    def _late_value(self, column: str) -> str:
+        """A value of the table's row, with what it gets where that lacked it."""
+        held = f"t.{sql.name(column)}"
+        if self._values is None or column not in self._values.types:
+            return held
+        got = from_text(f"s.late[{sql.text(column)}].value", self._values.types[column])
+        return f"CASE WHEN map_contains_key(s.late, {sql.text(column)}) THEN {got} ELSE {held} END"
 
     def _inserted(self) -> dict[str, str]:
         """A new row: `r` where it is the last word, else `w`."""
@@ -307,7 +315,7 @@ class Clauses:
         row = {n: f"CASE WHEN {is_delete} THEN {values[n]} ELSE {v} END" if n in values else v for n, v in row.items()}
         row["__op"] = f"CASE WHEN {gone} THEN 'd' ELSE {row['__op']} END"
         position = "CASE WHEN s.dead_at IS NOT NULL THEN s.dead_at ELSE s.pos END" if late else "s.pos"
-        origin = origin_of_all(f"CASE WHEN {is_delete} THEN s.alive.pos ELSE s.pos END")
+        origin = origin_of_all(f"CASE WHEN {is_delete} THEN s.alive.pos ELSE s.pos END", self._filled())
         tail = {
             **tail,
             "__position": position,
@@ -359,6 +367,10 @@ def stays(connector: str, row: str, tx: str, at: str) -> str:
     return f"({at} IS NULL OR coalesce({row}moved = {tx}, false) OR ({newer}))"
 
 
-def origin_of_all(position: str) -> str:
-    """STRING: `__filled` of a row that stays after its delete: all its values come from the change at that position."""
-    return f"to_json(map('{_ALL}', {position}))"
+def origin_of_all(position: str, filled: str) -> str:
+    """STRING: `__filled` of a row that stays after its delete: all its values come from the change at that position,
+    but for those that the row waits for, which `filled` tells, its `__filled` without the delete."""
+    if filled == _NO_TEXT:
+        return f"to_json(map('{ALL}', {position}))"
+    waits = f"map_filter(from_json({filled}, '{WAITS}'), (n_, o_) -> startswith(o_, '@') AND n_ <> '{ALL}')"
+    return f"to_json(map_concat(map('{ALL}', {position}), coalesce({waits}, CAST(map() AS {WAITS}))))"

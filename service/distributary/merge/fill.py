@@ -1,9 +1,9 @@
 """Fills in the values that the source did not send, from what the slice, the table and the memory of departures know.
 
 Where a value comes from is kept in the row (`__filled`, JSON: column to the position of the change that brought its
-value; empty: nothing is known of it; `@…`: it waits for what the row's old key held, whose last change has not come
-yet). With it a change that comes late, or the other half of a key change, still finds the rows that its value is for:
-the outcome does not depend on what came first.
+value; empty: nothing is known of it; `@…#…`: it waits for what the row's old key held, whose last change has not come
+yet, since the key change at the position after `#`). With it a change that comes late, or the other half of a key
+change, still finds the rows that its value is for: the outcome does not depend on what came first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from distributary.decode import sql
 from distributary.decode.position import is_later
-from distributary.merge.clauses import dead_at, stays
+from distributary.merge.clauses import ALL, dead_at, stays
 from distributary.merge.held import held_struct
 from distributary.merge.kept import kept
 from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable, under_id
@@ -161,11 +161,18 @@ class Fill:
         ids = known.select(F.col("id").alias("known_id"))
         concerned = asked.join(ids, F.col("on") == F.col("known_id"), "left_semi").select("k").distinct()
         rows = waiting.join(concerned, "k", "left_semi").select("*", "held.vals", "held.waits")
+        # What the new key held before the key change is another row's, also where it is newer than the value that came.
+        since = _since(f"element_at({_ORIGINS}, n_)")
+        vals = (
+            "transform_values(vals, (n_, v_) -> CASE WHEN map_contains_key(held.waits, n_)"
+            f" THEN named_struct('pos', {since}, 'value', v_.value) ELSE v_ END)"
+        )
         return self.answered(rows, "k", known).select(
             "k",
             F.expr(
                 "named_struct('position', held.position, 'snapshot', held.snapshot, 'moved', held.moved,"
-                " 'filled', held.filled, 'op', held.op, 'deleted', held.deleted, 'vals', vals, 'waits', waits)"
+                " 'filled', held.filled, 'op', held.op, 'deleted', held.deleted,"
+                f" 'vals', CAST({vals} AS {VALS}), 'waits', waits)"
             ).alias("held"),
         )
 
@@ -179,7 +186,10 @@ class Fill:
         if pushed is not None:
             keys = _with_pushed(keys, pushed)
         newest = "CASE WHEN w.kind <> 'd' THEN w ELSE alive END" if self._keeps_deleted else "w"
-        held_before = f"held IS NOT NULL AND (pos IS NULL OR NOT {is_later(self._connector, 'held.position', 'pos')})"
+        held_at = "held.position"
+        if self._keeps_deleted:  # a change that comes after the delete may be newer than the row's last values
+            held_at = f"coalesce(element_at({_ORIGINS}, '{ALL}'), held.position)"
+        held_before = f"held IS NOT NULL AND (pos IS NULL OR NOT {is_later(self._connector, held_at, 'pos')})"
         held_before = f"{held_before} AND {self._stays('life')}"
         known_vals = self._known("life", held_before)
         keys = keys.select(
@@ -196,9 +206,10 @@ class Fill:
         origin = (
             "CASE WHEN life.base = 'link' AND NOT map_contains_key(life.vals, n_) THEN life.begin ELSE vals[n_].pos END"
         )
+        since = f"CASE WHEN life.base = 'link' THEN life.begin ELSE {_since(f'element_at({_ORIGINS}, n_)')} END"
         entry = (
             f"CASE WHEN map_contains_key(vals, n_) THEN {origin}"
-            " WHEN map_contains_key(waits, n_) THEN concat('@', waits[n_]) ELSE '' END"
+            f" WHEN map_contains_key(waits, n_) THEN concat('@', waits[n_], '#', {since}) ELSE '' END"
         )
         of_new = f"transform(lacking, n_ -> struct(n_, {entry}))"
         return keys.select(
@@ -247,24 +258,30 @@ class Fill:
 
     def _late(self) -> str:
         """Values for the table's row: what it waited for, and what a change brings that is older than the row, but
-        newer than where the row's own value comes from."""
+        newer than where the row's own value comes from, or than the key change since which it waits for one."""
         origin = "element_at(origins_, n_)"
         brought = (
             f"map_filter(coalesce(life.vals, {NO_VALS}), (n_, v_) -> map_contains_key(origins_, n_)"
-            f" AND NOT startswith({origin}, '@') AND ({origin} = '' OR {is_later(self._connector, 'v_.pos', origin)})"
+            f" AND ({origin} = '' OR {is_later(self._connector, 'v_.pos', _since(origin))})"
             f" AND {is_later(self._connector, 'held.position', 'v_.pos')})"
         )
         waited = "map_filter(held.vals, (n_, v_) -> coalesce(startswith(element_at(origins_, n_), '@'), false))"
-        found = sql.let("origins_", _ORIGINS, _prefer(waited, brought))
+        found = sql.let("origins_", _ORIGINS, _prefer(brought, waited))
         return f"CAST(CASE WHEN held IS NOT NULL THEN {found} ELSE {NO_VALS} END AS {VALS})"
 
     @staticmethod
     def _late_filled() -> str:
         now = (
             f"transform_values({_ORIGINS}, (n_, o_) -> CASE WHEN map_contains_key(late, n_) THEN late[n_].pos"
-            " WHEN startswith(o_, '@') THEN coalesce(concat('@', element_at(held.waits, n_)), '') ELSE o_ END)"
+            " WHEN startswith(o_, '@')"
+            f" THEN coalesce(concat('@', element_at(held.waits, n_), '#', {_since('o_')}), '') ELSE o_ END)"
         )
         return f"CASE WHEN held.filled IS NOT NULL THEN nullif(to_json({now}), held.filled) END"
+
+
+def _since(origin: str) -> str:
+    """STRING: the position from which an entry of `__filled` counts: a later change of the key knows more."""
+    return f"substring_index({origin}, '#', -1)"
 
 
 def _prefer(first: str, second: str) -> str:

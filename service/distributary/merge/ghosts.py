@@ -64,6 +64,6 @@ def removal(lake: LakeTable, condition: str, at: str, *, softly: bool) -> Write:
         "__position": F.lit(at),
         "__moved": F.lit(None).cast("string"),
         # The values stay those of the change that brought them.
-        "__filled": F.expr(origin_of_all("__position")),
+        "__filled": F.expr(origin_of_all("__position", "__filled")),
     }
     return lambda _head, _progress: lake.delta().update(condition, marked)

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from distributary.decode import sql
+from distributary.merge.clauses import ALL
 from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable, as_text, entry
 
 
@@ -35,15 +36,16 @@ def held_struct(values: Fillable | None, *, soft: bool) -> Column:
     """The struct of a row of the table."""
     vals, waits = NO_VALS, f"CAST(map() AS {WAITS})"
     if values is not None and values.types:
+        since = f"{_origin(ALL)}, __position" if soft else "__position"
         entries = ", ".join(
             f"CASE WHEN {_origin(name)} IS NULL OR {_origin(name)} NOT RLIKE '^(@.*)?$'"
-            f" THEN {entry(name, f'coalesce({_origin(name)}, __position)', as_text(sql.name(name), kind))} END"
+            f" THEN {entry(name, f'coalesce({_origin(name)}, {since})', as_text(sql.name(name), kind))} END"
             for name, kind in values.types.items()
         )
         vals = f"CAST(map_from_entries(array_compact(array({entries}))) AS {VALS})"
         waits = (
             f"CAST(transform_values(map_filter(from_json(__filled, '{WAITS}'), (n_, o_) -> startswith(o_, '@')),"
-            f" (n_, o_) -> substring(o_, 2)) AS {WAITS})"
+            f" (n_, o_) -> substring_index(substring(o_, 2), '#', 1)) AS {WAITS})"
         )
         waits = f"coalesce({waits}, CAST(map() AS {WAITS}))"
     deleted = "coalesce(__deleted, false)" if soft else "false"
