@@ -499,6 +499,24 @@ def test_3_4_and_2_5_a_change_that_comes_late_knows_more_than_the_old_key(bench:
     assert bench.rows("id", "v", "big") == [(100 + number, 3, "new") for number in range(len(orders))]
 
 
+def test_3_4_and_2_4_a_departure_that_is_sent_again_in_its_own_slice_takes_no_value_of_the_row_that_came_after(
+    bench: Bench,
+) -> None:
+    bench.rule = {"deletes": "soft"}
+    topic = postgres(bench.create())
+    for number in (0, 1):
+        topic.change("c", key(number), {**row(number, f"row {number}"), "big": f"big {number}"}, at=1, step=number + 1)
+    moves = postgres(bench)
+    for old in (0, 1):  # one transaction: UPDATE t SET id = id + 1
+        moves.change("d", key(old), at=20, step=old + 1, tx=77, headers={"newkey": key(old + 1)})
+        moved = {**row(old + 1, f"row {old}"), "big": NOT_SENT if old else "big 0"}
+        moves.change("c", key(old + 1), moved, at=20, step=old + 1, tx=77, headers={"oldkey": key(old)})
+    worker = bench.take([*topic.records, *moves.records[:2]])
+    bench.take([moves.records[2], *moves.records], worker)
+    expected = [(0, "row 0", "big 0", True), (1, "row 0", "big 0", False), (2, "row 1", "big 1", False)]
+    assert bench.rows("id", "v", "big", "__deleted") == expected
+
+
 def test_3_4_a_chain_of_key_changes_hands_on_what_was_not_sent_however_it_is_cut_and_ordered(bench: Bench) -> None:
     """A row moves twice; each of the three parts of its history comes in any of three slices."""
     bench.create(partitions=3)

@@ -335,6 +335,21 @@ def test_2_7_and_2_8_a_row_that_lies_over_another_stays_when_others_pass_over_it
     assert bench.rows() == sorted(expected)
 
 
+def test_2_7_and_2_4_a_row_that_lay_over_another_leaves_with_the_second_delete_when_it_is_sent_again(
+    bench: Bench,
+) -> None:
+    topic = Topic(bench.create().topic, connector="postgresql")
+    for number in (2, 3):
+        topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
+    moves = Topic(bench.topic, connector="postgresql")
+    for step, (old, new, value) in enumerate([(2, 3, "row 2"), (3, 4, "row 3"), (3, 1, "row 2")], start=1):
+        moves.change("d", key(old), at=20, step=step, tx=77, headers={"newkey": key(new)})
+        moves.change("c", key(new), row(new, value), at=20, step=step, tx=77, headers={"oldkey": key(old)})
+    worker = bench.take([*topic.records, *moves.records[:2]])
+    bench.take(moves.records, worker)
+    assert bench.rows() == [(1, "row 2"), (4, "row 3")]
+
+
 def test_2_7_and_2_4_a_key_that_a_row_passed_through_stays_empty_when_that_is_sent_again_in_part(bench: Bench) -> None:
     topic = Topic(bench.create().topic, connector="postgresql")
     topic.change("c", key(1), row(1, "moves"), at=1)

@@ -244,6 +244,8 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
     moves_in = "role_ = 'newer' AND e.moved_in"
     leaves = "role_ = 'newer' AND e.kind = 'd'"
     again = "s.over IN ('left', 'gone') AND coalesce(s.moved = e.tx, false)"
+    if folding.moved:
+        again = f"({again}) OR coalesce(s.kept_tx = e.tx, false)"
     first = "(e.moved_out OR s.w = 0)" if deferred else "e.moved_out"
     left = f"CASE WHEN {first} AND NOT ({again}) THEN 'left' ELSE 'gone' END"
     same = f"s.pos IS NOT NULL AND s.rank = {rank} AND NOT {is_later(connector, 'e.pos', 's.pos')}"
@@ -303,6 +305,12 @@ def _step(folding: Folding) -> tuple[str, dict[str, tuple[str, str, str]]]:
             "ARRAY<STRUCT<partition: INT, pos: STRING, create_pos: STRING>>",
             "array()",
             f"CASE WHEN {doubtful} THEN concat(s.doubts, array({doubt})) ELSE s.doubts END",
+        ),
+        # The row below has left in that transaction: another delete is of the one that lay over it.
+        **(
+            {"kept_tx": ("STRING", "NULL", "CASE WHEN role_ = 'kept' THEN e.tx ELSE s.kept_tx END")}
+            if folding.moved
+            else {}
         ),
         **(
             {

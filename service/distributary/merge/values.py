@@ -226,8 +226,8 @@ def state(
         )
 
     departures = f"""CASE
-        WHEN role_ = 'newer' AND e.kind = 'd' AND e.moved_out
-        THEN concat(s.departures, array({departure("NULL", f"CASE WHEN {same} THEN s.life ELSE {now} END")}))
+        WHEN role_ = 'newer' AND e.kind = 'd' AND e.moved_out AND NOT ({same})
+        THEN concat(s.departures, array({departure("NULL", now)}))
         WHEN role_ = 'kept' AND NOT e.moved_out THEN s.departures
         WHEN role_ = 'kept' AND s.over = 'ask'
         THEN concat(s.departures, array({departure("true", "s.under")}, {departure("false", "s.life")}))
