@@ -136,6 +136,18 @@ def swap(topic: Topic, at: int, first: Row, second: Row) -> None:
         topic.change("c", key(new), {**content, "id": new}, at=at, step=step, tx=at, headers={"oldkey": key(old)})
 
 
+def shifted(topic: Topic, *numbers: int, sent: int | None = None, tombstones: bool = False) -> Topic:
+    """UPDATE t SET id = id + 1 of those rows, in one transaction; `big` comes with the row that is `sent`."""
+    for number in numbers:
+        place: dict[str, Any] = {"at": 20, "step": number + 1, "tx": 77}
+        topic.change("d", key(number), **place, headers={"newkey": key(number + 1)})
+        if tombstones:
+            topic.tombstone(key(number))
+        values = {**row(number + 1, f"row {number}"), "big": f"big {number}" if number == sent else NOT_SENT}
+        topic.change("c", key(number + 1), values, **place, headers={"oldkey": key(number)})
+    return topic
+
+
 def cut_at(records: list[Record], place: int) -> list[list[Record]]:
     """The records in two slices, or in one."""
     return [part for part in (records[:place], records[place:]) if part]
@@ -272,13 +284,7 @@ def test_3_4_and_2_8_rows_that_lie_over_one_another_for_a_while_keep_their_own_v
     for number in (1, 2, 3):
         topic.change("c", key(number), {**row(number, f"row {number}"), "big": f"big {number}"}, at=1, step=number)
     worker = bench.take(topic.records)
-    shift = postgres(bench)
-    for number in (1, 2, 3):
-        headers = {"newkey": key(number + 1)}
-        shift.change("d", key(number), at=20, step=number, tx=77, headers=headers)
-        shift.tombstone(key(number))
-        moved = {**row(number + 1, f"row {number}"), "big": NOT_SENT}
-        shift.change("c", key(number + 1), moved, at=20, step=number, tx=77, headers={"oldkey": key(number)})
+    shift = shifted(postgres(bench), 1, 2, 3, tombstones=True)
     gone = [(1, "row 1", "big 1", True)] if deletes == "soft" else []
     expected = [*gone, *((number + 1, f"row {number}", f"big {number}", False) for number in (1, 2, 3))]
     columns = ("id", "v", "big", *(["__deleted"] if deletes == "soft" else []))
@@ -296,12 +302,7 @@ def test_3_4_and_2_4_a_row_that_lay_below_another_keeps_its_own_values_when_that
     for number in (1, 2):
         topic.change("c", key(number), {**row(number, f"row {number}"), "big": f"big {number}"}, at=1, step=number)
     worker = bench.take(topic.records)
-    shift = postgres(bench)
-    for number in (1, 2):
-        headers = {"newkey": key(number + 1)}
-        shift.change("d", key(number), at=20, step=number, tx=77, headers=headers)
-        moved = {**row(number + 1, f"row {number}"), "big": NOT_SENT}
-        shift.change("c", key(number + 1), moved, at=20, step=number, tx=77, headers={"oldkey": key(number)})
+    shift = shifted(postgres(bench), 1, 2)
     bench.take(shift.records[:2], worker)
     bench.take([shift.records[1], *shift.records[:3]], worker)
     bench.take(shift.records[:3], worker)
@@ -318,12 +319,7 @@ def test_3_6_and_2_4_rows_that_moved_and_were_marked_by_a_truncate_stay_so_when_
     for number in (1, 2):
         topic.change("c", key(number), {**row(number, f"row {number}"), "big": f"big {number}"}, at=1, step=number)
     worker = bench.take(topic.records)
-    shift = postgres(bench)
-    for number in (1, 2):
-        headers = {"newkey": key(number + 1)}
-        shift.change("d", key(number), at=20, step=number, tx=77, headers=headers)
-        moved = {**row(number + 1, f"row {number}"), "big": NOT_SENT}
-        shift.change("c", key(number + 1), moved, at=20, step=number, tx=77, headers={"oldkey": key(number)})
+    shift = shifted(postgres(bench), 1, 2)
     truncate = postgres(bench)
     truncate.change("t", None, at=30, tx=78)
     old = [(1, "row 1", "big 1", True)] if deletes == "soft" else []
@@ -506,11 +502,7 @@ def test_3_4_and_2_4_a_departure_that_is_sent_again_in_its_own_slice_takes_no_va
     topic = postgres(bench.create())
     for number in (0, 1):
         topic.change("c", key(number), {**row(number, f"row {number}"), "big": f"big {number}"}, at=1, step=number + 1)
-    moves = postgres(bench)
-    for old in (0, 1):  # one transaction: UPDATE t SET id = id + 1
-        moves.change("d", key(old), at=20, step=old + 1, tx=77, headers={"newkey": key(old + 1)})
-        moved = {**row(old + 1, f"row {old}"), "big": NOT_SENT if old else "big 0"}
-        moves.change("c", key(old + 1), moved, at=20, step=old + 1, tx=77, headers={"oldkey": key(old)})
+    moves = shifted(postgres(bench), 0, 1, sent=0)
     worker = bench.take([*topic.records, *moves.records[:2]])
     bench.take([moves.records[2], *moves.records], worker)
     expected = [(0, "row 0", "big 0", True), (1, "row 0", "big 0", False), (2, "row 1", "big 1", False)]
