@@ -148,7 +148,7 @@ MUTATIONS = (
     Mutation(
         "a truncate takes the rows written after it",
         "3.6",
-        "merge/clauses.py",
+        "merge/standing.py",
         'older = is_later(connector, at, f"{row}position")',
         'older = "true"',
     ),

@@ -15,9 +15,10 @@ from pyspark.sql import functions as F
 
 from distributary.decode import sql
 from distributary.decode.position import is_later
-from distributary.merge.clauses import ALL, dead_at, stays
+from distributary.merge.clauses import ALL
 from distributary.merge.held import held_struct
 from distributary.merge.kept import kept
+from distributary.merge.standing import dead_at, stays
 from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable, under_id
 
 _NO_WAITS = f"CAST(map() AS {WAITS})"

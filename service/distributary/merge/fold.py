@@ -67,7 +67,7 @@ def folded(records: DataFrame, folding: Folding) -> DataFrame:
     * moved STRING: the transaction in which a key change put `w` over a living row, so that a delete of the same
       transaction is the old row's; NULL for none; `moved_if_there` BOOLEAN: only if the table has a row of that key
     * with `moved` in the folding left_tx and left_at STRING: transaction and position of the key's last delete; for
-      `if_there` and `moved_if_there` the table's row must be one that stays after it, see clauses.stays()
+      `if_there` and `moved_if_there` the table's row must be one that stays after it, see standing.stays()
     * out_tx STRING: `w` is a delete that means the row which that transaction put a moved one over, if it did
     * doubts ARRAY<STRUCT<partition: INT, pos: STRING, create_pos: STRING>>: deletes of which nothing tells whether they
       took the row that their transaction had created or the one before it (see _walk); create_pos is empty where it is

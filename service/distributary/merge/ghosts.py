@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 from distributary.decode import sql
 from distributary.decode.position import as_committed, committed_before
-from distributary.merge.clauses import older_than, origin_of_all
+from distributary.merge.clauses import origin_of_all
+from distributary.merge.standing import older_than
 from distributary.merge.table import LakeTable, Write
 
 # The time in a snapshot's rows is not when it was taken, only near it: the connector starts up in between.

@@ -9,7 +9,7 @@ departures, see fill.py.
 * vals MAP<STRING, STRUCT<pos: STRING, value: STRING>>: column to the newest value known, as text, with the position of
   the change that brought it
 * base: what a column that is not in `vals` holds: 'table' (what the table's row holds; with left_tx and left_at only if
-  that stays after the key's delete, see clauses.stays), 'link' (what the row held under its old key), 'none' (nothing
+  that stays after the key's delete, see standing.stays), 'link' (what the row held under its old key), 'none' (nothing
   is known)
 * waits MAP<STRING, STRING>: column to the departure (see link) whose value it waits for
 * link STRING: the departure of the row from its old key, the same text on both halves of a key change
@@ -40,7 +40,7 @@ _LEFT = "left_tx: STRING, left_at: STRING"
 LIFE = f"STRUCT<vals: {VALS}, base: STRING, link: STRING, begin: STRING, {_LEFT}>"
 # `if_there`: whether the departure counts only with a row of that key in the table (that stays after the delete before,
 # left_tx and left_at), only without, or in any case. `tx`: the transaction of the delete; NULL of a row that has not
-# left yet, see laid_under().
+# left yet, see departures().
 DEPARTURE = f"STRUCT<id: STRING, pos: STRING, tx: STRING, if_there: BOOLEAN, life: {LIFE}, {_LEFT}>"
 NO_VALS = f"CAST(map() AS {VALS})"
 _LEFT_NOW = "'left_tx', s.left_tx, 'left_at', s.left_at"
