@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.kafka import running_kafka
 from tests.support.registry import Registry, running_registry
+from tests.support.seconds import SecondsPlugin
 
 from distributary.demo.play import SHORT_LIVED
 
@@ -17,8 +18,14 @@ from distributary.demo.play import SHORT_LIVED
 os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED)
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--seconds`: see tests/support/seconds.py."""
+    parser.addoption("--seconds", action="store_true", help="print where the seconds of the run went")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Tests in the background of a shell would ignore Ctrl-C, and so would all that they start and stop by it."""
+    config.pluginmanager.register(SecondsPlugin(config.getoption("--seconds")), "seconds")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
