@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.kafka import running_kafka
-from tests.support.registry import Registry, running_registry
+from tests.support.registry import RegistryAddress, running_registry
 from tests.support.seconds import SecondsPlugin
+from tests.support.shared_servers import ADDRESS, SharedServers, address_of
 
 from distributary.demo.play import SHORT_LIVED
 
@@ -26,22 +27,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Tests in the background of a shell would ignore Ctrl-C, and so would all that they start and stop by it."""
     config.pluginmanager.register(SecondsPlugin(config.getoption("--seconds")), "seconds")
+    if not hasattr(config, "workerinput"):
+        servers = SharedServers({"kafka": running_kafka, "registry": running_registry})
+        config.pluginmanager.register(servers, ADDRESS)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Kafka that all tests share: each takes topics of its own. Topics are not made by themselves."""
-    with running_kafka(tmp_path_factory.mktemp("kafka")) as bootstrap:
-        yield bootstrap
+def kafka(pytestconfig: pytest.Config) -> str:
+    """The address of a Kafka that all tests of the run share: each takes topics of its own. Topics are not made by
+    themselves."""
+    return address_of(pytestconfig, "kafka")
 
 
 @pytest.fixture(scope="session")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    """A schema registry that all tests share: each takes subjects of its own."""
-    with running_registry(tmp_path_factory.mktemp("registry")) as server:
-        yield server
+def registry(pytestconfig: pytest.Config) -> RegistryAddress:
+    """A schema registry that all tests of the run share: each takes subjects of its own."""
+    return RegistryAddress(address_of(pytestconfig, "registry"))
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import yaml
 from tests.e2e.test_postgres import Pipeline
 from tests.support.connect import AVRO_CONVERTER, Connect, avro_converter, running_connect
 from tests.support.postgres import Postgres, running_postgres
-from tests.support.registry import Registry
+from tests.support.registry import RegistryAddress
 
 SCHEMA = """
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
@@ -51,7 +51,7 @@ def connect(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Co
 
 @pytest.fixture
 def pipeline(
-    postgres: Postgres, connect: Connect, kafka: str, registry: Registry, tmp_path: Path
+    postgres: Postgres, connect: Connect, kafka: str, registry: RegistryAddress, tmp_path: Path
 ) -> Iterator[Pipeline]:
     with postgres.connect() as source:
         source.execute(SCHEMA)

@@ -20,7 +20,7 @@ from fastavro import parse_schema, schemaless_writer
 from pyspark.sql import SparkSession
 from tests.support.gate import Gate, standing
 from tests.support.kafka import Headers, Record
-from tests.support.registry import Registry
+from tests.support.registry import RegistryAddress
 from tests.support.spark import Bench, rows_of
 
 from distributary.errors import TransientError
@@ -106,7 +106,7 @@ def reasons(bench: Bench) -> dict[int, str]:
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, registry: Registry, tmp_path: Path) -> Bench:
+def bench(session: SparkSession, kafka: str, registry: RegistryAddress, tmp_path: Path) -> Bench:
     """A topic of its own for each test."""
     return bench_with(session, kafka, tmp_path, url=registry.url)
 
@@ -118,7 +118,7 @@ def bench_with(session: SparkSession, kafka: str, folder: Path, **registry: str)
 
 
 @pytest.fixture
-def topic(bench: Bench, registry: Registry) -> AvroTopic:
+def topic(bench: Bench, registry: RegistryAddress) -> AvroTopic:
     return AvroTopic(bench.topic, registry.url)
 
 
@@ -196,7 +196,7 @@ def test_schema_ids_in_headers_are_as_good_as_those_in_front(bench: Bench, topic
 
 
 def test_a_registry_that_is_away_makes_the_table_wait_and_costs_nothing(
-    session: SparkSession, kafka: str, registry: Registry, tmp_path: Path
+    session: SparkSession, kafka: str, registry: RegistryAddress, tmp_path: Path
 ) -> None:
     with standing(Gate(registry.root, shut=True)) as gate:
         bench = bench_with(session, kafka, tmp_path, url=f"http://127.0.0.1:{gate.port}/apis/ccompat/v7")
@@ -227,7 +227,7 @@ def test_an_id_that_the_registry_does_not_know_makes_the_table_wait(bench: Bench
 
 
 def test_an_address_where_no_registry_is_tells_so(
-    session: SparkSession, kafka: str, registry: Registry, tmp_path: Path
+    session: SparkSession, kafka: str, registry: RegistryAddress, tmp_path: Path
 ) -> None:
     bench = bench_with(session, kafka, tmp_path, url=registry.root)
     with pytest.raises(TransientError) as caught:
@@ -236,7 +236,7 @@ def test_an_address_where_no_registry_is_tells_so(
 
 
 def test_the_registry_is_asked_over_tls_with_a_password_or_a_token(
-    session: SparkSession, kafka: str, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    session: SparkSession, kafka: str, registry: RegistryAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))

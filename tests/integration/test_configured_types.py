@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.integration.test_every_type import in_avro
 from tests.support.changes import DAY, INSTANT, LONG, TEXT, Row, Topic, decimal
-from tests.support.registry import Registry
+from tests.support.registry import RegistryAddress
 from tests.support.spark import Bench, rows_of
 
 from distributary.errors import TableHalt
@@ -88,7 +88,9 @@ def stored(number: int, cents: int) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("form", ["json", "avro"])
-def test_5_1_what_columns_names_is_made_of_what_the_schema_tells(bench: Bench, registry: Registry, form: str) -> None:
+def test_5_1_what_columns_names_is_made_of_what_the_schema_tells(
+    bench: Bench, registry: RegistryAddress, form: str
+) -> None:
     source = {"topic_prefix": bench.topic.split(".")[0], "format": "avro", "schema_registry": {"url": registry.url}}
     bench.options = {"source": source} if form == "avro" else {}
     bench.rule = {"columns": COLUMNS}

@@ -18,7 +18,7 @@ from tests.support.comparable import column_values, identical, plain_type
 from tests.support.every_type import EVERY_TYPE
 from tests.support.kafka import LARGEST_MESSAGE, Record
 from tests.support.lake import read_table
-from tests.support.registry import Registry
+from tests.support.registry import RegistryAddress
 from tests.support.spark import Bench
 
 from distributary.decode.envelope import WRONG_TYPE
@@ -73,7 +73,7 @@ def test_5_2_every_type_from_json(bench: Bench) -> None:
     assert not bench.quarantine.exists()
 
 
-def test_5_2_every_type_from_avro(bench: Bench, registry: Registry) -> None:
+def test_5_2_every_type_from_avro(bench: Bench, registry: RegistryAddress) -> None:
     source = {
         "topic_prefix": bench.topic.split(".")[0],
         "format": "avro",
@@ -133,7 +133,7 @@ def _reason(name: str, value: Any) -> tuple[str, str]:
     return ("bad-value", name) if isinstance(value, kind) else ("wrong-json-type", WRONG_TYPE.message)
 
 
-def in_avro(json_records: Iterable[Record], registry: Registry) -> list[Record]:
+def in_avro(json_records: Iterable[Record], registry: RegistryAddress) -> list[Record]:
     writer = AvroWriter(SchemaRegistryClient({"url": registry.url}))
     return [
         record._replace(

@@ -12,7 +12,7 @@ from tests.integration.test_recorded_types import BEYOND
 from tests.support.avro import AvroWriter
 from tests.support.playback import Playback
 from tests.support.recorded import Record, Scenario, TruthTable
-from tests.support.registry import Registry
+from tests.support.registry import RegistryAddress
 
 pytestmark = pytest.mark.timeout(1800)
 """Seconds: a run takes minutes where other work shares the cores."""
@@ -39,7 +39,7 @@ Played = tuple[Playback, dict[str, dict[str, str]]]
 
 
 @pytest.fixture(scope="module")
-def played(kafka: str, registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Played:
+def played(kafka: str, registry: RegistryAddress, tmp_path_factory: pytest.TempPathFactory) -> Played:
     """All of them after one run."""
     source = {"format": "avro", "schema_registry": {"url": registry.url}}
     playback = Playback(kafka, tmp_path_factory.mktemp("avro"), source)

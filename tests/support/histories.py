@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions
 from pyspark.sql import SparkSession
 from tests.model.case import Case, Happened, Rows, counted, expected
 from tests.model.packing import ROOM
@@ -19,7 +17,7 @@ from tests.model.reference.event import Event, read
 from tests.model.reference.table import Reference
 from tests.model.source.flavours import FLAVOURS
 from tests.model.source.layout import LAYOUTS
-from tests.support.kafka import TIMEOUT, create_topic, produce
+from tests.support.kafka import create_topic, grow_topic, produce
 from tests.support.lake import read_table
 from tests.support.playback import Playback
 from tests.support.recorded import Record
@@ -164,8 +162,7 @@ class Partitions:
     def grow(self, count: int) -> None:
         """Sees to it that there are so many."""
         if count > self._count:
-            admin = AdminClient({"bootstrap.servers": self._kafka})
-            admin.create_partitions([NewPartitions(self._topic, count)])[self._topic].result(TIMEOUT)
+            grow_topic(self._kafka, self._topic, count)
             self._count = count
 
 

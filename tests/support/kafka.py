@@ -11,10 +11,11 @@ from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.cimpl import NewPartitions, NewTopic
 from docker.errors import DockerException  # type: ignore[import-untyped]
 from testcontainers.community.kafka import KafkaContainer
 from testcontainers.core.docker_client import DockerClient
+from tests.support import memory_kafka
 
 from distributary.demo.broker import Broker
 
@@ -79,9 +80,16 @@ def running_kafka(directory: Path) -> Iterator[str]:
 def create_topic(bootstrap: str, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
     """Make a topic and wait until every partition can be written. Records stay however old they are, unless `config`
     says otherwise. Raises KafkaException."""
+    if memory_kafka.is_in_memory(bootstrap):
+        memory_kafka.create_topic(bootstrap, name, partitions)
+        return
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1", **(config or {})})
     admin.create_topics([topic])[name].result(TIMEOUT)
+    if (bootstrap, name) in _created:
+        # A producer numbers its records by topic and partition: one that knew the former topic would go on counting.
+        _senders.pop(bootstrap, None)
+    _created.add((bootstrap, name))
     deadline = time.monotonic() + TIMEOUT
     while not _has_leaders(admin, name, partitions):
         if time.monotonic() > deadline:
@@ -89,8 +97,20 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, config: Mapping
         time.sleep(0.05)
 
 
+def grow_topic(bootstrap: str, name: str, partitions: int) -> None:
+    """Give a topic more partitions. Raises KafkaException."""
+    if memory_kafka.is_in_memory(bootstrap):
+        memory_kafka.grow_topic(bootstrap, name, partitions)
+        return
+    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+    admin.create_partitions([NewPartitions(name, partitions)])[name].result(TIMEOUT)
+
+
 def delete_topic(bootstrap: str, name: str) -> None:
     """Delete a topic. Raises KafkaException."""
+    if memory_kafka.is_in_memory(bootstrap):
+        memory_kafka.delete_topic(bootstrap, name)
+        return
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     admin.delete_topics([name])[name].result(TIMEOUT)
 
@@ -141,7 +161,8 @@ class Sender:
             self._producer.poll(0)
         left = self._producer.flush(TIMEOUT)
         if self._failed:
-            raise KafkaException(self._failed[0])
+            failed, self._failed = self._failed, []
+            raise KafkaException(failed[0])
         if left:
             raise TimeoutError(f"{left} records were not taken within {TIMEOUT} s")
 
@@ -150,13 +171,27 @@ class Sender:
             self._failed.append(error)
 
 
+_created: set[tuple[str, str]] = set()
+"""The topics that this process has made, by address and name."""
+
+_senders: dict[str, Sender] = {}
+"""This process's producer for each address."""
+
+
 def produce(bootstrap: str, records: Iterable[Sendable]) -> None:
-    """The same by a producer of its own."""
-    Sender(bootstrap).send(records)
+    """As Sender.send, by a producer that stays connected for the whole process."""
+    if memory_kafka.is_in_memory(bootstrap):
+        memory_kafka.produce(bootstrap, records)
+        return
+    sender = _senders.pop(bootstrap, None) or Sender(bootstrap)
+    sender.send(records)
+    _senders[bootstrap] = sender  # not one that failed: it may still hold records that Kafka did not take
 
 
 def end_offsets(bootstrap: str, topic: str) -> dict[int, int]:
     """Per partition the offset that the next record will get. Raises KafkaException."""
+    if memory_kafka.is_in_memory(bootstrap):
+        return memory_kafka.end_offsets(bootstrap, topic)
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "end-offsets", **_QUIET})
     try:
         partitions = consumer.list_topics(topic, timeout=TIMEOUT).topics[topic].partitions

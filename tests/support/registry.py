@@ -6,6 +6,7 @@ import tarfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from distributary.demo.process import ServerProcess, free_ports
@@ -20,6 +21,18 @@ REGISTRY = Bundle(
     artifacts=(Artifact("io.apicurio", "apicurio-registry-app", APICURIO, type="tar.gz", classifier="all"),),
 )
 START_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class RegistryAddress:
+    """Where a registry listens."""
+
+    root: str
+
+    @property
+    def url(self) -> str:
+        """Where it has Confluent's API."""
+        return f"{self.root}/apis/ccompat/v7"
 
 
 class Registry:
@@ -41,7 +54,7 @@ class Registry:
     @property
     def url(self) -> str:
         """Where it has Confluent's API."""
-        return f"{self.root}/apis/ccompat/v7"
+        return RegistryAddress(self.root).url
 
     def start(self) -> None:
         """Returns when it answers."""
@@ -65,11 +78,11 @@ class Registry:
 
 
 @contextmanager
-def running_registry(directory: Path) -> Iterator[Registry]:
-    """A registry from its archive."""
+def running_registry(directory: Path) -> Iterator[str]:
+    """A registry from its archive; gives where it listens."""
     registry = Registry(directory)
     try:
         registry.start()
-        yield registry
+        yield registry.root
     finally:
         registry.stop()

@@ -11,12 +11,14 @@ from typing import Any
 import pyarrow as pa
 import yaml
 from pyspark.sql import SparkSession
+from tests.support import memory_kafka
 from tests.support.kafka import Sendable, create_topic, end_offsets, produce
 from tests.support.lake import read_table
 
 from distributary.config import Config, load
 from distributary.config.clients import spark_options
 from distributary.consume.broker import Broker
+from distributary.consume.source import read
 from distributary.consume.topics import TableId
 from distributary.launch.session import open_session
 from distributary.operate.quarantine import Quarantine
@@ -37,7 +39,8 @@ def running_session() -> Iterator[SparkSession]:
 
 @dataclass
 class Bench:
-    """One topic and its table: records are produced to a real Kafka, and the real worker takes them in."""
+    """One topic and its table: records are produced to a Kafka (a real one, or one in memory), and the real worker takes
+    them in."""
 
     session: SparkSession
     kafka: str
@@ -76,10 +79,16 @@ class Bench:
         path.write_text(yaml.safe_dump(text), encoding="utf-8")
         return load(path)
 
+    def client(self, config: Config) -> Broker:
+        """The service's client of the Kafka."""
+        if memory_kafka.is_in_memory(self.kafka):
+            return memory_kafka.MemoryClient(self.kafka)
+        return Broker(config.kafka_properties())
+
     def worker(self) -> TableWorker:
         """A new driver's worker: it knows only what the table knows."""
         config = self.config()
-        broker = Broker(config.kafka_properties())
+        broker = self.client(config)
         around = Surroundings(
             config=config,
             session=self.session,
@@ -90,6 +99,7 @@ class Bench:
             stopping=threading.Event(),
             registry=registry_of(config.source),
             told=told_to(config, broker).of,
+            fetch=broker.fetch if isinstance(broker, memory_kafka.MemoryClient) else read,
         )
         settings = config.settings_for("dbo", "t")
         assert settings is not None

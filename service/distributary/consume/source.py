@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 from pyspark import SparkContext
@@ -41,6 +41,14 @@ def stream(session: SparkSession, options: Mapping[str, str], pattern: str) -> D
         .option("kafka.metadata.max.age.ms", "5000")  # how soon a new topic is noticed
         .load()
     )
+
+
+class Fetch(Protocol):
+    """How the records of an offset range are read: see read()."""
+
+    def __call__(
+        self, session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1, at_once: bool = False
+    ) -> DataFrame: ...
 
 
 def read(

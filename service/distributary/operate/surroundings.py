@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.consume.offsets import Offsets
+from distributary.consume.source import Fetch, read
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
 from distributary.operate.registry import Registry
@@ -22,7 +23,8 @@ from distributary.operate.status import ServiceStatus
 class Surroundings:
     """What all tables of the service share. `transactions` is set where there is a transaction topic; `taken` is told a
     table's topic and next offsets when they stand in its commits; `registry` is there where records are Avro; `told`
-    gives the types of a topic's columns that the connector tells beside them (see source_types.py)."""
+    gives the types of a topic's columns that the connector tells beside them (see source_types.py); `fetch` reads the
+    records of an offset range."""
 
     config: Config
     session: SparkSession
@@ -35,6 +37,7 @@ class Surroundings:
     taken: Callable[[str, Offsets], None] = lambda _topic, _offsets: None
     registry: Registry | None = None
     told: Told = lambda _topic: {}
+    fetch: Fetch = read
 
     @property
     def status(self) -> ServiceStatus:

@@ -10,7 +10,6 @@ from structlog.typing import FilteringBoundLogger
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Slice
-from distributary.consume.source import read
 from distributary.decode.queries import Queries
 from distributary.evolve.diff import check_key
 from distributary.merge.advance import advanced
@@ -91,7 +90,7 @@ class SliceTaker:
         # A topic's partition is one task for Kafka's source; where it is long, all cores decode parts of it.
         small = part.records <= SMALL_SLICE
         tasks = 1 if small else session.sparkContext.defaultParallelism
-        raw = read(session, self._around.options, part, tasks, small)
+        raw = self._around.fetch(session, self._around.options, part, tasks, small)
         with watch.phase("look"):
             look = self._reader.look(topic, part.start, _filled(before))
         if look is None:
@@ -147,7 +146,7 @@ class SliceTaker:
         if end == first:
             self._log.warning("records in quarantine wait until the topic has one that tells its format")
             return
-        raw = with_withheld(raw, self._lake.session, self._around.options, self._topic, first, end)
+        raw = with_withheld(raw, self._lake.session, self._around.options, self._topic, first, end, self._around.fetch)
         self._reader.look(topic, first, progress)
         came = self._reader.read(raw, progress)
         if came.altered:

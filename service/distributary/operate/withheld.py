@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from distributary.config.table import TableSettings
 from distributary.consume.offsets import Offsets, Slice
-from distributary.consume.source import read
+from distributary.consume.source import Fetch, read
 from distributary.decode import sql
 
 HEADER = "__distributary.withheld"
@@ -80,7 +80,13 @@ def _cut(data: Column, columns: Collection[str], *, bare: bool = False) -> Colum
 
 
 def with_withheld(
-    waiting: DataFrame, session: SparkSession, options: Mapping[str, str], topic: str, first: Offsets, end: Offsets
+    waiting: DataFrame,
+    session: SparkSession,
+    options: Mapping[str, str],
+    topic: str,
+    first: Offsets,
+    end: Offsets,
+    fetch: Fetch = read,
 ) -> DataFrame:
     """Records of the quarantine table as Kafka had them: those with something cut out are read from Kafka again, and
     left out where it has them no more. `first` and `end`: the offsets that Kafka has of each partition."""
@@ -97,6 +103,6 @@ def with_withheld(
     part = Slice(topic, {p: low for p, (low, _) in ranges.items()}, {p: high for p, (_, high) in ranges.items()})
     # By its time too: a topic that was created again has other records at the same places.
     place = ["partition", "offset", "timestamp"]
-    again = read(session, options, part).join(F.broadcast(waiting.where(_PLACES).select(*place)), place, "left_semi")
+    again = fetch(session, options, part).join(F.broadcast(waiting.where(_PLACES).select(*place)), place, "left_semi")
     kept = waiting.where(f"NOT coalesce({_PLACES}, false)")
     return kept.unionByName(again.select(*kept.columns))

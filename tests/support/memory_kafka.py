@@ -1,0 +1,164 @@
+"""A Kafka in this process's memory, for tests that are not about topics or offsets.
+
+Its addresses begin with `memory:`; the functions of tests/support/kafka.py take them like those of a real broker. What
+the service asks of a broker is answered as a real one answers it: tests/integration/test_memory_kafka.py runs both
+through the same cases.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from distributary.consume.broker import Broker, Topic
+from distributary.consume.offsets import Offsets, Slice
+from distributary.consume.peek import Record
+from distributary.consume.source import ranges
+from distributary.launch.classes import frame_of, scala_object
+
+if TYPE_CHECKING:
+    from tests.support.kafka import Sendable
+
+SCHEME = "memory:"
+
+_HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
+_COLUMNS = pa.schema(
+    {
+        **{"key": pa.binary(), "value": pa.binary(), "topic": pa.string(), "partition": pa.int32()},
+        **{"offset": pa.int64(), "timestamp": pa.timestamp("us", "UTC"), "timestampType": pa.int32()},
+        "headers": _HEADERS,
+    }
+)
+_CONVERTER = "org.apache.spark.sql.kafka010.KafkaRecordToRowConverter"
+_LOOKED_AT, _LOOKED_FURTHER = 20, 2_000
+"""As Broker.head."""
+
+
+@dataclass
+class _Topic:
+    topic_id: str
+    partitions: list[list[Record]] = field(default_factory=list)
+
+
+_topics: dict[str, dict[str, _Topic]] = {}
+"""By address and name."""
+
+_numbers = itertools.count(1)
+
+
+def new_address() -> str:
+    """The address of an empty one."""
+    address = f"{SCHEME}{next(_numbers)}"
+    _topics[address] = {}
+    return address
+
+
+def is_in_memory(address: str) -> bool:
+    """Whether an address is one of these."""
+    return address.startswith(SCHEME)
+
+
+def create_topic(address: str, name: str, partitions: int = 1) -> None:
+    """Makes a topic. Raises ValueError where there is one of that name."""
+    if name in _topics[address]:
+        raise ValueError(f"there is a topic {name}")
+    _topics[address][name] = _Topic(uuid.uuid4().hex, [[] for _ in range(partitions)])
+
+
+def delete_topic(address: str, name: str) -> None:
+    """Deletes a topic with its records. Raises KeyError."""
+    del _topics[address][name]
+
+
+def grow_topic(address: str, name: str, partitions: int) -> None:
+    """Gives a topic more partitions."""
+    topic = _topics[address][name]
+    topic.partitions += [[] for _ in range(partitions - len(topic.partitions))]
+
+
+def produce(address: str, records: Iterable[Sendable]) -> None:
+    """Appends records. Those with a key and without a partition go where its hash says, which need not be where a
+    client of Kafka puts them."""
+    for record in records:
+        partitions = _topics[address][record.topic].partitions
+        partition = record.partition
+        if partition is None:
+            partition = sum(record.key or b"") % len(partitions)
+        timestamp = int(time.time() * 1000) if record.timestamp is None else record.timestamp
+        place = partitions[partition]
+        place.append(Record(partition, len(place), record.key, record.value, tuple(record.headers), timestamp))
+
+
+def end_offsets(address: str, name: str) -> dict[int, int]:
+    """Per partition the offset that the next record will get."""
+    return {number: len(place) for number, place in enumerate(_topics[address][name].partitions)}
+
+
+class MemoryClient(Broker):
+    """The service's client of such a Kafka: what a table's worker asks is answered from memory."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
+        found = {name: self._there[name] for name in names if name in self._there}
+        return {name: Topic(name, topic.topic_id, tuple(range(len(topic.partitions)))) for name, topic in found.items()}
+
+    def partitions(self, seconds: float = 0.0) -> dict[str, tuple[int, ...]]:
+        del seconds
+        return {name: tuple(range(len(topic.partitions))) for name, topic in self._there.items()}
+
+    def earliest(self, topic: Topic) -> Offsets:
+        return dict.fromkeys(topic.partitions, 0)
+
+    def latest(self, topic: Topic) -> Offsets:
+        ends = end_offsets(self._address, topic.name)
+        return {partition: ends[partition] for partition in topic.partitions}
+
+    def head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
+        records = self.records(topic, start, _LOOKED_AT)
+        return records if any(r.value for r in records) else self.records(topic, start, _LOOKED_FURTHER)
+
+    def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 0.0) -> list[Record]:
+        del timeout
+        places = self._there[topic.name].partitions
+        return [record for p, offset in start.items() for record in places[p][offset : offset + at_most]]
+
+    def sample(self, topic: str, places: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
+        partitions = self._there[topic].partitions
+        return [[record.value for record in partitions[p][offset : offset + _LOOKED_AT]] for p, offset in places]
+
+    def settings(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        return {name: {} for name in names if name in self._there}
+
+    @property
+    def _there(self) -> dict[str, _Topic]:
+        return _topics[self._address]
+
+    def fetch(
+        self, session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1, at_once: bool = False
+    ) -> DataFrame:
+        """As consume.source.read, with as many partitions of Spark."""
+        del options, at_once
+        pieces = ranges(part, tasks)
+        places = self._there[part.topic].partitions
+        found = [record for p, start, end in pieces for record in places[p][start:end]]
+        rows: list[dict[str, Any]] = [
+            {
+                **{"key": record.key, "value": record.value, "topic": part.topic, "partition": record.partition},
+                **{"offset": record.offset, "timestamp": (record.timestamp or 0) * 1000, "timestampType": 0},
+                "headers": [{"key": name, "value": value} for name, value in record.headers] or None,
+            }
+            for record in found
+        ]
+        frame = session.createDataFrame(pa.Table.from_pylist(rows, schema=_COLUMNS))
+        schema = scala_object(session, _CONVERTER).kafkaSchema(True)
+        # Rows of an RDD, as Kafka's are: the plans that the service keeps are put over those.
+        return frame_of(session, frame.coalesce(max(1, len(pieces)))._jdf.queryExecution().toRdd(), schema)
