@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo programs test test-long check bench bench-quick format docs manifests lock audit clean
+.PHONY: help setup jars demo programs test test-quick test-long check bench bench-quick format docs manifests lock audit clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -34,8 +34,11 @@ check: $(STAMP) ## formatter, linter, type checker
 programs: # what tests need beside Python's packages; where it can't be installed its tests fail, and no others
 	@tests/programs.sh || true
 
-test: programs $(STAMP) check ## all set-up, then all tests (TEST_PROCESSES at once; each has a Kafka and a Spark of its own)
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --durations 40 --durations-min 20 $(TEST_ARGS)
+test: programs $(STAMP) check ## all set-up, then all tests (TEST_PROCESSES at once, each with a Spark of its own)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder $(TEST_ARGS)
+
+test-quick: $(STAMP) ## the tests without Java or network: unit and model
+	$(BIN)/python -m pytest tests/unit tests/model -n $(TEST_PROCESSES) --dist worksteal $(TEST_ARGS)
 
 test-long: $(STAMP) ## the tests that take too long for every change
 	$(BIN)/python -m pytest -m slow $(TEST_ARGS)

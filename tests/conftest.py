@@ -34,6 +34,16 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Under `--dist loadgroup` each test goes to the process that is free, but those that share a module's fixture stay
+    together: such a fixture is a run of the service, or a server."""
+    for item in items:
+        definitions = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009
+        if any(one.scope == "module" for several in definitions for one in several):
+            item.add_marker(pytest.mark.xdist_group(item.location[0]))
+
+
 @pytest.fixture(scope="session")
 def kafka(pytestconfig: pytest.Config) -> str:
     """The address of a Kafka that all tests of the run share: each takes topics of its own. Topics are not made by

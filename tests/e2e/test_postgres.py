@@ -1,4 +1,5 @@
-"""From a real PostgreSQL through a real Debezium connector in Kafka Connect into Delta tables, while rows change.
+"""From a real PostgreSQL through a real Debezium connector in Kafka Connect into Delta tables, while rows change: as
+JSON, and as Avro by a real converter with a real registry.
 
 The service runs as users run it. After every change the lake, read by the `deltalake` package, must become equal to
 `SELECT *` of every table: each row, each column, type and value.
@@ -12,17 +13,19 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
 import pytest
 import yaml
-from tests.support.connect import Connect, running_connect
+from tests.support.connect import AVRO_CONVERTER, Connect, avro_converter, running_connect
 from tests.support.lake import read_table
 from tests.support.postgres import Postgres, running_postgres
 from tests.support.postgres_types import postgres_type
+from tests.support.registry import RegistryAddress
 from tests.support.truth import Difference, compare_table, missing_service_columns
 
 EQUAL_SECONDS = 600  # seconds are enough on an idle machine; Spark's start is in the first wait
@@ -53,6 +56,27 @@ FROM generate_series(%s::int, %s::int) n
 """
 
 
+KINDS = """
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+CREATE TABLE kinds (
+    id integer PRIMARY KEY, small smallint, big bigint, flag boolean, exact numeric(30,10), whole numeric(9),
+    real_ real, double_ double precision, text_ text NOT NULL DEFAULT 'none', fixed char(4), bytes_ bytea,
+    day date, at timestamp(3), at_us timestamp, at_zone timestamptz, clock time, clock_zone timetz,
+    token uuid, doc jsonb, feeling mood, numbers integer[], texts text[], span interval, bits bit(10)
+);
+INSERT INTO kinds
+SELECT n, n * 100, n::bigint << 40, n % 2 = 0, n * -1.0000000001, n * 1000, n / 3.0, n / 7.0, 'Zoë ' || n, 'ab',
+    decode(md5(n::text), 'hex'), date '1970-01-01' - n * 1000,
+    timestamp '1969-12-31 23:59:59.999' + n * interval '1 day',
+    timestamp '2026-03-29 01:30:00.123456' + n * interval '1 hour', timestamptz '2026-03-29 01:30:00.123456+01',
+    time '23:59:59.999999', timetz '12:00:00+02', md5(n::text)::uuid,
+    jsonb_build_object('n', n, 'list', '[1, null]'::jsonb), 'happy', ARRAY[n, NULL, -n],
+    ARRAY['a', NULL, 'ß'], interval '1 day 2 hours', B'1010101010'
+FROM generate_series(1, 20) n;
+INSERT INTO kinds (id) VALUES (100);
+"""
+
+
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
     with running_postgres() as server:
@@ -61,7 +85,7 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(scope="module")
 def connect(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect]:
-    with running_connect(kafka, tmp_path_factory.mktemp("connect")) as worker:
+    with running_connect(kafka, tmp_path_factory.mktemp("connect"), AVRO_CONVERTER) as worker:
         yield worker
 
 
@@ -95,11 +119,16 @@ class Pipeline:
         return "\n".join(self.log.read_text("utf-8", errors="replace").splitlines()[-LOG_LINES:])
 
 
-@pytest.fixture
-def pipeline(postgres: Postgres, connect: Connect, kafka: str, tmp_path: Path) -> Iterator[Pipeline]:
-    with postgres.connect() as source:
-        source.execute(SCHEMA)
-        source.execute(CUSTOMERS, (1, 30))
+@contextmanager
+def running_pipeline(
+    postgres: Postgres,
+    connect: Connect,
+    kafka: str,
+    folder: Path,
+    connector: Mapping[str, object],
+    source: Mapping[str, object],
+) -> Iterator[Pipeline]:
+    """A connector and the service; `connector` are more of the connector's settings, `source` keys of the config."""
     prefix = f"shop{uuid.uuid4().hex[:8]}"
     connect.create_connector(
         prefix,
@@ -114,34 +143,60 @@ def pipeline(postgres: Postgres, connect: Connect, kafka: str, tmp_path: Path) -
             "plugin.name": "pgoutput",
             "slot.name": prefix,
             "publication.name": prefix,
-            # Truncates are left out by default.
-            "skipped.operations": "none",
-            "topic.creation.default.partitions": 3,
             "topic.creation.default.replication.factor": 1,
+            **connector,
         },
     )
     config = {
         "version": 1,
         "kafka": {"bootstrap.servers": kafka},
-        "source": {"topic_prefix": prefix},
-        "target": {"path": str(tmp_path / "lake")},
-        "checkpoint": str(tmp_path / "checkpoint"),
+        "source": {"topic_prefix": prefix, **source},
+        "target": {"path": str(folder / "lake")},
+        "checkpoint": str(folder / "checkpoint"),
         "spark": {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": 2},
         "tables": [{"match": "*.*"}],
         "trigger": {"interval": "1s"},
         "http": {"enabled": False},
     }
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
-    command = [sys.executable, "-m", "distributary", "run", "-c", str(tmp_path / "config.yaml")]
-    log = tmp_path / "service.log"
+    (folder / "config.yaml").write_text(yaml.safe_dump(config), "utf-8")
+    command = [sys.executable, "-m", "distributary", "run", "-c", str(folder / "config.yaml")]
+    log = folder / "service.log"
     with log.open("wb") as sink:
         service = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT)
     try:
-        yield Pipeline(postgres, service, tmp_path / "lake", log)
+        yield Pipeline(postgres, service, folder / "lake", log)
     finally:
         service.kill()
         service.wait()
         connect.delete_connector(prefix)
+
+
+@pytest.fixture
+def pipeline(postgres: Postgres, connect: Connect, kafka: str, tmp_path: Path) -> Iterator[Pipeline]:
+    with postgres.connect() as source:
+        source.execute(SCHEMA)
+        source.execute(CUSTOMERS, (1, 30))
+    # Truncates are left out by default.
+    settings = {"skipped.operations": "none", "topic.creation.default.partitions": 3}
+    with running_pipeline(postgres, connect, kafka, tmp_path, settings, {}) as running:
+        yield running
+
+
+@pytest.fixture
+def avro_pipeline(
+    postgres: Postgres, connect: Connect, kafka: str, registry: RegistryAddress, tmp_path: Path
+) -> Iterator[Pipeline]:
+    with postgres.connect() as source:
+        source.execute(KINDS)
+    settings = {
+        "table.include.list": "public.kinds",
+        "topic.creation.default.partitions": 1,
+        "schema.name.adjustment.mode": "avro",
+        **avro_converter(registry.root),
+    }
+    own = {"format": "avro", "schema_registry": {"url": registry.url}}
+    with running_pipeline(postgres, connect, kafka, tmp_path, settings, own) as running:
+        yield running
 
 
 @pytest.mark.timeout(2400)
@@ -157,6 +212,20 @@ def test_the_tables_follow_the_source_while_it_changes(pipeline: Pipeline) -> No
     pipeline.service.send_signal(signal.SIGTERM)
     assert pipeline.service.wait(STOP_SECONDS) == 0, pipeline.log_end()
     assert not [found for found in map(pipeline.difference, ("customers", "Order lines", "journal", "late")) if found]
+
+
+@pytest.mark.timeout(1800)
+def test_types_and_a_change_of_the_schema_arrive_through_the_converter(avro_pipeline: Pipeline) -> None:
+    avro_pipeline.expect_equal("kinds")
+    with avro_pipeline.postgres.connect() as source:
+        source.execute("UPDATE kinds SET exact = exact * 2, texts = NULL WHERE id % 2 = 0")
+        source.execute("DELETE FROM kinds WHERE id = 3")
+        source.execute("UPDATE kinds SET id = 400 WHERE id = 4")
+        source.execute("ALTER TABLE kinds ADD COLUMN more numeric(5,2) DEFAULT 1.5, ADD COLUMN later timestamptz[]")
+        source.execute("UPDATE kinds SET more = id / 100.0, later = ARRAY[now()] WHERE id < 10")
+        source.execute("INSERT INTO kinds (id) VALUES (101)")
+        source.execute("UPDATE kinds SET text_ = upper(text_)")
+    avro_pipeline.expect_equal("kinds")
 
 
 def snapshot(pipeline: Pipeline) -> None:

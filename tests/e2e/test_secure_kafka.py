@@ -134,7 +134,9 @@ class Source:
         return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("login", [by_password, by_certificate, by_oauth])
+@pytest.mark.parametrize(
+    "login", [by_password, *(pytest.param(login, marks=pytest.mark.slow) for login in (by_certificate, by_oauth))]
+)
 def test_tables_are_filled_over_tls_with_no_more_rights_than_the_docs_name(
     secure: SecureKafka, tmp_path: Path, login: Callable[[SecureKafka], dict[str, str]]
 ) -> None:
@@ -156,7 +158,18 @@ def test_tables_are_filled_over_tls_with_no_more_rights_than_the_docs_name(
         assert not [content for content in files if spelled.encode() in content]
 
 
-@pytest.mark.parametrize("login", [by_password, by_oauth])
+@pytest.mark.parametrize("login", [by_certificate, by_oauth])
+def test_a_command_without_spark_logs_in(
+    secure: SecureKafka, tmp_path: Path, login: Callable[[SecureKafka], dict[str, str]]
+) -> None:
+    source = Source(secure, tmp_path, login(secure))
+    source.send_all()
+    code, output = source.command("plan")
+    assert code == 0, output[-4000:]
+    assert all(source.topic(table) in output for table in TABLES)
+
+
+@pytest.mark.parametrize("login", [by_password, pytest.param(by_oauth, marks=pytest.mark.slow)])
 def test_a_wrong_password_ends_the_command_and_is_called_so(
     secure: SecureKafka, tmp_path: Path, login: Callable[[SecureKafka], dict[str, str]]
 ) -> None:
@@ -167,6 +180,7 @@ def test_a_wrong_password_ends_the_command_and_is_called_so(
         assert "not-the-one" not in output
 
 
+@pytest.mark.slow  # what such refusals are told as is in tests/unit/consume/test_refusals.py
 def test_6_3_a_topic_that_may_not_be_read_any_more_leaves_the_other_tables_alone(
     secure: SecureKafka, tmp_path: Path
 ) -> None:

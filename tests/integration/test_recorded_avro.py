@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
-from tests.integration.test_recorded_types import BEYOND
+from tests.integration.test_recorded import BEYOND
 from tests.support.avro import AvroWriter
 from tests.support.playback import Playback
 from tests.support.recorded import Record, Scenario, TruthTable

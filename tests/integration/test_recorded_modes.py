@@ -1,7 +1,8 @@
 """The types of PostgreSQL in the connector's other modes, as it really sent them, through the public command: times as
-ISO text, decimals as text with times in milliseconds, and without any schema, so that the config names the types.
+ISO text, and decimals as text with times in milliseconds.
 
-`test_recorded_types` has the same rows in the connector's defaults.
+`test_recorded` has the same rows in the connector's defaults, and without any schema. What the forms of text become is
+in tests/spark and tests/unit, too.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from functools import cache
 
 import pytest
 from tests.support.playback import Playback
-from tests.support.postgres_columns import columns_of
 from tests.support.recorded import Scenario, TruthTable
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 """Seconds: a run takes minutes where other work shares the cores."""
 
-MODES = [Scenario(f"pg_types_{mode}") for mode in ("iso", "string", "plain")]
+MODES = [Scenario(f"pg_types_{mode}") for mode in ("iso", "string")]
 
 # The snapshot sent a partitioned table's rows to the parent's topic, too; the stream goes to the partitions' alone.
 TABLES = [(scenario, table) for scenario in MODES for table in scenario.tables.values() if table.name != "part"]
@@ -36,7 +36,6 @@ def played(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Play:
         playback.send(scenario, scenario.records)
         playback.configure(
             {"match": f"{playback.schema(scenario, table.topic_schema)}.{table.topic_name}"}
-            | ({"columns": columns_of(table)} if scenario.name == "pg_types_plain" else {})
             for one, table in TABLES
             if one is scenario
         )
@@ -48,17 +47,7 @@ def played(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Play:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "table"),
-    [
-        pytest.param(
-            scenario,
-            table,
-            id=f"{scenario.name}-{table.name}",
-            # A run of some minutes for each; what the forms of text become is in tests/spark and tests/unit, too.
-            marks=[] if scenario.name == "pg_types_plain" else pytest.mark.slow,
-        )
-        for scenario, table in TABLES
-    ],
+    ("scenario", "table"), [pytest.param(*one, id=f"{one[0].name}-{one[1].name}") for one in TABLES]
 )
 def test_values_of_every_type_equal_the_truth(played: Play, scenario: Scenario, table: TruthTable) -> None:
     difference = played(scenario).difference(scenario, table)

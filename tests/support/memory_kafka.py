@@ -31,8 +31,13 @@ SCHEME = "memory:"
 _HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
 _COLUMNS = pa.schema(
     {
-        **{"key": pa.binary(), "value": pa.binary(), "topic": pa.string(), "partition": pa.int32()},
-        **{"offset": pa.int64(), "timestamp": pa.timestamp("us", "UTC"), "timestampType": pa.int32()},
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "timestampType": pa.int32(),
         "headers": _HEADERS,
     }
 )
@@ -152,8 +157,13 @@ class MemoryClient(Broker):
         found = [record for p, start, end in pieces for record in places[p][start:end]]
         rows: list[dict[str, Any]] = [
             {
-                **{"key": record.key, "value": record.value, "topic": part.topic, "partition": record.partition},
-                **{"offset": record.offset, "timestamp": (record.timestamp or 0) * 1000, "timestampType": 0},
+                "key": record.key,
+                "value": record.value,
+                "topic": part.topic,
+                "partition": record.partition,
+                "offset": record.offset,
+                "timestamp": (record.timestamp or 0) * 1000,
+                "timestampType": 0,
                 "headers": [{"key": name, "value": value} for name, value in record.headers] or None,
             }
             for record in found

@@ -55,10 +55,13 @@ class Run:
     exit_code: int
     output: str
 
+    def log(self) -> list[dict[str, Any]]:
+        """The log's entries."""
+        return [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
+
     def halts(self) -> dict[str, dict[str, Any]]:
         """The log's entries on tables that halted, by table."""
-        entries = [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
-        return {entry["table"]: entry for entry in entries if entry["event"] == "table halted"}
+        return {entry["table"]: entry for entry in self.log() if entry["event"] == "table halted"}
 
     def __str__(self) -> str:
         return f"exit code {self.exit_code}; the log ends with\n{self.output[-4000:]}"
@@ -187,8 +190,10 @@ class Playback:
             missing = [] if not truth.rows else ["the whole table is missing"]
             return Difference(truth.name, columns=missing)
         types = (
-            mariadb_type if scenario.name.startswith("maria") else partial(postgres_type, settings=scenario.connector)
+            mariadb_type
+            if scenario.recording.startswith("maria")
+            else partial(postgres_type, settings=scenario.connector)
         )
-        difference = compare_table(table, truth, types, limits(scenario.name))
-        difference.columns += missing_service_columns(table, NOT_ON_THE_WIRE.get(scenario.name, ()))
+        difference = compare_table(table, truth, types, limits(scenario.recording))
+        difference.columns += missing_service_columns(table, NOT_ON_THE_WIRE.get(scenario.recording, ()))
         return difference

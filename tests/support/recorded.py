@@ -71,13 +71,22 @@ class TruthTable:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One folder of `tests/events`. Raises FileNotFoundError where there is no such scenario."""
+    """One folder of `tests/events`, under its own name or under another, so that a playback can have it twice.
+
+    Raises FileNotFoundError where there is no such folder.
+    """
 
     name: str
+    folder_name: str = ""
+
+    @property
+    def recording(self) -> str:
+        """The folder's name."""
+        return self.folder_name or self.name
 
     @property
     def folder(self) -> Path:
-        return EVENTS / self.name
+        return EVENTS / self.recording
 
     @cached_property
     def connector(self) -> dict[str, Any]:

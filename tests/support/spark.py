@@ -39,8 +39,8 @@ def running_session() -> Iterator[SparkSession]:
 
 @dataclass
 class Bench:
-    """One topic and its table: records are produced to a Kafka (a real one, or one in memory), and the real worker takes
-    them in."""
+    """One topic and its table: records are produced to a Kafka (a real one, or one in memory), and the real worker
+    takes them in."""
 
     session: SparkSession
     kafka: str
