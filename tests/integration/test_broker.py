@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import uuid
 from pathlib import Path
 from typing import cast
@@ -15,6 +14,8 @@ from typing import cast
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.support.kafka import Record, create_topic, end_offsets, produce
+from tests.support.memory_kafka import murmur2
+from tests.support.waiting import wait_until
 
 from distributary.demo.broker import Broker
 from distributary.errors import SetupError
@@ -96,28 +97,10 @@ def test_a_broker_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
         bootstrap = parent.stdout.readline().strip()
         assert listens(bootstrap)
         os.kill(parent.pid, signal.SIGKILL)
-    deadline = time.monotonic() + SECONDS
-    while listens(bootstrap):
-        assert time.monotonic() < deadline, "the broker outlived its parent"
-        time.sleep(0.1)
+    wait_until(lambda: not listens(bootstrap), SECONDS, "the end of the broker after that of its parent")
 
 
 def test_a_broker_that_does_not_come_up_quotes_its_log(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"num\.network\.threads") as caught:
         Broker.start(tmp_path, properties={"num.network.threads": "none"})
     assert caught.value.code == "server-not-ready"
-
-
-def murmur2(data: bytes) -> int:
-    """The positive 32-bit murmur2 hash with Kafka's seed."""
-    mask, factor = 0xFFFFFFFF, 0x5BD1E995
-    value = 0x9747B28C ^ len(data)
-    whole = len(data) // 4 * 4
-    for at in range(0, whole, 4):
-        word = int.from_bytes(data[at : at + 4], "little") * factor & mask
-        word = (word ^ word >> 24) * factor & mask
-        value = value * factor & mask ^ word
-    if whole < len(data):
-        value = (value ^ int.from_bytes(data[whole:], "little")) * factor & mask
-    value = (value ^ value >> 13) * factor & mask
-    return (value ^ value >> 15) & 0x7FFFFFFF

@@ -16,6 +16,16 @@ DAY = {"type": "int32", "name": "io.debezium.time.Date"}
 INSTANT = {"type": "int64", "name": "io.debezium.time.MicroTimestamp"}
 
 
+def key(number: int) -> Row:
+    """The key of a row: its column `id`."""
+    return {"id": number}
+
+
+def row(number: int, value: Any, **more: Any) -> Row:
+    """A row with the key `id`, a column `v`, and others."""
+    return {"id": number, "v": value, **more}
+
+
 def decimal(precision: int, scale: int) -> Row:
     """The schema of a decimal."""
     parameters = {"scale": str(scale), "connect.decimal.precision": str(precision)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from docker.errors import DockerException  # type: ignore[import-untyped]
 from testcontainers.community.kafka import KafkaContainer
 from testcontainers.core.docker_client import DockerClient
 from tests.support import memory_kafka
+from tests.support.waiting import wait_until
 
 from distributary.demo.broker import Broker
 
@@ -90,11 +90,7 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, config: Mapping
         # A producer numbers its records by topic and partition: one that knew the former topic would go on counting.
         _senders.pop(bootstrap, None)
     _created.add((bootstrap, name))
-    deadline = time.monotonic() + TIMEOUT
-    while not _has_leaders(admin, name, partitions):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"topic {name} has no leaders {TIMEOUT} s after it was made")
-        time.sleep(0.05)
+    wait_until(lambda: _has_leaders(admin, name, partitions), TIMEOUT, f"leaders of topic {name}")
 
 
 def grow_topic(bootstrap: str, name: str, partitions: int) -> None:
@@ -113,6 +109,15 @@ def delete_topic(bootstrap: str, name: str) -> None:
         return
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     admin.delete_topics([name])[name].result(TIMEOUT)
+    # It is known for a moment longer, and can't be created again while it is.
+    wait_until(lambda: name not in admin.list_topics(timeout=TIMEOUT).topics, TIMEOUT, f"the end of topic {name}")
+
+
+def delete_records(bootstrap: str, name: str, before: int, partition: int = 0) -> None:
+    """Remove the records of a partition before that offset, as retention does, at once. Raises KafkaException."""
+    cut = TopicPartition(name, partition, before)
+    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+    admin.delete_records([cut])[cut].result(TIMEOUT)
 
 
 LARGEST_MESSAGE = 100_000_000

@@ -8,18 +8,22 @@ through the same cases.
 from __future__ import annotations
 
 import itertools
+import random
 import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from confluent_kafka import KafkaError
 from pyspark.sql import DataFrame, SparkSession
 
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Offsets, Slice
 from distributary.consume.peek import Record
+from distributary.consume.refusals import refusal
 from distributary.consume.source import ranges
 from distributary.launch.classes import frame_of, scala_object
 
@@ -65,6 +69,11 @@ def new_address() -> str:
     return address
 
 
+def drop_address(address: str) -> None:
+    """Forgets all that is there."""
+    del _topics[address]
+
+
 def is_in_memory(address: str) -> bool:
     """Whether an address is one of these."""
     return address.startswith(SCHEME)
@@ -89,14 +98,15 @@ def grow_topic(address: str, name: str, partitions: int) -> None:
 
 
 def produce(address: str, records: Iterable[Sendable]) -> None:
-    """Appends records. Those with a key and without a partition go where its hash says, which need not be where a
-    client of Kafka puts them."""
+    """Appends records. Those with a key and without a partition go where Kafka's own clients put them, those with
+    neither to any."""
     for record in records:
         partitions = _topics[address][record.topic].partitions
         partition = record.partition
         if partition is None:
-            partition = sum(record.key or b"") % len(partitions)
-        timestamp = int(time.time() * 1000) if record.timestamp is None else record.timestamp
+            number = random.getrandbits(31) if record.key is None else murmur2(record.key)
+            partition = number % len(partitions)
+        timestamp = record.timestamp or int(time.time() * 1000)  # 0 is now for librdkafka, too
         place = partitions[partition]
         place.append(Record(partition, len(place), record.key, record.value, tuple(record.headers), timestamp))
 
@@ -121,9 +131,12 @@ class MemoryClient(Broker):
         return {name: tuple(range(len(topic.partitions))) for name, topic in self._there.items()}
 
     def earliest(self, topic: Topic) -> Offsets:
-        return dict.fromkeys(topic.partitions, 0)
+        return dict.fromkeys(self.latest(topic), 0)
 
     def latest(self, topic: Topic) -> Offsets:
+        if topic.name not in self._there:
+            unknown = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+            raise refusal(f"list the offsets of {topic.name}", unknown)
         ends = end_offsets(self._address, topic.name)
         return {partition: ends[partition] for partition in topic.partitions}
 
@@ -133,8 +146,9 @@ class MemoryClient(Broker):
 
     def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 0.0) -> list[Record]:
         del timeout
+        latest = self.latest(topic)
         places = self._there[topic.name].partitions
-        return [record for p, offset in start.items() for record in places[p][offset : offset + at_most]]
+        return [r for p, offset in start.items() if p in latest for r in places[p][offset : offset + at_most]]
 
     def sample(self, topic: str, places: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
         partitions = self._there[topic].partitions
@@ -150,25 +164,47 @@ class MemoryClient(Broker):
     def fetch(
         self, session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1, at_once: bool = False
     ) -> DataFrame:
-        """As consume.source.read, with as many partitions of Spark."""
+        """As consume.source.read: each task has rows of its own."""
         del options, at_once
-        pieces = ranges(part, tasks)
-        places = self._there[part.topic].partitions
-        found = [record for p, start, end in pieces for record in places[p][start:end]]
-        rows: list[dict[str, Any]] = [
-            {
-                "key": record.key,
-                "value": record.value,
-                "topic": part.topic,
-                "partition": record.partition,
-                "offset": record.offset,
-                "timestamp": (record.timestamp or 0) * 1000,
-                "timestampType": 0,
-                "headers": [{"key": name, "value": value} for name, value in record.headers] or None,
-            }
-            for record in found
+        partitions = self._there[part.topic].partitions
+        context = session.sparkContext._jsc
+        rows = [
+            _rows(session, part.topic, partitions[p][start:end])._jdf.queryExecution().toRdd()
+            for p, start, end in ranges(part, tasks)
         ]
-        frame = session.createDataFrame(pa.Table.from_pylist(rows, schema=_COLUMNS))
-        schema = scala_object(session, _CONVERTER).kafkaSchema(True)
         # Rows of an RDD, as Kafka's are: the plans that the service keeps are put over those.
-        return frame_of(session, frame.coalesce(max(1, len(pieces)))._jdf.queryExecution().toRdd(), schema)
+        every = reduce(lambda some, more: some.union(more), rows) if rows else context.emptyRDD().rdd()
+        return frame_of(session, every, scala_object(session, _CONVERTER).kafkaSchema(True))
+
+
+def _rows(session: SparkSession, topic: str, records: Iterable[Record]) -> DataFrame:
+    """The records as Spark's source for Kafka has them, in one partition."""
+    rows: list[dict[str, Any]] = [
+        {
+            "key": record.key,
+            "value": record.value,
+            "topic": topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp": (record.timestamp or 0) * 1000,
+            "timestampType": 0,
+            "headers": [{"key": name, "value": value} for name, value in record.headers] or None,
+        }
+        for record in records
+    ]
+    return session.createDataFrame(pa.Table.from_pylist(rows, schema=_COLUMNS)).coalesce(1)
+
+
+def murmur2(data: bytes) -> int:
+    """The positive 32-bit hash by which Kafka's clients choose the partition of a key."""
+    mask, factor = 0xFFFFFFFF, 0x5BD1E995
+    value = 0x9747B28C ^ len(data)
+    whole = len(data) // 4 * 4
+    for at in range(0, whole, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * factor & mask
+        word = (word ^ word >> 24) * factor & mask
+        value = value * factor & mask ^ word
+    if whole < len(data):
+        value = (value ^ int.from_bytes(data[whole:], "little")) * factor & mask
+    value = (value ^ value >> 13) * factor & mask
+    return (value ^ value >> 15) & 0x7FFFFFFF

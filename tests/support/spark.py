@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ import pyarrow as pa
 import yaml
 from pyspark.sql import SparkSession
 from tests.support import memory_kafka
-from tests.support.kafka import Sendable, create_topic, end_offsets, produce
+from tests.support.kafka import Sendable, create_topic, delete_topic, end_offsets, produce
 from tests.support.lake import read_table
 
 from distributary.config import Config, load
@@ -21,6 +22,7 @@ from distributary.consume.broker import Broker
 from distributary.consume.source import read
 from distributary.consume.topics import TableId
 from distributary.launch.session import open_session
+from distributary.merge.modes import mode_of
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
 from distributary.operate.registry import registry_of
@@ -28,6 +30,7 @@ from distributary.operate.source_types import told_to
 from distributary.operate.status import ServiceStatus
 from distributary.operate.surroundings import Surroundings
 from distributary.operate.worker import TableWorker
+from distributary.survey.stored import stored
 
 
 def running_session() -> Iterator[SparkSession]:
@@ -54,6 +57,16 @@ class Bench:
         create_topic(self.kafka, self.topic, partitions, config)
         return self
 
+    def create_again(self) -> None:
+        """Deletes the topic and makes it anew, with one partition."""
+        delete_topic(self.kafka, self.topic)
+        self.create()
+
+    @property
+    def prefix(self) -> str:
+        """The source's topic prefix."""
+        return self.topic.partition(".")[0]
+
     @property
     def table(self) -> Path:
         """Where the table lies."""
@@ -69,7 +82,7 @@ class Bench:
         text = {
             "version": 1,
             "kafka": {"bootstrap.servers": self.kafka},
-            "source": {"topic_prefix": self.topic.split(".")[0]},
+            "source": {"topic_prefix": self.prefix},
             "target": {"path": str(self.folder / "lake")},
             "checkpoint": str(self.folder / "checkpoint"),
             "tables": [{"match": "dbo.t", **self.rule}],
@@ -85,11 +98,11 @@ class Bench:
             return memory_kafka.MemoryClient(self.kafka)
         return Broker(config.kafka_properties())
 
-    def worker(self) -> TableWorker:
-        """A new driver's worker: it knows only what the table knows."""
+    def context(self) -> Surroundings:
+        """What a new driver's workers share."""
         config = self.config()
         broker = self.client(config)
-        around = Surroundings(
+        return Surroundings(
             config=config,
             session=self.session,
             broker=broker,
@@ -101,9 +114,13 @@ class Bench:
             told=told_to(config, broker).of,
             fetch=broker.fetch if isinstance(broker, memory_kafka.MemoryClient) else read,
         )
-        settings = config.settings_for("dbo", "t")
+
+    def worker(self) -> TableWorker:
+        """A new driver's worker: it knows only what the table knows."""
+        context = self.context()
+        settings = context.config.settings_for("dbo", "t")
         assert settings is not None
-        return TableWorker(around, TableId("dbo", "t"), self.topic, settings, str(self.table))
+        return TableWorker(context, TableId("dbo", "t"), self.topic, settings, str(self.table))
 
     def take(self, records: Iterable[Sendable], worker: TableWorker | None = None) -> TableWorker:
         """Produces the records and has a worker (a new one, where none is given) take them in."""
@@ -114,9 +131,27 @@ class Bench:
             worker.step()
         return worker
 
+    def columns(self) -> dict[str, str]:
+        """The table's columns that are the source's: name to Spark type."""
+        settings, table = self.config().settings_for("dbo", "t"), stored(str(self.table))
+        assert settings is not None
+        assert table is not None
+        return table.of_the_source(mode_of(settings).service_columns)
+
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """The table's rows, sorted, by a reader that is not ours; the named columns, else all of the source's."""
         return rows_of(self.table, *columns)
+
+
+def new_bench(
+    session: SparkSession, kafka: str, folder: Path, options: Mapping[str, Any] | None = None, **rule: Any
+) -> Bench:
+    """A bench whose topic and folder nobody else has; the topic is not created yet. `rule` is the table's settings,
+    `options` are those of the whole config."""
+    prefix = f"bench{uuid.uuid4().hex[:12]}"
+    own = folder / prefix
+    own.mkdir(parents=True)
+    return Bench(session, kafka, own, f"{prefix}.dbo.t", rule, options or {})
 
 
 def rows_of(place: Path, *columns: str) -> list[tuple[Any, ...]]:

@@ -1,0 +1,263 @@
+"""The Kafka in memory answers all that a table's worker asks as the real one does: both go through the same cases."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.support.kafka import Record, create_topic, delete_topic, end_offsets, grow_topic, produce
+from tests.support.memory_kafka import MemoryClient
+from tests.support.waiting import wait_until
+
+from distributary.consume import peek
+from distributary.consume.broker import Broker, Topic
+from distributary.consume.offsets import Slice
+from distributary.consume.source import Fetch, read
+from distributary.errors import TransientError
+
+AT = 1_700_000_000_123
+"""Milliseconds since 1970."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two, and what a worker asks it with."""
+
+    address: str
+    broker: Broker
+    fetch: Fetch
+    options: Mapping[str, str]
+
+    def topic(self, name: str) -> Topic:
+        return self.broker.topics([name])[name]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The real one and the one in memory."""
+
+    real: Side
+    memory: Side
+
+    def __iter__(self) -> Iterator[Side]:
+        return iter((self.real, self.memory))
+
+    def create(self, name: str, partitions: int = 1) -> None:
+        for side in self:
+            create_topic(side.address, name, partitions)
+
+    def produce(self, records: Iterable[Record]) -> None:
+        sent = list(records)
+        for side in self:
+            produce(side.address, sent)
+
+
+@pytest.fixture
+def sides(kafka: str, memory_kafka: str) -> Sides:
+    memory = MemoryClient(memory_kafka)
+    return Sides(
+        Side(kafka, Broker({"bootstrap.servers": kafka}), read, {"kafka.bootstrap.servers": kafka}),
+        Side(memory_kafka, memory, memory.fetch, {}),
+    )
+
+
+@pytest.fixture
+def name() -> str:
+    return f"twin{uuid.uuid4().hex[:12]}.dbo.t"
+
+
+def numbered(name: str, count: int, partition: int = 0) -> list[Record]:
+    """Records whose values are their offsets, in a partition that is empty so far."""
+    return [Record(name, partition, b"k", b"%d" % number, (), AT + number) for number in range(count)]
+
+
+def odd(name: str) -> list[Record]:
+    """Records of every form, in two partitions."""
+    return [
+        Record(name, 0, b"key", b"value", [("name", b"text"), ("name", b"again"), ("empty", b""), ("null", None)], AT),
+        Record(name, 0, None, b"no key", (), AT - 5_000),
+        Record(name, 1, b"key", None, [("\u00fc", b"\xff\x00")], 1),
+        Record(name, 0, b"", b"", (), 5),
+        Record(name, 1, None, None, (), 2**40),
+    ]
+
+
+def by_place(records: list[peek.Record]) -> list[peek.Record]:
+    """In the order of partitions, each in its own."""
+    assert all(
+        [r.offset for r in records if r.partition == p] == sorted(r.offset for r in records if r.partition == p)
+        for p in {r.partition for r in records}
+    )
+    return sorted(records, key=lambda record: (record.partition, record.offset))
+
+
+def test_topics_that_are_there_with_their_partitions(sides: Sides, name: str) -> None:
+    missing = f"{name}.missing"
+    sides.create(name, 3)
+    for side in sides:
+        found = side.broker.topics([missing, name])
+        assert {topic.name: topic.partitions for topic in found.values()} == {name: (0, 1, 2)}
+        assert list(found) == [name]
+        assert side.broker.topics([]) == {}
+        assert side.broker.partitions()[name] == (0, 1, 2)
+        assert missing not in side.broker.partitions()
+        assert (name in side.broker.names(), missing in side.broker.names()) == (True, False)
+        assert list(side.broker.settings([name])) == [name]
+
+
+def test_a_topic_that_is_deleted_and_created_again_has_another_id(sides: Sides, name: str) -> None:
+    for side in sides:
+        create_topic(side.address, name, 2)
+        produce(side.address, numbered(name, 3))
+        first, again = side.topic(name), side.topic(name)
+        assert first == again
+        delete_topic(side.address, name)
+        wait_until(lambda side=side: not side.broker.topics([name]), what="the topic's end")  # type: ignore[misc]
+        for ask in (side.broker.latest, side.broker.earliest):
+            with pytest.raises(TransientError, match="kafka-refused"):
+                ask(first)
+        with pytest.raises(TransientError, match="kafka-refused"):
+            side.broker.records(first, {0: 0}, 5)
+        create_topic(side.address, name)
+        second = side.topic(name)
+        assert first.topic_id != second.topic_id
+        assert second.partitions == (0,)
+        assert (side.broker.latest(second), end_offsets(side.address, name)) == ({0: 0}, {0: 0})
+
+
+def test_a_topic_that_grows_keeps_its_id_and_its_records(sides: Sides, name: str) -> None:
+    sides.create(name)
+    sides.produce(numbered(name, 2))
+    for side in sides:
+        before = side.topic(name)
+        grow_topic(side.address, name, 3)
+        wait_until(lambda side=side: len(side.topic(name).partitions) == 3, what="the partitions")  # type: ignore[misc]
+        grown = side.topic(name)
+        assert grown == Topic(name, before.topic_id, (0, 1, 2))
+        assert side.broker.latest(grown) == {0: 2, 1: 0, 2: 0}
+        assert side.broker.latest(before) == {0: 2}
+
+
+def test_first_and_last_offsets(sides: Sides, name: str) -> None:
+    sides.create(name, 3)
+    sides.produce([*numbered(name, 4), *numbered(name, 1, partition=2)])
+    for side in sides:
+        topic = side.topic(name)
+        assert side.broker.earliest(topic) == {0: 0, 1: 0, 2: 0}
+        assert side.broker.latest(topic) == end_offsets(side.address, name) == {0: 4, 1: 0, 2: 1}
+
+
+def test_records_of_every_form(sides: Sides, name: str) -> None:
+    sides.create(name, 2)
+    sides.produce(odd(name))
+    real, memory = (by_place(side.broker.records(side.topic(name), {0: 0, 1: 0}, 10)) for side in sides)
+    assert memory == real
+    assert len(real) == len(odd(name))
+
+
+@pytest.mark.parametrize(
+    ("start", "at_most", "count"),
+    [
+        ({0: 0, 1: 0, 2: 0}, 100, 42),
+        ({0: 0, 1: 0, 2: 0}, 5, 7),
+        ({0: 0}, 5, 5),
+        ({0: 38, 1: 1}, 5, 3),
+        ({0: 3}, 4, 4),
+        ({0: 40}, 5, 0),
+        ({2: 0}, 5, 0),
+        ({0: 40, 1: 0}, 1, 1),
+        ({}, 5, 0),
+    ],
+    ids=str,
+)
+def test_records_from_a_start_on(sides: Sides, name: str, start: dict[int, int], at_most: int, count: int) -> None:
+    sides.create(name, 3)
+    sides.produce([*numbered(name, 40), *numbered(name, 2, partition=1)])
+    real, memory = (by_place(side.broker.records(side.topic(name), start, at_most)) for side in sides)
+    assert memory == real
+    assert len(real) == count
+
+
+def test_the_head_goes_on_where_the_first_records_have_no_value(sides: Sides, name: str) -> None:
+    sides.create(name, 2)
+    sides.produce([*numbered(name, 30), *([Record(name, 1, b"k", None, (), AT)] * 30), *numbered(name, 1, 1)])
+    for start, count in (({0: 0}, 20), ({0: 25}, 5), ({1: 0}, 31), ({0: 0, 1: 0}, 40), ({1: 31}, 0)):
+        real, memory = (by_place(side.broker.head(side.topic(name), start)) for side in sides)
+        assert memory == real
+        assert len(real) == count
+
+
+def test_samples_of_places(sides: Sides, name: str) -> None:
+    sides.create(name, 2)
+    sides.produce([*numbered(name, 50), Record(name, 1, b"k", None), Record(name, 1, b"k", b"x")])
+    places = [(0, 0), (0, 40), (1, 0), (0, 49), (0, 17), (1, 1), (0, 50)]
+    real, memory = (side.broker.sample(name, places) for side in sides)
+    assert [len(some) for some in memory] == [20, 10, 2, 1, 20, 1, 0]
+    # A real one gives those that came at once, of which there is one at least.
+    assert [bool(some) for some in real] == [bool(some) for some in memory]
+    assert [some[: len(found)] for some, found in zip(memory, real, strict=True)] == real
+    assert [side.broker.sample(name, []) for side in sides] == [[], []]
+
+
+def test_a_key_decides_the_partition_and_no_timestamp_or_0_is_now(sides: Sides, name: str) -> None:
+    sides.create(name, 5)
+    keys = [b"21", b"foobar", b"a-little-bit-long-string", b'{"id":1}', b"", b"21"]
+    before = time.time()
+    sides.produce(Record(name, key=key, value=b"%d" % at) for at, key in enumerate(keys))
+    sides.produce([Record(name, value=b"without a key", timestamp=0)])
+    every = dict.fromkeys(range(5), 0)
+    real, memory = (side.broker.records(side.topic(name), every, 10) for side in sides)
+    placed = [{r.value: (r.partition, r.key) for r in found if r.key is not None} for found in (real, memory)]
+    assert placed[1] == placed[0]
+    assert len(placed[0]) == len(keys)
+    for found in (real, memory):
+        assert len(found) == len(keys) + 1  # the one without key lies in any
+        assert all(before - 1 <= (r.timestamp or 0) / 1000 <= time.time() + 1 for r in found)
+
+
+def rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ({0: 0, 1: 0, 2: 0}, {0: 40, 1: 5, 2: 0}),
+        ({0: 3, 1: 1}, {0: 17, 1: 2}),
+        ({0: 39}, {0: 40}),
+        ({1: 0}, {1: 5}),
+        ({0: 7, 1: 5}, {0: 7, 1: 5}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("tasks", [1, 2, 7])
+def test_the_rows_of_a_slice(
+    session: SparkSession, sides: Sides, name: str, start: dict[int, int], end: dict[int, int], tasks: int
+) -> None:
+    sides.create(name, 3)
+    sides.produce([*numbered(name, 40), *numbered(name, 5, partition=1)])
+    part = Slice(name, start, end)
+    real, memory = (side.fetch(session, side.options, part, tasks, True) for side in sides)
+    assert memory.schema == real.schema
+    # The same rows in the same tasks, and in the same order.
+    real_tasks, memory_tasks = ([len(task) for task in frame.rdd.glom().collect()] for frame in (real, memory))
+    assert memory_tasks == real_tasks
+    assert rows(memory) == rows(real)
+    assert len(rows(real)) == sum(end.values()) - sum(start.values())
+
+
+def test_the_rows_of_records_of_every_form(session: SparkSession, sides: Sides, name: str) -> None:
+    sides.create(name, 2)
+    sides.produce(odd(name))
+    part = Slice(name, {0: 0, 1: 0}, {0: 3, 1: 2})
+    real, memory = (side.fetch(session, side.options, part) for side in sides)
+    assert rows(memory) == rows(real)
+    assert memory.schema == real.schema
+    assert memory.schema.simpleString() == real.schema.simpleString()
+    for frame in (real, memory):
+        assert frame.where("headers IS NULL").count() == 3
