@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import random
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-from tests.support.changes import Row, Topic
+from tests.support.changes import Topic, key, row
 from tests.support.kafka import end_offsets, produce
 from tests.support.spark import Bench
 
@@ -18,22 +14,6 @@ from distributary.errors import UsageError
 from distributary.operate.reconcile import remove_ghosts
 from distributary.operate.tables import Listed, lake_path
 from distributary.operate.worker import TableWorker
-
-_numbers = itertools.count()
-
-
-@pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    """A topic of its own for each test."""
-    return Bench(session, kafka, tmp_path, f"ghosts{next(_numbers)}x{random.randrange(10**9)}.dbo.t")
-
-
-def row(number: int, value: Any) -> Row:
-    return {"id": number, "v": value}
-
-
-def key(number: int) -> Row:
-    return {"id": number}
 
 
 def snapshot(topic: Topic, at: int, *rows: tuple[int, int], ends: bool) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,15 +20,15 @@ NOTHING = b'{"schema":null,"payload":null}'
 
 
 @pytest.fixture
-def topic(request: pytest.FixtureRequest) -> Topic:
-    return Topic(f"jobs{abs(hash(request.node.name)) % 10**9}.dbo.t")
+def topic(bench: Bench) -> Topic:
+    return Topic(bench.create().topic)
 
 
-def worker_of(session: SparkSession, kafka: str, folder: Path, topic: Topic, **rule: Any) -> tuple[Bench, TableWorker]:
+def filled(bench: Bench, topic: Topic, **rule: Any) -> TableWorker:
     """A worker whose table has a few rows already."""
-    bench = Bench(session, kafka, folder, topic.name, {"columns": COLUMNS, **rule}).create()
+    bench.rule = {"columns": COLUMNS, **rule}
     worker = bench.take(creates(topic, range(1, 20)))
-    return bench, bench.take(creates(topic, range(20, 25)), worker)
+    return bench.take(creates(topic, range(20, 25)), worker)
 
 
 def creates(topic: Topic, keys: range) -> list[Record]:
@@ -69,20 +68,20 @@ def counted(bench: Bench, worker: TableWorker, records: Iterator[Record]) -> int
     return jobs(bench.session) - before
 
 
-def test_nothing_to_do_runs_none(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
-    bench, worker = worker_of(session, kafka, tmp_path, topic)
+def test_nothing_to_do_runs_none(bench: Bench, topic: Topic) -> None:
+    worker = filled(bench, topic)
     assert counted(bench, worker, iter(())) == 0
     worker.doubt()  # the topic and the table are looked at
     assert counted(bench, worker, iter(())) == 0
 
 
-def test_a_small_slice(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
+def test_a_small_slice(bench: Bench, topic: Topic) -> None:
     """The look at the decoded records, and their fold; the rest is not Spark's."""
-    bench, worker = worker_of(session, kafka, tmp_path, topic)
+    worker = filled(bench, topic)
     assert counted(bench, worker, ordinary(topic)) == 2
 
 
-def test_a_small_slice_with_a_schema(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
+def test_a_small_slice_with_a_schema(bench: Bench, topic: Topic) -> None:
     """Its first records tell what it is like without Spark. It is read once, with tombstones in all forms and what is
     no JSON among it; twice where it is written otherwise than JsonConverter does, and then with care at once, for a
     while."""
@@ -94,7 +93,6 @@ def test_a_small_slice_with_a_schema(session: SparkSession, kafka: str, tmp_path
             found.append(record._replace(key=found[-1].key) if is_tombstone else topic.with_schema(record, SCHEMA))
         return found
 
-    bench = Bench(session, kafka, tmp_path, topic.name).create()
     of_quarantine = 8
     worker = bench.take(())
     making_the_table = 1
@@ -112,35 +110,33 @@ def test_a_small_slice_with_a_schema(session: SparkSession, kafka: str, tmp_path
     assert counted(bench, worker, iter(loose[1:])) == 2
 
 
-def test_a_first_slice_by_spark(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
-    bench = Bench(session, kafka, tmp_path, topic.name, {"columns": COLUMNS, "commit": "spark"}).create()
+def test_a_first_slice_by_spark(bench: Bench, topic: Topic) -> None:
+    bench.rule = {"columns": COLUMNS, "commit": "spark"}
     worker = bench.take(())
     assert counted(bench, worker, iter(creates(topic, range(1, 20)))) == 5
 
 
-def test_an_append(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
-    bench, worker = worker_of(session, kafka, tmp_path, topic, mode="append")
+def test_an_append(bench: Bench, topic: Topic) -> None:
+    worker = filled(bench, topic, mode="append")
     assert counted(bench, worker, iter(creates(topic, range(100, 110)))) == 2
 
 
-def test_a_merge_by_spark(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
-    bench, worker = worker_of(session, kafka, tmp_path, topic, commit="spark")
+def test_a_merge_by_spark(bench: Bench, topic: Topic) -> None:
+    worker = filled(bench, topic, commit="spark")
     counted(bench, worker, iter(creates(topic, range(30, 35))))
     assert counted(bench, worker, ordinary(topic)) == 8
 
 
-def test_a_slice_with_every_special_case(session: SparkSession, kafka: str, tmp_path: Path, topic: Topic) -> None:
-    bench, worker = worker_of(session, kafka, tmp_path, topic)
+def test_a_slice_with_every_special_case(bench: Bench, topic: Topic) -> None:
+    worker = filled(bench, topic)
     counted(bench, worker, ordinary(topic))
     assert counted(bench, worker, special(topic)) == 22
 
 
-def test_values_that_are_read_with_care(
-    session: SparkSession, kafka: str, tmp_path: Path, topic: Topic, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_that_are_read_with_care(bench: Bench, topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slice with such values is read twice; those that come next are read with care at once, for a while."""
     monkeypatch.setattr(reader, "_CAREFUL_SLICES", 3)
-    bench, worker = worker_of(session, kafka, tmp_path, topic)
+    worker = filled(bench, topic)
 
     def as_texts(keys: range) -> Iterator[Record]:
         return iter([topic.change("c", {"id": key}, {"id": str(key), "v": "text"}, at=key) for key in keys])

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.spark import Bench
 
@@ -38,10 +37,8 @@ def test_large_rows_are_read_in_smaller_parts(row_bytes: float, rows: int) -> No
     assert rows_at_once(4096, row_bytes) == rows
 
 
-def test_how_many_are_read_follows_from_the_largest_that_came(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
-    bench = Bench(session, kafka, tmp_path, f"large{random.randrange(10**9)}.dbo.t").create()
+def test_how_many_are_read_follows_from_the_largest_that_came(bench: Bench) -> None:
+    bench.create()
     worker, read, at = bench.worker(), [], 0
     for text in ("x" * 100_000, "x", "x"):
         topic, at = Topic(bench.topic), at + 1

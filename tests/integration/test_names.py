@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from pathlib import Path
-
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.changes import LONG, TEXT, Row, Topic
 from tests.support.spark import Bench
 
@@ -64,12 +60,9 @@ def row(number: int, version: str) -> Row:
     ("mode", "commit", "with_schema"),
     [("upsert", "deltalake", True), ("upsert", "spark", False), ("history", "spark", True)],
 )
-def test_5_3_columns_of_any_name(
-    session: SparkSession, kafka: str, tmp_path: Path, mode: str, commit: str, with_schema: bool
-) -> None:
-    rule = {"mode": mode, "commit": commit, "exclude": list(EXCLUDED), "rename": RENAMED}
-    topic = Topic(f"names{random.randrange(10**9)}.dbo.t", "postgresql", key=KEY)
-    bench = Bench(session, kafka, tmp_path, topic.name, rule).create()
+def test_5_3_columns_of_any_name(bench: Bench, mode: str, commit: str, with_schema: bool) -> None:
+    bench.rule = {"mode": mode, "commit": commit, "exclude": list(EXCLUDED), "rename": RENAMED}
+    topic = Topic(bench.create().topic, "postgresql", key=KEY)
 
     def change(op: str, number: int, version: str, at: int) -> None:
         record = topic.change(op, key(number), row(number, version) if op != "d" else None, at=at)
@@ -90,7 +83,7 @@ def test_5_3_columns_of_any_name(
     )
     expected = [tuple(row(number, version)[name] for name in kept) for number, version in versions]
     assert sorted(bench.rows(*names)) == expected
-    assert [name for name in worker._lake.columns() if not name.startswith("__")] == names
-    assert sorted(path.name for path in (tmp_path / "lake").iterdir()) == ["_distributary", "dbo"]
+    assert [name for name in bench.columns() if not name.startswith("__")] == names
+    assert sorted(path.name for path in (bench.folder / "lake").iterdir()) == ["_distributary", "dbo"]
     bench.take(topic.records)  # by a new driver, which knows the columns from the table alone
     assert sorted(bench.rows(*names)) == expected

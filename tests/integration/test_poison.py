@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import random
-from pathlib import Path
 
-from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.spark import Bench, rows_of
 
 
-def test_6_3_poison_of_every_kind_is_quarantined_with_its_reason(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
-    bench = Bench(session, kafka, tmp_path, f"poison{random.randrange(10**9)}.dbo.t").create()
+def test_6_3_poison_of_every_kind_is_quarantined_with_its_reason(bench: Bench) -> None:
+    bench.create()
     worker = bench.take(good(bench, 1).records)
     whole = good(bench, 2).records[0].value or b""
     document = json.loads(whole)
@@ -51,11 +46,8 @@ def good(bench: Bench, number: int) -> Topic:
     return topic
 
 
-def test_6_3_a_new_driver_takes_a_slice_of_nothing_but_broken_records(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
-    bench = Bench(session, kafka, tmp_path, f"broken{random.randrange(10**9)}.dbo.t").create()
-    topic = Topic(bench.topic)
+def test_6_3_a_new_driver_takes_a_slice_of_nothing_but_broken_records(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
     topic.change("c", {"id": 1}, {"id": 1, "v": 1}, at=1)
     bench.take(topic.records)
     bench.take([topic.add({"id": 1}, value) for value in (b"\xff", b'"\xff"')])

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import random
-from pathlib import Path
-
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.kafka import create_topic
 from tests.support.spark import Bench
 
@@ -19,26 +14,22 @@ from distributary.operate.status import TableState
 from distributary.operate.tables import listed, named
 from distributary.operate.worker import TableWorker
 
-_numbers = itertools.count()
-
 
 class Tables:
     """A roster, and the topics of two databases that have a table of one name."""
 
-    def __init__(self, session: SparkSession, kafka: str, folder: Path, place: str, connector: str | None) -> None:
-        prefix = f"roster{next(_numbers)}x{random.randrange(10**9)}"
-        source = {"topic_prefix": prefix, **({"connector": connector} if connector else {})}
-        target = {"path": str(folder / "lake"), "table": place}
-        bench = Bench(session, kafka, folder, f"{prefix}.dbo.t", {}, {"source": source, "target": target})
-        self.topics = [f"{prefix}.{database}.dbo.t" for database in ("a", "b")]
+    def __init__(self, bench: Bench, place: str, connector: str | None) -> None:
+        source = {"topic_prefix": bench.prefix, **({"connector": connector} if connector else {})}
+        bench.options = {"source": source, "target": {"path": str(bench.folder / "lake"), "table": place}}
+        self.topics = [f"{bench.prefix}.{database}.dbo.t" for database in ("a", "b")]
         for topic in self.topics:
-            create_topic(kafka, topic)
+            create_topic(bench.kafka, topic)
         self.halted: list[tuple[str, str]] = []
-        around = bench.worker()._around
-        self.config: Config = around.config
-        self.broker = around.broker
-        self.status = around.status
-        self.roster = Roster(around, self._halt, lambda _table: None)
+        context = bench.context()
+        self.config: Config = context.config
+        self.broker = context.broker
+        self.status = context.status
+        self.roster = Roster(context, self._halt, lambda _table: None)
 
     def _halt(self, table: TableWorker, halt: TableHalt) -> None:
         self.halted.append((table.topic, halt.code))
@@ -49,10 +40,8 @@ class Tables:
         return [table.name for table in self.roster.tables()]
 
 
-def test_tables_of_one_name_in_two_databases_are_called_by_their_databases(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
-    tables = Tables(session, kafka, tmp_path, "{database}/{schema}/{table}", "sqlserver")
+def test_tables_of_one_name_in_two_databases_are_called_by_their_databases(bench: Bench) -> None:
+    tables = Tables(bench, "{database}/{schema}/{table}", "sqlserver")
     assert tables.plan() == ["a.dbo.t", "b.dbo.t"]
     known = listed(tables.config, tables.broker)
     assert [one.name for one in known] == ["a.dbo.t", "b.dbo.t"]
@@ -60,18 +49,16 @@ def test_tables_of_one_name_in_two_databases_are_called_by_their_databases(
     assert not tables.halted
 
 
-def test_a_table_that_is_halted_since_another_one_has_its_place_is_not_called_like_it(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
-    tables = Tables(session, kafka, tmp_path, "{schema}/{table}", "sqlserver")
+def test_a_table_that_is_halted_since_another_one_has_its_place_is_not_called_like_it(bench: Bench) -> None:
+    tables = Tables(bench, "{schema}/{table}", "sqlserver")
     assert tables.plan() == ["dbo.t", tables.topics[1]]
     assert tables.halted == [(tables.topics[1], "two-topics-one-table")]
 
 
 def test_a_topic_that_can_not_be_looked_at_waits_and_holds_up_no_other(
-    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = Tables(session, kafka, tmp_path, "{database}/{schema}/{table}", None)
+    tables = Tables(bench, "{database}/{schema}/{table}", None)
     broken = True
 
     def look(topic: str, *_: object) -> str:

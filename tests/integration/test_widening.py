@@ -6,14 +6,11 @@ The tables are read by Spark: the deltalake package does not read what was widen
 from __future__ import annotations
 
 import json
-import random
 from datetime import datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.changes import DAY, DOUBLE, FLOAT, INSTANT, INT, LONG, SHORT, Row, Topic, decimal
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.spark import Bench
@@ -33,8 +30,8 @@ def rows(bench: Bench, *columns: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    return Bench(session, kafka, tmp_path, f"wide{random.randrange(10**9)}.dbo.t").create()
+def bench(bench: Bench) -> Bench:
+    return bench.create()
 
 
 @pytest.mark.parametrize("mode", ["history", "append"])
@@ -107,7 +104,7 @@ def test_5_1_what_is_not_widened_halts_with_both_types(bench: Bench, rule: Row, 
 
 
 def test_5_1_without_schema_the_connectors_own_topic_tells_that_a_type_grew(bench: Bench) -> None:
-    prefix = bench.topic.partition(".")[0]
+    prefix = bench.prefix
     create_topic(bench.kafka, prefix, 1)
 
     def told(**types: str) -> Record:
