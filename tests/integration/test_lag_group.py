@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import random
-import time
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,19 +12,18 @@ import structlog
 import yaml
 from confluent_kafka import Consumer, KafkaException
 from tests.support.kafka import TIMEOUT, committed_offsets, create_topic
+from tests.support.waiting import wait_until
 
 from distributary.config import Config, load
 from distributary.consume.broker import Broker
 from distributary.consume.offsets import Offsets
 from distributary.operate.lag_group import LagGroup
 
-_numbers = itertools.count()
-
 
 @pytest.fixture
 def prefix(kafka: str) -> str:
     """Of a source with two topics of two partitions each."""
-    prefix = f"lag{next(_numbers)}x{random.randrange(10**9)}"
+    prefix = f"lag{uuid.uuid4().hex[:12]}"
     for table in ("one", "two"):
         create_topic(kafka, f"{prefix}.dbo.{table}", partitions=2)
     return prefix
@@ -47,14 +44,15 @@ def config_of(kafka: str, prefix: str, folder: Path, **group: object) -> Config:
     return load(file)
 
 
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + TIMEOUT
-    while time.monotonic() < end:
+def wait_for_offsets(kafka: str, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """Waits until the group has these, and no other."""
+
+    def are_there() -> bool:
         with suppress(KafkaException):  # a broker that has just started has to find its groups first
-            if holds():
-                return
-        time.sleep(0.2)
-    raise AssertionError("it did not come about in time")
+            return committed_offsets(kafka, group) == offsets
+        return False
+
+    wait_until(are_there, TIMEOUT, f"{offsets} of {group}", every=0.2)
 
 
 def test_lag_tools_see_what_the_tables_have_taken_in(kafka: str, prefix: str, tmp_path: Path) -> None:
@@ -63,7 +61,7 @@ def test_lag_tools_see_what_the_tables_have_taken_in(kafka: str, prefix: str, tm
     group.start()
     group.taken(f"{prefix}.dbo.one", {0: 5, 1: 7})
     name = f"distributary-{prefix}"
-    until(lambda: committed_offsets(kafka, name) == {(f"{prefix}.dbo.one", 0): 5, (f"{prefix}.dbo.one", 1): 7})
+    wait_for_offsets(kafka, name, {(f"{prefix}.dbo.one", 0): 5, (f"{prefix}.dbo.one", 1): 7})
     group.taken(f"{prefix}.dbo.one", {0: 6, 1: 7})
     group.taken(f"{prefix}.dbo.two", {1: 1})
     group.taken(f"{prefix}.dbo.gone", {0: 3})  # a topic that was deleted meanwhile holds up no other
@@ -94,7 +92,7 @@ def test_a_group_that_refuses_is_told_once_and_tried_again(
     # Somebody consumes under the same name: Kafka takes offsets from the group's members alone.
     member = Consumer({"bootstrap.servers": kafka, "group.id": name, "enable.auto.commit": False, "log_level": 0})
     member.subscribe([topic])
-    until(lambda: member.poll(0.2) is None and bool(member.assignment()))
+    wait_until(lambda: member.poll(0.2) is None and member.assignment(), TIMEOUT, "the member's assignment")
     broker, tries = Broker(config.kafka_properties()), []
 
     def commit(group: str, offsets: Mapping[str, Offsets]) -> None:
@@ -105,9 +103,9 @@ def test_a_group_that_refuses_is_told_once_and_tried_again(
         group = LagGroup(config, commit, pause=0.1)
         group.taken(topic, {0: 4})
         group.start()
-        until(lambda: len(tries) >= 3)
+        wait_until(lambda: len(tries) >= 3, TIMEOUT, "three tries")
         member.close()
-        until(lambda: committed_offsets(kafka, name) == {(topic, 0): 4})
+        wait_for_offsets(kafka, name, {(topic, 0): 4})
         group.stop()
     warnings = [line for line in logs if line["log_level"] == "warning"]
     assert [line["code"] for line in warnings] == ["kafka-group-offsets"]
@@ -123,6 +121,5 @@ def test_a_group_that_is_switched_off_is_never_made(kafka: str, prefix: str, tmp
     group = LagGroup(config, Broker(config.kafka_properties()).commit, pause=0.1)
     group.start()
     group.taken(f"{prefix}.dbo.one", {0: 5})
-    time.sleep(0.5)
-    group.stop()
+    group.stop()  # where there is one, this commits
     assert committed_offsets(kafka, config.consumer_group_name()) == {}

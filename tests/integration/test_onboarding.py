@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 from tests.support.changes import Topic
 from tests.support.kafka import create_topic, produce
 from tests.support.spark import rows_of
+from tests.support.waiting import wait_until
 
 from distributary.demo.process import free_ports
 
@@ -57,13 +57,18 @@ class Running:
 
     def wait_for(self, reached: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """What `/status` says once that is reached."""
-        until = time.monotonic() + WAIT
-        while time.monotonic() < until:
-            assert self.process.poll() is None, (self.folder / "log").read_text()[-3000:]
-            if (found := self.status()) and reached(found):
-                return found
-            time.sleep(0.5)
-        raise AssertionError(f"not reached: {self.status()}\n{(self.folder / 'log').read_text()[-3000:]}")
+        found: dict[str, Any] = {}
+
+        def is_reached() -> bool:
+            found.clear()
+            found.update(self.status())
+            return bool(found) and reached(found)
+
+        def described() -> str:
+            return f"{found}\n{(self.folder / 'log').read_text()[-3000:]}"
+
+        wait_until(is_reached, WAIT, described, every=0.2, alive=lambda: self.process.poll() is None)
+        return found
 
     def rows(self, table: str) -> list[tuple[Any, ...]]:
         """The rows of a table in the lake."""

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-import random
-import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.changes import Topic
-from tests.support.kafka import TIMEOUT, create_topic, produce
+from tests.support.kafka import create_topic, produce
 from tests.support.spark import Bench
+from tests.support.waiting import wait_until
 
 from distributary.consume.offsets import Offsets
 from distributary.operate.planning import PlanningStream
-
-_numbers = itertools.count()
 
 
 class Planned:
@@ -27,7 +21,9 @@ class Planned:
         self.batches: list[Mapping[str, Offsets]] = []
         self.failed = 0
         self._failing = failing
-        self.stream = PlanningStream(bench.worker()._around, self._plan, lambda: None)
+        context = bench.context()
+        self.status = context.status
+        self.stream = PlanningStream(context, self._plan, lambda: None)
 
     def _plan(self, ends: Mapping[str, Offsets]) -> None:
         if ends and self.failed < self._failing:
@@ -36,18 +32,21 @@ class Planned:
         self.batches += [dict(ends)] if ends else []
 
     def look_until(self, reached: Callable[[], bool]) -> None:
-        end = time.monotonic() + TIMEOUT
-        while not reached():
-            assert time.monotonic() < end, self.batches
+        def is_reached() -> bool:
+            if reached():
+                return True
             self.stream.look()
-            time.sleep(0.1)
+            return False
+
+        wait_until(is_reached, what=lambda: str(self.batches), every=0.1)
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    prefix = f"plan{next(_numbers)}x{random.randrange(10**9)}"
-    trigger = {"interval": "1h", "max_records": 2}
-    return Bench(session, kafka, tmp_path, f"{prefix}.dbo.t", {"match": "dbo.*"}, {"trigger": trigger})
+def bench(kafka_bench: Bench) -> Bench:
+    """On a real Kafka: the stream is Spark's."""
+    kafka_bench.rule = {"match": "dbo.*"}
+    kafka_bench.options = {"trigger": {"interval": "1h", "max_records": 2}}
+    return kafka_bench
 
 
 def test_a_batch_reaches_all_that_kafka_has_whatever_a_slice_may_take(bench: Bench) -> None:
@@ -68,7 +67,7 @@ def test_a_batch_reaches_all_that_kafka_has_whatever_a_slice_may_take(bench: Ben
 def test_a_stream_that_has_planned_all_there_is_says_when(bench: Bench) -> None:
     bench.create()
     planned = Planned(bench)
-    status = planned.stream._around.status
+    status = planned.status
     status._planned_at = 0.0
     planned.stream.begin(once=False)
     try:

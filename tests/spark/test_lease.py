@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 from pyspark.sql import SparkSession
+from tests.support.waiting import wait_until
 
 from distributary.config import Config, load
 from distributary.errors import AlreadyRunning, SetupError
@@ -72,13 +73,6 @@ def drivers(session: SparkSession, tmp_path: Path) -> Iterator[Drivers]:
 def elsewhere(config: Config) -> Holder:
     """A driver on another machine: whether it lives can't be seen from here."""
     return replace(this_process(lease_paths(config)[0]), host="other", machine="another boot pid:[1]")
-
-
-def until(happened: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not happened():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
 
 
 def test_the_second_driver_is_refused_until_the_first_has_ended(drivers: Drivers) -> None:
@@ -152,7 +146,7 @@ def test_a_driver_that_slept_finds_that_another_one_took_over_and_leaves_it_alon
     lease, lost = drivers.start()
     other = elsewhere(drivers.config())
     drivers.write(other)
-    until(lambda: lost)
+    wait_until(lambda: lost)
     assert "has taken over" in lost[0].message
     lease.end()
     assert [told_holder(path) for path in lease_paths(drivers.config())] == [other, other]
@@ -163,7 +157,7 @@ def test_a_lease_that_was_deleted_is_written_again(drivers: Drivers) -> None:
     paths = lease_paths(drivers.config())
     for path in paths:
         Path(path).unlink()
-    until(lambda: all(told_holder(path) is not None for path in paths))
+    wait_until(lambda: all(told_holder(path) is not None for path in paths))
     assert not lost
 
 
@@ -198,7 +192,7 @@ def test_of_many_drivers_that_start_at_once_one_is_left(drivers: Drivers) -> Non
         thread.start()
     for thread in threads:
         thread.join()
-    until(lambda: len(refused) + sum(map(len, told)) == 4)
+    wait_until(lambda: len(refused) + sum(map(len, told)) == 4)
     time.sleep(3 * SHORT)
     assert len(refused) + sum(map(len, told)) == 4
     for lease in leases:
