@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 import itertools
 import json
-import random
 import ssl
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ import pytest
 import trustme
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from fastavro import parse_schema, schemaless_writer
-from pyspark.sql import SparkSession
 from tests.support.gate import Gate, standing
 from tests.support.kafka import Headers, Record
 from tests.support.registry import RegistryAddress
@@ -26,7 +24,6 @@ from tests.support.spark import Bench, rows_of
 from distributary.errors import TransientError
 from distributary.survey.kafka_checks import registry_answers
 
-_numbers = itertools.count()
 SOURCE = {
     "type": "record",
     "name": "Source",
@@ -106,15 +103,14 @@ def reasons(bench: Bench) -> dict[int, str]:
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, registry: RegistryAddress, tmp_path: Path) -> Bench:
-    """A topic of its own for each test."""
-    return bench_with(session, kafka, tmp_path, url=registry.url)
+def bench(bench: Bench, registry: RegistryAddress) -> Bench:
+    return with_registry(bench, url=registry.url)
 
 
-def bench_with(session: SparkSession, kafka: str, folder: Path, **registry: str) -> Bench:
-    prefix = f"avro{next(_numbers)}x{random.randrange(10**9)}"
-    source = {"topic_prefix": prefix, "format": "avro", "schema_registry": registry}
-    return Bench(session, kafka, folder, f"{prefix}.dbo.t", options={"source": source}).create()
+def with_registry(bench: Bench, **registry: str) -> Bench:
+    """The bench, whose topic is created now and has Avro by that registry."""
+    bench.options = {"source": {"topic_prefix": bench.prefix, "format": "avro", "schema_registry": registry}}
+    return bench.create()
 
 
 @pytest.fixture
@@ -196,10 +192,10 @@ def test_schema_ids_in_headers_are_as_good_as_those_in_front(bench: Bench, topic
 
 
 def test_a_registry_that_is_away_makes_the_table_wait_and_costs_nothing(
-    session: SparkSession, kafka: str, registry: RegistryAddress, tmp_path: Path
+    make_bench: Callable[..., Bench], registry: RegistryAddress
 ) -> None:
     with standing(Gate(registry.root, shut=True)) as gate:
-        bench = bench_with(session, kafka, tmp_path, url=f"http://127.0.0.1:{gate.port}/apis/ccompat/v7")
+        bench = with_registry(make_bench(), url=f"http://127.0.0.1:{gate.port}/apis/ccompat/v7")
         topic = AvroTopic(bench.topic, registry.url)
         worker = bench.worker()
         with pytest.raises(TransientError, match="503"):
@@ -226,17 +222,15 @@ def test_an_id_that_the_registry_does_not_know_makes_the_table_wait(bench: Bench
     assert bench.rows() == [(1, "a")]
 
 
-def test_an_address_where_no_registry_is_tells_so(
-    session: SparkSession, kafka: str, registry: RegistryAddress, tmp_path: Path
-) -> None:
-    bench = bench_with(session, kafka, tmp_path, url=registry.root)
+def test_an_address_where_no_registry_is_tells_so(make_bench: Callable[..., Bench], registry: RegistryAddress) -> None:
+    bench = with_registry(make_bench(), url=registry.root)
     with pytest.raises(TransientError) as caught:
         bench.take([AvroTopic(bench.topic, registry.url).change("c", 1, v="a")])
     assert caught.value.code == "registry-address"
 
 
 def test_the_registry_is_asked_over_tls_with_a_password_or_a_token(
-    session: SparkSession, kafka: str, registry: RegistryAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_bench: Callable[..., Bench], registry: RegistryAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
@@ -246,7 +240,7 @@ def test_the_registry_is_asked_over_tls_with_a_password_or_a_token(
     monkeypatch.setenv("REGISTRY_TOKEN", "a.token")
     with standing(Gate(registry.root, expected="Basic bWU6c2VjcmV0"), tls) as gate:
         at = {"url": f"https://127.0.0.1:{gate.port}/apis/ccompat/v7", "ssl.ca.location": str(tmp_path / "ca.pem")}
-        bench = bench_with(session, kafka, tmp_path, **at)
+        bench = with_registry(make_bench(), **at)
         with pytest.raises(TransientError) as caught:
             bench.take([AvroTopic(bench.topic, registry.url).change("c", 1, v="a")])
         assert caught.value.code == "registry-refused"

@@ -4,11 +4,11 @@ the same progress, on one table they take turns, and what the library can't do i
 from __future__ import annotations
 
 import errno
-import itertools
 import json
 import os
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.support.changes import Row, Topic
+from tests.support.changes import Topic, key, row
 from tests.support.kafka import Record
 from tests.support.lake import read_table
 from tests.support.spark import Bench, rows_of
@@ -35,16 +35,8 @@ from distributary.merge.progress import Head, Progress, first_progress
 from distributary.merge.table import LakeTable
 from distributary.operate.worker import TableWorker
 
-_numbers = itertools.count()
 SPARK, LIBRARY = "Apache-Spark", "delta-rs"
 Slices = list[list[Record]]
-
-
-def bench(session: SparkSession, kafka: str, folder: Path, **rule: Any) -> Bench:
-    """A topic and a table of their own."""
-    name = f"engines{next(_numbers)}x{folder.name.replace('_', '')[-20:]}"
-    (folder / name).mkdir()
-    return Bench(session, kafka, folder / name, f"{name}.dbo.t", rule).create()
 
 
 def engines(one: Bench) -> list[str]:
@@ -66,14 +58,6 @@ def record(worker: TableWorker) -> dict[str, Any]:
     progress = worker.progress
     assert isinstance(progress, Progress)
     return progress.model_dump(exclude={"topic", "topic_id", "commit"})
-
-
-def row(number: int, value: Any) -> Row:
-    return {"id": number, "v": value}
-
-
-def key(number: int) -> Row:
-    return {"id": number}
 
 
 def slices(connector: str) -> Slices:
@@ -119,11 +103,9 @@ def codecs(table: Path) -> set[str]:
     return {file.row_group(0).column(at).compression for file in read for at in range(file.num_columns)}
 
 
-def test_both_engines_compress_files_as_spark_does_by_default(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
+def test_both_engines_compress_files_as_spark_does_by_default(make_bench: Callable[..., Bench]) -> None:
     for engine in ("deltalake", "spark"):
-        one = bench(session, kafka, tmp_path, commit=engine)
+        one = make_bench(commit=engine).create()
         worker: TableWorker | None = None
         for part in slices("sqlserver")[:2]:
             worker = one.take([r._replace(topic=one.topic) for r in part], worker)
@@ -175,9 +157,9 @@ def write_empty(table: Path, schema: pa.Schema) -> int:
 
 @pytest.mark.parametrize("connector", ["sqlserver", "postgresql"])
 def test_both_engines_make_the_same_tables_and_the_same_progress(
-    session: SparkSession, kafka: str, tmp_path: Path, connector: str
+    make_bench: Callable[..., Bench], session: SparkSession, connector: str
 ) -> None:
-    by_library, by_spark = (bench(session, kafka, tmp_path, commit=name) for name in ("deltalake", "spark"))
+    by_library, by_spark = (make_bench(commit=name).create() for name in ("deltalake", "spark"))
     workers: dict[str, TableWorker | None] = {SPARK: None, LIBRARY: None}
     for part in slices(connector):
         for name, one in ((LIBRARY, by_library), (SPARK, by_spark)):
@@ -222,11 +204,11 @@ NOTHING = dict.fromkeys(TYPES)
 
 
 def test_engines_take_turns_on_one_table_and_no_value_changes(
-    session: SparkSession, kafka: str, tmp_path: Path
+    make_bench: Callable[..., Bench], session: SparkSession
 ) -> None:
-    one = bench(session, kafka, tmp_path, columns=TYPES, commit="deltalake")
+    one = make_bench(columns=TYPES, commit="deltalake").create()
     as_text = {"connector_properties": {"decimal.handling.mode": "string"}}
-    one = replace(one, options={"source": {"topic_prefix": one.topic.partition(".")[0], **as_text}})
+    one = replace(one, options={"source": {"topic_prefix": one.prefix, **as_text}})
     spark = replace(one, folder=one.folder / "spark", rule={**one.rule, "commit": "spark"})
     (spark.folder / "lake" / "dbo").mkdir(parents=True)
     one.table.parent.mkdir(parents=True)
@@ -263,9 +245,9 @@ def literal(value: Any, kind: str) -> str:
 
 
 def test_another_writer_in_between_loses_nothing_and_nothing_comes_twice(
-    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = bench(session, kafka, tmp_path, commit="deltalake")
+    one = make_bench(commit="deltalake").create()
     topic = Topic(one.topic)
     topic.change("c", key(1), row(1, "one"), at=1)
     worker = one.take(topic.records)
@@ -289,9 +271,9 @@ def test_another_writer_in_between_loses_nothing_and_nothing_comes_twice(
 
 
 def test_what_the_library_can_not_do_is_sparks(
-    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_bench: Callable[..., Bench], session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = bench(session, kafka, tmp_path, commit="auto")
+    one = make_bench(commit="auto").create()
     topic = Topic(one.topic)
     worker = None
 
@@ -323,10 +305,10 @@ def test_what_the_library_can_not_do_is_sparks(
 
 
 def test_the_librarys_checkpoint_says_what_the_log_says(
-    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_bench: Callable[..., Bench], session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     properties = {"delta.checkpointInterval": 4, "delta.columnMapping.mode": "name"}
-    one = bench(session, kafka, tmp_path, commit="auto", properties=properties)
+    one = make_bench(commit="auto", properties=properties).create()
     topic = Topic(one.topic)
     worker = None
     for at in range(1, 7):
@@ -350,9 +332,9 @@ def test_the_librarys_checkpoint_says_what_the_log_says(
 
 
 def test_a_checkpoint_that_does_not_come_about_leaves_the_commit_and_the_library(
-    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_bench: Callable[..., Bench], session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = bench(session, kafka, tmp_path, commit="auto", properties={"delta.checkpointInterval": 1})
+    one = make_bench(commit="auto", properties={"delta.checkpointInterval": 1}).create()
     topic = Topic(one.topic)
     by_spark: list[object] = []
     monkeypatch.setattr(LakeTable, "_checkpoint", lambda self: by_spark.append(self))
@@ -403,15 +385,13 @@ def _disk_full(*_: object, **__: object) -> None:
     ],
 )
 def test_spark_is_asked_to_clean_an_old_log_once_a_day(
-    session: SparkSession,
-    kafka: str,
-    tmp_path: Path,
+    make_bench: Callable[..., Bench],
     monkeypatch: pytest.MonkeyPatch,
     age: int,
     properties: dict[str, Any],
     by_spark: int,
 ) -> None:
-    one = bench(session, kafka, tmp_path, commit="auto", properties={"delta.checkpointInterval": 1, **properties})
+    one = make_bench(commit="auto", properties={"delta.checkpointInterval": 1, **properties}).create()
     topic = Topic(one.topic)
     asked: list[object] = []
     monkeypatch.setattr(LakeTable, "_checkpoint", lambda self: asked.append(self))

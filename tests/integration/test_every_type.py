@@ -6,12 +6,10 @@ import base64
 import json
 import random
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
-from pyspark.sql import SparkSession
 from tests.support.avro import AvroWriter
 from tests.support.changes import LONG, TEXT, Row, Topic
 from tests.support.comparable import column_values, identical, plain_type
@@ -28,9 +26,8 @@ ROWS = max(len(one.values) for one in EVERY_TYPE)
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    """A topic of its own for each test."""
-    return Bench(session, kafka, tmp_path, f"types{random.randrange(10**9)}.dbo.t").create()
+def bench(bench: Bench) -> Bench:
+    return bench.create()
 
 
 def sent(number: int) -> Row:
@@ -75,7 +72,7 @@ def test_5_2_every_type_from_json(bench: Bench) -> None:
 
 def test_5_2_every_type_from_avro(bench: Bench, registry: RegistryAddress) -> None:
     source = {
-        "topic_prefix": bench.topic.split(".")[0],
+        "topic_prefix": bench.prefix,
         "format": "avro",
         "schema_registry": {"url": registry.url},
     }
@@ -86,12 +83,10 @@ def test_5_2_every_type_from_avro(bench: Bench, registry: RegistryAddress) -> No
 
 
 @pytest.mark.parametrize(("with_schema", "commit"), [(True, "spark"), (False, "spark"), (False, "deltalake")])
-def test_5_2_values_of_twenty_megabytes(
-    session: SparkSession, kafka: str, tmp_path: Path, with_schema: bool, commit: str
-) -> None:
-    topic = Topic(f"large{random.randrange(10**9)}.dbo.t")
-    bench = Bench(session, kafka, tmp_path, topic.name, {"columns": {"data": "binary"}, "commit": commit})
-    bench.create(config={"max.message.bytes": str(LARGEST_MESSAGE)})
+def test_5_2_values_of_twenty_megabytes(kafka_bench: Bench, with_schema: bool, commit: str) -> None:
+    bench = kafka_bench.create(config={"max.message.bytes": str(LARGEST_MESSAGE)})
+    bench.rule = {"columns": {"data": "binary"}, "commit": commit}
+    topic = Topic(bench.topic)
     schema = {"id": LONG, "text": TEXT, "data": {"type": "bytes"}}
     text = "long text " * (2_100_000 if with_schema else 1_900_000)
     data = random.Random(5).randbytes(1_000_000)
@@ -110,12 +105,9 @@ def test_5_2_values_of_twenty_megabytes(
     assert not bench.quarantine.exists()
 
 
-def test_5_2_a_longer_text_without_a_schema_is_quarantined_and_loses_no_other_value(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
-    topic = Topic(f"large{random.randrange(10**9)}.dbo.t")
-    bench = Bench(session, kafka, tmp_path, topic.name)
-    bench.create(config={"max.message.bytes": str(LARGEST_MESSAGE)})
+def test_5_2_a_longer_text_without_a_schema_is_quarantined_and_loses_no_other_value(kafka_bench: Bench) -> None:
+    bench = kafka_bench.create(config={"max.message.bytes": str(LARGEST_MESSAGE)})
+    topic = Topic(bench.topic)
     topic.change("c", {"id": 1}, {"id": 1, "text": "short", "more": 5}, at=1)
     bench.take(topic.records)
     topic.change("u", {"id": 1}, {"id": 1, "text": "x" * 20_000_001, "more": 6}, at=2)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from pyspark.sql import SparkSession
-from tests.support.changes import Row, Topic
+from tests.support.changes import Row, Topic, key
 from tests.support.spark import Bench, rows_of
 
 from distributary.cli import main
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER
 from distributary.errors import TableHalt
 from distributary.operate.accept import Accept
+from distributary.operate.tables import listed
+from distributary.verify.check import Asked, report
 
 SALT = "a salt that is longer than a block of SHA-256, which is sixty-four bytes, so that it is hashed"
 SECRETS = ["078-05-1120", "219-09-9999", "457-55-5462", "12345678.25"]
@@ -26,12 +26,15 @@ MASK = {"ssn": "hash", "phone": "redact"}
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """A topic of its own for each test, and a salt."""
+def bench(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return masked(bench, monkeypatch)
+
+
+def masked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """The bench with two masked columns and a salt; its topic is created now."""
     monkeypatch.setenv("SALT", SALT)
-    options = {"masking": {"salt": "${env:SALT}"}}
-    name = f"masks{random.randrange(10**9)}.dbo.t"
-    return Bench(session, kafka, tmp_path, name, {"mask": MASK}, options).create()
+    bench.rule, bench.options = {"mask": MASK}, {"masking": {"salt": "${env:SALT}"}}
+    return bench.create()
 
 
 def hashed(value: str) -> str:
@@ -51,10 +54,6 @@ def found_in(folder: Path) -> list[str]:
 
 def row(number: int, ssn: Any, phone: Any = "0800") -> Row:
     return {"id": number, "ssn": ssn, "phone": phone}
-
-
-def key(number: int) -> Row:
-    return {"id": number}
 
 
 @pytest.mark.parametrize("mode", ["upsert", "history", "append"])
@@ -272,20 +271,17 @@ def test_a_key_that_is_redacted_halts_the_table(bench: Bench) -> None:
         bench.take(topic.records)
 
 
-def test_verify_compares_what_is_masked(bench: Bench, session: SparkSession) -> None:
+def test_verify_compares_what_is_masked(kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = masked(kafka_bench, monkeypatch)
     topic = Topic(bench.topic)
     topic.change("c", key(1), row(1, SECRETS[0]), at=1)
     topic.change("c", key(2), row(2, SECRETS[1]), at=2)
     bench.take(topic.records)
-    session.sql(f"UPDATE delta.`{bench.table}` SET ssn = 'spoilt' WHERE id = 2")
-    from distributary.consume.broker import Broker
-    from distributary.operate.tables import listed
-    from distributary.verify.check import Asked, report
-
+    bench.session.sql(f"UPDATE delta.`{bench.table}` SET ssn = 'spoilt' WHERE id = 2")
     config = bench.config()
-    broker = Broker(config.kafka_properties())
+    broker = bench.client(config)
     [one] = listed(config, broker)
-    told = json.dumps(report(config, one, session, broker, Asked(), lambda _doing: None).as_json())
+    told = json.dumps(report(config, one, bench.session, broker, Asked(), lambda _doing: None).as_json())
     assert hashed(SECRETS[1]) in told
     assert "spoilt" in told
     assert not [secret for secret in SECRETS if secret in told]

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import random
-from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from pyspark.sql import SparkSession
 from tests.support.changes import Topic
-from tests.support.kafka import delete_topic
 from tests.support.spark import Bench
 
 from distributary.cli import main
@@ -22,9 +18,9 @@ from distributary.operate.requests import Requests
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    """A topic of its own for each test."""
-    return Bench(session, kafka, tmp_path, f"bad{random.randrange(10**9)}.dbo.t").create()
+def bench(kafka_bench: Bench) -> Bench:
+    """On a real Kafka: `replay` connects to it."""
+    return kafka_bench.create()
 
 
 def command(bench: Bench, *words: str) -> Any:
@@ -176,8 +172,7 @@ def test_6_3_a_record_of_a_topic_that_was_created_again_is_another_one(bench: Be
     topic = Topic(bench.topic)
     topic.change("c", {"id": 1}, {"id": 1, "x": "no number"}, at=1)
     worker = bench.take(topic.records)
-    delete_topic(bench.kafka, bench.topic)
-    bench.create()
+    bench.create_again()
     again = Topic(bench.topic)
     again.change("c", {"id": 2}, {"id": 2, "x": "no number"}, at=2)
     again.change("c", {"id": 3}, {"id": 3, "x": 3}, at=3)
