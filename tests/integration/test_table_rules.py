@@ -1,45 +1,24 @@
-"""The rules of what a table must equal, each on a real topic and a real Delta table. Names give the rule's number."""
+"""The rules of what a table must equal, each on a topic and a real Delta table. Names give the rule's number."""
 
 from __future__ import annotations
 
-import itertools
 import random
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 from deltalake import write_deltalake
-from pyspark.sql import SparkSession
-from tests.support.changes import BOOLEAN, LONG, TEXT, Row, Topic
-from tests.support.kafka import produce
+from tests.support.changes import BOOLEAN, LONG, TEXT, Row, Topic, key, row
+from tests.support.kafka import delete_records, produce
+from tests.support.memory_kafka import MemoryClient
 from tests.support.spark import Bench, rows_of
 
-from distributary.consume.broker import Broker
 from distributary.consume.offsets import Slice
-from distributary.consume.source import read
 from distributary.decode import queries
 from distributary.errors import TableHalt, TransientError
 from distributary.operate import taking
 from distributary.operate.overview import overview
-
-_numbers = itertools.count()
-
-
-@pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    """A topic of its own for each test."""
-    return Bench(session, kafka, tmp_path, f"rules{next(_numbers)}x{random.randrange(10**9)}.dbo.t")
-
-
-def row(number: int, value: Any) -> Row:
-    return {"id": number, "v": value}
-
-
-def key(number: int) -> Row:
-    return {"id": number}
 
 
 def test_1_1_and_1_2_records_are_told_apart_by_their_form_and_operation(bench: Bench) -> None:
@@ -67,60 +46,12 @@ def test_3_5_a_key_change_that_db2_for_zos_sends_as_an_update_leaves_the_old_row
     assert bench.rows() == [(1, "old key"), (2, "new key")]
 
 
-def test_3_1_to_3_3_changes_tombstones_and_2_2_equal_positions(bench: Bench) -> None:
-    topic = Topic(bench.create().topic)
-    for number in range(5):
-        topic.change("r", key(number), row(number, "snapshot"), at=1)
-    topic.change("u", key(0), row(0, "updated"), at=2)
-    topic.change("d", key(1), at=3)
-    topic.tombstone(key(1))
-    topic.change("c", key(1), row(1, "back"), at=4)
-    topic.change("d", key(2), at=5)
-    topic.tombstone(key(2))
-    # The update of a unique column: delete and create of one key with the same three numbers.
-    topic.change("d", key(3), at=6)
-    topic.change("c", key(3), row(3, "unique"), at=6)
-    bench.take(topic.records)
-    expected = [(0, "updated"), (1, "back"), (3, "unique"), (4, "snapshot")]
-    assert bench.rows() == expected
-    # 2.4: sent again, cut anywhere, also between the two of one position.
-    for again in (topic.records[5:], topic.records[6:8], topic.records[10:12], topic.records[11:12]):
-        bench.take(again)
-        assert bench.rows() == expected
-    # 3.3: a tombstone that comes in the slice after its delete, which is older than the row, is no lone one.
-    for again in (topic.records[6:7], topic.records[7:8]):
-        bench.take(again)
-        assert bench.rows() == expected
-
-
-@pytest.mark.parametrize("connector", ["sqlserver", "postgresql"])
-def test_2_4_an_older_change_of_a_living_row_changes_nothing(bench: Bench, connector: str) -> None:
-    topic = Topic(bench.create().topic, connector)
-    topic.change("c", key(1), row(1, "first"), at=1)
-    topic.change("u", key(1), row(1, "second"), at=2)
-    topic.change("u", key(1), row(1, "third"), at=3)
-    worker = bench.take(topic.records)
-    for again in (topic.records[:1], topic.records[1:2]):
-        bench.take(again, worker)
-        assert bench.rows() == [(1, "third")]
-
-
-def test_2_8_the_table_does_not_depend_on_how_records_were_cut(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
+def test_2_8_the_table_does_not_depend_on_how_records_were_cut(make_bench: Callable[..., Bench]) -> None:
     source = Topic("")
     _random_history(source, random.Random(7), changes=60)
     tables = []
-    for number, at_most in enumerate((1_000, 20)):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        bench = Bench(
-            session,
-            kafka,
-            folder,
-            f"cuts{number}x{random.randrange(10**9)}.dbo.t",
-            options={"trigger": {"max_records": at_most}},
-        )
+    for at_most in (1_000, 20):
+        bench = make_bench({"trigger": {"max_records": at_most}})
         bench.create().take(r._replace(topic=bench.topic) for r in source.records)
         tables.append(bench.rows())
     assert tables[0] == tables[1]
@@ -140,228 +71,11 @@ def _random_history(topic: Topic, chance: random.Random, changes: int) -> None:
             alive.add(number)
 
 
-def test_3_2_a_late_change_brings_no_deleted_row_back(bench: Bench) -> None:
-    topic = Topic(bench.create().topic)
-    topic.change("c", key(1), row(1, "first"), at=1)
-    topic.change("d", key(2), at=9)  # a key that the table never had
-    topic.change("d", key(1), at=10)
-    worker = bench.take(topic.records)
-    late = Topic(bench.topic)
-    late.change("u", key(1), row(1, "older"), at=5)
-    late.change("u", key(2), row(2, "older"), at=6)
-    late.change("c", key(3), row(3, "older, but its key was never seen"), at=7)
-    bench.take(late.records, worker)
-    assert bench.rows("id") == [(3,)]
-
-
-def test_3_4_a_key_change_with_and_without_headers_in_either_order(bench: Bench) -> None:
-    bench.create(partitions=2)
-    topic = Topic(bench.topic, connector="postgresql")
-    for number in (1, 2, 3, 4):
-        topic.change("r", key(number), row(number, "old"), at=1)
-    # New row first (another partition was read first), in a slice of its own.
-    worker = bench.take(topic.records)
-    new = Topic(bench.topic, connector="postgresql")
-    new.change("c", key(11), row(11, "moved"), at=5, headers={"oldkey": key(1)}, partition=1)
-    new.change("c", key(12), row(12, "moved"), at=6, partition=1)
-    bench.take(new.records, worker)
-    old = Topic(bench.topic, connector="postgresql")
-    old.change("d", key(1), at=5, headers={"newkey": key(11)})
-    old.tombstone(key(1))
-    old.change("d", key(2), at=6)
-    old.tombstone(key(2))
-    bench.take(old.records, worker)
-    assert bench.rows() == [(11, "moved"), (12, "moved"), (3, "old"), (4, "old")]
-
-
 def undecided(bench: Bench) -> int:
     """What `status` tells."""
-    [table] = overview(bench.config(), Broker({"bootstrap.servers": bench.kafka}))
+    config = bench.config()
+    [table] = overview(config, bench.client(config))
     return table.undecided
-
-
-@pytest.mark.parametrize("at_most", [100, 2])
-def test_2_7_keys_shifted_under_a_deferred_constraint(bench: Bench, at_most: int) -> None:
-    bench.options = {"trigger": {"max_records": at_most}}
-    topic = Topic(bench.create().topic, connector="postgresql")
-    for number in (1, 2, 3):
-        topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
-    for number in (1, 2, 3):  # one transaction: UPDATE t SET id = id + 1
-        topic.change("d", key(number), at=20, step=number, tx=77, headers={"newkey": key(number + 1)})
-        topic.tombstone(key(number))
-        moved = row(number + 1, f"row {number}")
-        topic.change("c", key(number + 1), moved, at=20, step=number, tx=77, headers={"oldkey": key(number)})
-    bench.take(topic.records)
-    assert bench.rows() == [(2, "row 1"), (3, "row 2"), (4, "row 3")]
-
-
-@pytest.mark.parametrize(
-    ("connector", "deletes", "at_most"),
-    [("postgresql", "hard", 100), ("postgresql", "hard", 2), ("postgresql", "soft", 3), ("oracle", "hard", 3)],
-)
-def test_2_7_and_2_8_the_row_that_took_a_key_stays_when_the_one_before_it_is_deleted(
-    bench: Bench, connector: str, deletes: str, at_most: int
-) -> None:
-    """Where keys are checked at the commit: `UPDATE t SET id = 2 WHERE id = 1`, then a DELETE of the older row."""
-    bench.rule = {"deletes": deletes}
-    bench.options = {"trigger": {"max_records": at_most}}
-    topic = Topic(bench.create().topic, connector=connector)
-    for number in (1, 2, 3, 4, 5):
-        topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
-    # The older row of key 2 is deleted, both of key 4, and of key 6 there is only the one.
-    for at, old, rows in ((20, 1, 1), (30, 3, 2), (40, 5, 1)):
-        new, moved = old + 1, row(old + 1, f"row {old}")
-        topic.change("d", key(old), at=at, tx=at, headers={"newkey": key(new)})
-        topic.tombstone(key(old))
-        topic.change("c", key(new), moved, at=at, tx=at, headers={"oldkey": key(old)})
-        for step in range(rows):
-            topic.change("d", key(new), at=at, step=2 + step, tx=at)
-            topic.tombstone(key(new))
-    columns = ("id", "v", "__deleted") if deletes == "soft" else ("id", "v")
-    worker = None
-    for _ in ("sent", "sent again"):
-        worker = bench.take(topic.records, worker)
-        assert [found[:2] for found in bench.rows(*columns) if found[-1] is not True] == [(2, "row 1")]
-    assert undecided(bench) == 0
-
-
-def test_2_7_and_2_4_the_delete_of_an_older_row_that_is_sent_again_is_no_second_one(bench: Bench) -> None:
-    topic = Topic(bench.create().topic, connector="postgresql")
-    for number in (1, 2):
-        topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
-    worker = bench.take(topic.records)
-    shift = Topic(bench.topic, connector="postgresql")
-    for number in (1, 2):  # UPDATE t SET id = id + 1
-        shift.change("d", key(number), at=20, step=number, headers={"newkey": key(number + 1)})
-        moved = row(number + 1, f"row {number}")
-        shift.change("c", key(number + 1), moved, at=20, step=number, headers={"oldkey": key(number)})
-    # The connector starts again behind the delete of key 2, and sends the transaction from its beginning.
-    for part in (shift.records[:2], [shift.records[2], *shift.records]):
-        bench.take(part, worker)
-    assert bench.rows() == [(2, "row 1"), (3, "row 2")]
-
-
-@pytest.mark.parametrize("cut", [0, 2, 7, 8], ids=str)
-def test_2_7_and_2_8_a_key_that_rows_pass_through_twice_stays_empty(bench: Bench, cut: int) -> None:
-    topic = Topic(bench.create().topic, connector="postgresql")
-    for number in (1, 2):
-        topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
-    worker = bench.take(topic.records)
-    swaps = Topic(bench.topic, connector="postgresql")
-    moved = {1: "row 1", 2: "row 2"}
-    for step, (old, new) in enumerate([(1, 0), (2, 1), (0, 2)] * 2, start=1):  # two swaps in one transaction
-        moved[new] = moved.pop(old)
-        swaps.change("d", key(old), at=20, step=step, headers={"newkey": key(new)})
-        swaps.change("c", key(new), row(new, moved[new]), at=20, step=step, headers={"oldkey": key(old)})
-    for part in (swaps.records[:cut], swaps.records[cut:]) if cut else (swaps.records,):
-        bench.take(part, worker)
-    assert bench.rows() == [(1, "row 1"), (2, "row 2")]
-
-
-@pytest.mark.parametrize("values", [("a", "b"), (1, 2)], ids=["by Spark", "by the library"])
-@pytest.mark.parametrize("cut", [0, 4, 6, 8], ids=str)
-def test_2_7_and_2_4_a_row_that_is_sent_again_on_its_way_through_a_key_does_not_stay_there(
-    bench: Bench, cut: int, values: tuple[Any, Any]
-) -> None:
-    """The connector starts again in the middle of a transaction, and sends it from its beginning."""
-    topic = Topic(bench.create().topic, connector="postgresql")
-    for number, value in enumerate(values, start=1):
-        topic.change("c", key(number), row(number, value), at=1, step=number)
-    worker = bench.take(topic.records)
-    swap = Topic(bench.topic, connector="postgresql")
-    for step, (old, new, value) in enumerate(((1, 0, values[0]), (2, 1, values[1]), (0, 2, values[0])), start=1):
-        swap.change("d", key(old), at=20, step=step, headers={"newkey": key(new)})
-        swap.change("c", key(new), row(new, value), at=20, step=step, headers={"oldkey": key(old)})
-    records = [*swap.records[:4], *swap.records]
-    for part in (records[:cut], records[cut:]) if cut else (records,):
-        bench.take(part, worker)
-    assert bench.rows() == [(1, values[1]), (2, values[0])]
-
-
-@pytest.mark.parametrize("at_most", [100, 2])
-def test_2_7_and_2_4_a_row_that_lies_over_another_stays_when_that_is_sent_again(bench: Bench, at_most: int) -> None:
-    bench.options = {"trigger": {"max_records": at_most}}
-    topic = Topic(bench.create().topic, connector="postgresql")
-    for number in (1, 2):
-        topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
-    shift = Topic(bench.topic, connector="postgresql")
-    for number in (1, 2):  # UPDATE t SET id = id + 1
-        shift.change("d", key(number), at=20, step=number, headers={"newkey": key(number + 1)})
-        moved = row(number + 1, f"row {number}")
-        shift.change("c", key(number + 1), moved, at=20, step=number, headers={"oldkey": key(number)})
-    bench.take([*topic.records, *shift.records[:2], *shift.records[:3], *shift.records])
-    assert bench.rows() == [(2, "row 1"), (3, "row 2")]
-
-
-@pytest.mark.parametrize("texts", [True, False], ids=["by Spark", "by the library"])
-def test_2_7_and_2_8_a_row_that_lies_over_another_stays_when_others_pass_over_it_in_a_later_slice(
-    bench: Bench, texts: bool
-) -> None:
-    """Of three rows: which one moves from which key to which, in which transaction, before a cut and after it."""
-    cases: list[tuple[list[tuple[int, int, int, int]], list[tuple[int, int, int, int]], dict[int, int]]] = [
-        ([(2, 2, 3, 200)], [(3, 3, 4, 200), (1, 1, 3, 300), (2, 3, 5, 300)], {3: 1, 4: 3, 5: 2}),
-        # UPDATE t SET id = id + 1, twice in one transaction
-        (
-            [(1, 1, 2, 200), (2, 2, 3, 200)],
-            [(3, 3, 4, 200), (1, 2, 3, 200), (2, 3, 4, 200), (3, 4, 5, 200)],
-            {3: 1, 4: 2, 5: 3},
-        ),
-        # one change is sent again
-        ([(2, 2, 1, 200), (1, 1, 4, 200)], [(1, 1, 4, 200), (3, 3, 1, 300), (2, 1, 2, 300)], {1: 3, 2: 2, 4: 1}),
-        # nothing lies over the row that leaves
-        ([], [(2, 2, 4, 200), (1, 1, 2, 300), (1, 2, 5, 300)], {3: 3, 4: 2, 5: 1}),
-    ]
-    start, before, after = (Topic(bench.topic, connector="postgresql") for _ in range(3))
-    expected = []
-    for case, (moves_before, moves_after, rows) in enumerate(cases):
-        first = 10 * (case + 1)
-        for number in (1, 2, 3):
-            value = f"row {number}" if texts else number
-            start.change("c", key(first + number), row(first + number, value), at=1, step=number)
-        steps = list(dict.fromkeys([*moves_before, *moves_after]))
-        for topic, moves in ((before, moves_before), (after, moves_after)):
-            for move in moves:
-                number, old, new, at = move
-                place: dict[str, Any] = {"at": at, "step": steps.index(move)}
-                keys = key(first + old), key(first + new)
-                value = f"row {number}" if texts else number
-                topic.change("d", keys[0], **place, headers={"newkey": keys[1]})
-                topic.change("c", keys[1], row(first + new, value), **place, headers={"oldkey": keys[0]})
-        expected += [(first + place, f"row {number}" if texts else number) for place, number in rows.items()]
-    bench.create()
-    worker = bench.take(start.records)
-    for part in (before.records, after.records, [*before.records, *after.records]):
-        bench.take(part, worker)
-    assert bench.rows() == sorted(expected)
-
-
-def test_2_7_and_2_4_a_row_that_lay_over_another_leaves_with_the_second_delete_when_it_is_sent_again(
-    bench: Bench,
-) -> None:
-    topic = Topic(bench.create().topic, connector="postgresql")
-    for number in (2, 3):
-        topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
-    moves = Topic(bench.topic, connector="postgresql")
-    for step, (old, new, value) in enumerate([(2, 3, "row 2"), (3, 4, "row 3"), (3, 1, "row 2")], start=1):
-        moves.change("d", key(old), at=20, step=step, tx=77, headers={"newkey": key(new)})
-        moves.change("c", key(new), row(new, value), at=20, step=step, tx=77, headers={"oldkey": key(old)})
-    worker = bench.take([*topic.records, *moves.records[:2]])
-    bench.take(moves.records, worker)
-    assert bench.rows() == [(1, "row 2"), (4, "row 3")]
-
-
-def test_2_7_and_2_4_a_key_that_a_row_passed_through_stays_empty_when_that_is_sent_again_in_part(bench: Bench) -> None:
-    topic = Topic(bench.create().topic, connector="postgresql")
-    topic.change("c", key(1), row(1, "moves"), at=1)
-    worker = bench.take(topic.records)
-    moves = Topic(bench.topic, connector="postgresql")
-    for step, (old, new) in enumerate(((1, 2), (2, 3)), start=1):  # one transaction: id = 2, then id = 3
-        moves.change("d", key(old), at=20, step=step, headers={"newkey": key(new)})
-        moves.change("c", key(new), row(new, "moves"), at=20, step=step, headers={"oldkey": key(old)})
-    bench.take(moves.records, worker)
-    for part in (moves.records[:2], moves.records[2:]):
-        bench.take(part, worker)
-        assert bench.rows() == [(3, "moves")]
 
 
 @pytest.mark.parametrize("cut", [0, 1, 2], ids=["one slice", "before the truncate", "after the truncate"])
@@ -494,38 +208,6 @@ def test_3_6_and_2_8_a_delete_after_a_truncate_keeps_no_row_that_the_truncate_to
     assert bench.rows() == []
 
 
-def test_2_3_a_snapshot_row_stands_by_its_offset(bench: Bench) -> None:
-    topic = Topic(bench.create().topic, connector="postgresql")
-    topic.change("r", key(1), row(1, "read"), at=50)
-    topic.change("u", key(1), row(1, "changed"), at=40)  # lower than the snapshot's lsn, yet after it
-    worker = bench.take(topic.records)
-    assert bench.rows() == [(1, "changed")]
-    bench.take(topic.records[:1], worker)  # the same snapshot row once more
-    assert bench.rows() == [(1, "changed")]
-    again = Topic(bench.topic, connector="postgresql")
-    again.change("r", key(1), row(1, "read anew"), at=60)
-    bench.take(again.records, worker)
-    assert bench.rows() == [(1, "read anew")]
-    bench.take(topic.records[1:], worker)  # a change from before the second snapshot, sent again
-    assert bench.rows() == [(1, "read anew")]
-
-
-@pytest.mark.parametrize("at_once", [True, False])
-def test_2_3_a_snapshot_row_of_a_deleted_key_keeps_the_position_of_its_delete(bench: Bench, at_once: bool) -> None:
-    topic = Topic(bench.create().topic, connector="postgresql")
-    topic.change("c", key(1), row(1, "first"), at=5)
-    topic.change("d", key(1), at=10)
-    topic.tombstone(key(1))
-    topic.change("r", key(1), row(1, "read anew"), at=50)
-    worker = bench.take(topic.records[:3])
-    assert bench.rows() == []
-    bench.take(topic.records[3:], worker)
-    assert bench.rows() == [(1, "read anew")]
-    for part in [topic.records] if at_once else [[record] for record in topic.records]:  # 2.4
-        bench.take(part, worker)
-        assert bench.rows() == [(1, "read anew")]
-
-
 def test_2_6_a_source_that_went_back_halts_and_a_higher_epoch_goes_on(bench: Bench) -> None:
     topic = Topic(bench.create().topic)
     topic.change("c", key(1), row(1, "first"), at=100)
@@ -613,12 +295,13 @@ def test_6_3_what_can_not_be_applied_lies_in_quarantine_once_and_its_neighbours_
     assert b"\xff\xfe" in values
     # The slice is taken again before its commit came about: nothing is in quarantine twice.
     assert worker.head is not None
-    worker._around.quarantine.add("dbo.t", *_bad_again(worker))
+    bench.context().quarantine.add("dbo.t", *_bad_again(bench))
     assert len(rows_of(bench.quarantine, "reason")) == 5
 
 
-def _bad_again(worker: Any) -> tuple[Any, Any]:
-    raw = read(worker._lake.session, worker._around.options, Slice(worker.topic, {0: 0}, {0: 7}))
+def _bad_again(bench: Bench) -> tuple[Any, Any]:
+    context = bench.context()
+    raw = context.fetch(bench.session, context.options, Slice(bench.topic, {0: 0}, {0: 7}))
     bad = raw.where("offset = 1").selectExpr(
         "partition", "offset", "named_struct('code', 'not-json', 'message', '') AS bad"
     )
@@ -631,14 +314,15 @@ def test_a_large_slice_of_one_partition_is_decoded_by_all_cores(bench: Bench, mo
         topic.change("c", key(number), row(number, number), at=number)
         topic.change("u", key(number), row(number, -number), at=number + 10)
     tasks = []
+    fetch = MemoryClient.fetch
 
     def counted(*args: Any) -> Any:
-        raw = read(*args)
+        raw = fetch(*args)
         tasks.append(raw.rdd.getNumPartitions())
         return raw
 
     monkeypatch.setattr(taking, "SMALL_SLICE", 10)
-    monkeypatch.setattr(taking, "read", counted)
+    monkeypatch.setattr(MemoryClient, "fetch", counted)
     worker = bench.take(topic.records)
     bench.take(topic.records[:10], worker)
     assert tasks == [2, 1]
@@ -730,40 +414,26 @@ def _fails(*_: Any) -> None:
     raise TransientError("storage-or-network", "the storage did not answer")
 
 
-def test_6_4_a_topic_created_again_halts_its_table(bench: Bench) -> None:
-    topic = Topic(bench.create().topic)
+def test_6_4_a_topic_created_again_halts_its_table(kafka_bench: Bench) -> None:
+    topic = Topic(kafka_bench.create().topic)
     topic.change("c", key(1), row(1, "one"), at=1)
-    bench.take(topic.records)
-    admin = AdminClient({"bootstrap.servers": bench.kafka})
-    admin.delete_topics([bench.topic])[bench.topic].result()
-    _create_when_gone(bench)
+    kafka_bench.take(topic.records)
+    kafka_bench.create_again()
     with pytest.raises(TableHalt, match="topic-recreated"):
-        bench.take([*topic.records, *topic.records])
-    assert bench.rows() == [(1, "one")]
+        kafka_bench.take([*topic.records, *topic.records])
+    assert kafka_bench.rows() == [(1, "one")]
 
 
-def _create_when_gone(bench: Bench) -> None:
-    import time
-
-    admin = AdminClient({"bootstrap.servers": bench.kafka})
-    until = time.monotonic() + 30
-    while bench.topic in admin.list_topics(timeout=10).topics and time.monotonic() < until:
-        time.sleep(0.2)
-    bench.create()
-
-
-def test_6_4_records_that_retention_removed_halt_the_table_and_are_named(bench: Bench) -> None:
-    topic = Topic(bench.create().topic)
+def test_6_4_records_that_retention_removed_halt_the_table_and_are_named(kafka_bench: Bench) -> None:
+    topic = Topic(kafka_bench.create().topic)
     for at in range(1, 7):
         topic.change("c", key(at), row(at, at), at=at)
-    worker = bench.take(topic.records[:2])
-    produce(bench.kafka, topic.records[2:])
-    admin = AdminClient({"bootstrap.servers": bench.kafka})
-    cut = TopicPartition(bench.topic, 0, 4)
-    admin.delete_records([cut])[cut].result()
+    worker = kafka_bench.take(topic.records[:2])
+    produce(kafka_bench.kafka, topic.records[2:])
+    delete_records(kafka_bench.kafka, kafka_bench.topic, 4)
     with pytest.raises(TableHalt, match="offsets 2 to 3"):
-        bench.take([], worker)
-    assert bench.rows() == [(1, 1), (2, 2)]
+        kafka_bench.take([], worker)
+    assert kafka_bench.rows() == [(1, 1), (2, 2)]
 
 
 def test_a_table_of_somebody_else_is_left_alone(bench: Bench) -> None:

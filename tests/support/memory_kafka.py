@@ -7,13 +7,13 @@ through the same cases.
 
 from __future__ import annotations
 
-import itertools
 import random
 import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -46,6 +46,7 @@ _COLUMNS = pa.schema(
     }
 )
 _CONVERTER = "org.apache.spark.sql.kafka010.KafkaRecordToRowConverter"
+_TASKS = 4
 _LOOKED_AT, _LOOKED_FURTHER = 20, 2_000
 """As Broker.head."""
 
@@ -59,7 +60,7 @@ class _Topic:
 _topics: dict[str, dict[str, _Topic]] = {}
 """By address and name."""
 
-_numbers = itertools.count(1)
+_numbers = count(1)
 
 
 def new_address() -> str:
@@ -164,14 +165,14 @@ class MemoryClient(Broker):
     def fetch(
         self, session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1, at_once: bool = False
     ) -> DataFrame:
-        """As consume.source.read: each task has rows of its own."""
+        """As consume.source.read: each task has rows of its own, but no more than a few tasks share them, as each costs
+        as much as hundreds of records."""
         del options, at_once
         partitions = self._there[part.topic].partitions
         context = session.sparkContext._jsc
-        rows = [
-            _rows(session, part.topic, partitions[p][start:end])._jdf.queryExecution().toRdd()
-            for p, start, end in ranges(part, tasks)
-        ]
+        found = [partitions[p][start:end] for p, start, end in ranges(part, tasks)]
+        shares = [list(chain.from_iterable(found[first::_TASKS])) for first in range(min(_TASKS, len(found)))]
+        rows = [_rows(session, part.topic, share)._jdf.queryExecution().toRdd() for share in shares]
         # Rows of an RDD, as Kafka's are: the plans that the service keeps are put over those.
         every = reduce(lambda some, more: some.union(more), rows) if rows else context.emptyRDD().rdd()
         return frame_of(session, every, scala_object(session, _CONVERTER).kafkaSchema(True))
