@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -37,3 +38,12 @@ def kafka_bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
     """The same on a real Kafka: for tests of topics and offsets, of what Kafka's clients meet, and of what connects to
     Kafka by itself, as commands do."""
     return new_bench(session, kafka, tmp_path)
+
+
+@pytest.fixture
+def signal_handlers() -> Iterator[None]:
+    """The service listens for signals: afterwards they do again what they did before."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)

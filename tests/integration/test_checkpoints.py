@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import random
 import shutil
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.kafka import produce
 from tests.support.spark import Bench
 
-from distributary.consume.broker import Broker
 from distributary.job import Service
 from distributary.operate.recorder import Recorder
 from distributary.operate.status import ServiceStatus
 
-
-@pytest.fixture(autouse=True)
-def handlers() -> Iterator[None]:
-    """The service listens for signals: afterwards they do again what they did before."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+pytestmark = pytest.mark.usefixtures("signal_handlers")
 
 
 class Runs:
@@ -53,7 +41,7 @@ class Runs:
         produce(self.bench.kafka, topic.records)
         config = self.bench.config()
         recorder = Recorder(ServiceStatus())
-        service = Service(config, self.bench.session, Broker(config.kafka_properties()), recorder)
+        service = Service(config, self.bench.session, self.bench.client(config), recorder)
         assert service.run(once=True) == 0
         assert self.bench.rows() == [(n, n) for n in range(1, self.rows + 1)]
         assert recorder.status.snapshot()["tables"]["dbo.t"]["records_applied"] == self.rows
@@ -64,9 +52,8 @@ class Runs:
 
 
 @pytest.fixture
-def runs(session: SparkSession, kafka: str, tmp_path: Path) -> Runs:
-    bench = Bench(session, kafka, tmp_path, f"plans{random.randrange(10**9)}.dbo.t").create()
-    runs = Runs(bench)
+def runs(kafka_bench: Bench) -> Runs:
+    runs = Runs(kafka_bench.create())
     runs.take()
     return runs
 

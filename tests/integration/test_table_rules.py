@@ -18,6 +18,7 @@ from distributary.consume.offsets import Slice
 from distributary.decode import queries
 from distributary.errors import TableHalt, TransientError
 from distributary.operate import taking
+from distributary.operate.accept import Accept
 from distributary.operate.overview import overview
 
 
@@ -112,9 +113,7 @@ def test_3_6_and_2_8_a_soft_truncate_marks_what_its_own_transaction_moved_before
     for number in (1, 2):
         topic.change("c", key(number), row(number, f"row {number}"), at=1, step=number)
     for number in (1, 2):  # one transaction: UPDATE t SET id = id + 1; TRUNCATE t
-        topic.change("d", key(number), at=20, step=number, tx=77, headers={"newkey": key(number + 1)})
-        moved = row(number + 1, f"row {number}")
-        topic.change("c", key(number + 1), moved, at=20, step=number, tx=77, headers={"oldkey": key(number)})
+        topic.move(number, number + 1, row(number + 1, f"row {number}"), at=20, step=number, tx=77)
     topic.change("t", None, at=20, step=3, tx=77)
     worker = bench.take(topic.records[:cut]) if cut else None
     bench.take(topic.records[cut:], worker)
@@ -206,6 +205,66 @@ def test_3_6_and_2_8_a_delete_after_a_truncate_keeps_no_row_that_the_truncate_to
     for part in [later.records] if together else [later.records[:1], later.records[1:]]:
         bench.take(part, worker)
     assert bench.rows() == []
+
+
+def test_3_6_a_soft_truncate_marks_what_is_older(bench: Bench) -> None:
+    bench.rule = {"truncate": "soft"}
+    bench.create(partitions=2)
+    topic = Topic(bench.topic, "postgresql")
+    topic.change("c", key(1), row(1, "before"), at=10)
+    topic.change("c", key(3), row(3, "after"), at=30)
+    worker = bench.take(topic.records)
+    truncate = Topic(bench.topic, "postgresql")
+    truncate.change("t", None, at=20, partition=1)
+    bench.take(truncate.records, worker)
+    late = Topic(bench.topic, "postgresql")
+    late.change("c", key(2), row(2, "late"), at=15)
+    late.change("u", key(3), row(3, "later"), at=40)
+    bench.take([*late.records, *truncate.records], worker)
+    assert bench.rows("id", "v", "__deleted") == [(1, "before", True), (2, "late", True), (3, "later", False)]
+
+
+@pytest.mark.parametrize("deletes", ["hard", "soft"])
+def test_3_6_and_2_4_rows_that_moved_and_were_marked_by_a_truncate_stay_so_when_all_is_sent_again(
+    bench: Bench, deletes: str
+) -> None:
+    bench.rule = {"deletes": deletes, "truncate": "soft"}
+    topic = Topic(bench.create().topic, "postgresql")
+    for number in (1, 2):
+        topic.change("c", key(number), row(number, f"row {number}", big=f"big {number}"), at=1, step=number)
+    worker = bench.take(topic.records)
+    shift = Topic(bench.topic, "postgresql")
+    for number in (1, 2):  # UPDATE t SET id = id + 1, without the large value
+        moved = row(number + 1, f"row {number}", big="__debezium_unavailable_value")
+        shift.move(number, number + 1, moved, at=20, step=number + 1, tx=77)
+    truncate = Topic(bench.topic, "postgresql")
+    truncate.change("t", None, at=30, tx=78)
+    old = [(1, "row 1", "big 1", True)] if deletes == "soft" else []
+    expected = [*old, (2, "row 1", "big 1", True), (3, "row 2", "big 2", True)]
+    for records in (shift.records[:2], shift.records[2:], truncate.records):
+        bench.take(records, worker)
+    for start in (2, 0):  # sent again
+        bench.take([*shift.records[start:], *truncate.records], worker)
+    assert bench.rows("id", "v", "big", "__deleted") == expected
+
+
+@pytest.mark.parametrize(("before", "now"), [({}, {"deletes": "soft"}), ({"truncate": "soft"}, {})])
+def test_3_2_a_table_whose_deleted_rows_would_be_kept_otherwise_halts_until_it_is_filled_again(
+    bench: Bench, before: Row, now: Row
+) -> None:
+    bench.rule = before
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "first"), at=1)
+    bench.take(topic.records)
+    topic.change("u", key(1), row(1, "second"), at=2)
+    bench.rule = now
+    with pytest.raises(TableHalt, match="deletes-changed"):
+        bench.take(topic.records[1:])
+    assert bench.rows() == [(1, "first")]
+    worker = bench.worker()
+    worker.resume(Accept.REBUILD)
+    bench.take([], worker)
+    assert bench.rows("id", "v", *(["__deleted"] if now else [])) == [(1, "second", *([False] if now else []))]
 
 
 def test_2_6_a_source_that_went_back_halts_and_a_higher_epoch_goes_on(bench: Bench) -> None:

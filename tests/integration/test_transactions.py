@@ -7,8 +7,7 @@ import json
 import os
 import random
 import signal
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.kafka import Record, committed_offsets, create_topic, produce
 from tests.support.spark import rows_of
+from tests.support.waiting import wait_until
 
 from distributary.config import load
 from distributary.consume.broker import Broker
@@ -27,14 +27,7 @@ from distributary.job import Service
 from distributary.operate.recorder import Recorder
 from distributary.operate.status import ServiceStatus
 
-
-@pytest.fixture(autouse=True)
-def handlers() -> Iterator[None]:
-    """The service listens for signals: afterwards they do again what they did before."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+pytestmark = pytest.mark.usefixtures("signal_handlers")
 
 
 class Source:
@@ -149,10 +142,15 @@ def test_a_batch_of_aborted_transactions_alone_leaves_a_table_as_it_is_and_the_s
 
     def taken_in_becomes(rows: dict[int, str], end: int) -> None:
         """All of the topic up to a marker, which may be written only after the end of its transaction was confirmed."""
-        ends, until = {topic.name: {0: end}}, time.monotonic() + 240
-        while (table := status.table("dbo.t")) is None or table.next_offsets != ends:
-            assert time.monotonic() < until, f"{table} is to reach {ends}"
-            time.sleep(0.2)
+        ends = {topic.name: {0: end}}
+
+        def is_there() -> bool:
+            table = status.table("dbo.t")
+            return table is not None and table.next_offsets == ends
+
+        wait_until(is_there, 240, lambda: f"{ends}, still {status.table('dbo.t')}")
+        table = status.table("dbo.t")
+        assert table is not None
         assert (table.state.value, table.error) == ("running", None)
         assert dict(rows_of(tmp_path / "lake" / "dbo" / "t", "id", "v")) == rows
 

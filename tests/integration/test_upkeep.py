@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,14 +14,14 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from tests.support.changes import Topic
 from tests.support.kafka import produce
 from tests.support.lake import read_table
 from tests.support.spark import Bench
+from tests.support.waiting import wait_until
 
-from distributary.consume.broker import Broker
 from distributary.errors import TransientError
 from distributary.job import Service
 from distributary.merge import clause, deletes, upsert
@@ -36,19 +35,15 @@ from distributary.operate.status import ServiceStatus
 from distributary.operate.upkeep import Task
 from distributary.operate.worker import TableWorker
 
-_numbers = itertools.count()
 DAY = 86_400.0
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Iterator[Callable[..., Bench]]:
+def bench(make_bench: Callable[..., Bench]) -> Iterator[Callable[..., Bench]]:
     """Makes topics and tables of their own."""
 
     def make(compact_after: int = 3, **rule: Any) -> Bench:
-        name = f"upkeep{next(_numbers)}x{tmp_path.name.replace('_', '')[-20:]}"
-        (tmp_path / name).mkdir()
-        rule = {"maintenance": {"compact_after": compact_after}, **rule}
-        return Bench(session, kafka, tmp_path / name, f"{name}.dbo.t", rule).create()
+        return make_bench(**{"maintenance": {"compact_after": compact_after}, **rule}).create()
 
     yield make
     failpoints.arm(None)
@@ -245,7 +240,7 @@ def test_someone_elses_compaction_in_the_middle_of_sparks_merge_costs_another_tr
 
         def waited(_position: str) -> bool:
             begun.touch()
-            while not go_on.exists():
+            while not go_on.exists():  # in Spark's own Python, which has no module of the tests
                 time.sleep(0.1)
             return True
 
@@ -263,8 +258,7 @@ def test_someone_elses_compaction_in_the_middle_of_sparks_merge_costs_another_tr
 
     merging = threading.Thread(target=merge)
     merging.start()
-    while not begun.exists():
-        assert merging.is_alive(), faults
+    wait_until(begun.exists, 300, lambda: f"the MERGE, {faults}", alive=merging.is_alive)
     compact(one)
     go_on.touch()
     merging.join()
@@ -387,27 +381,16 @@ def test_a_record_is_written_anew_before_the_log_may_lose_it(
     assert (progress(last)["records"], one.rows()) == (RECORDS, AT_THE_END)
 
 
-@pytest.fixture
-def _handlers() -> Iterator[None]:
-    """The service listens for signals: afterwards they do again what they did before."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-@pytest.mark.usefixtures("_handlers")
-def test_a_service_that_only_ever_runs_once_compacts_its_tables_and_the_quarantine(
-    bench: Callable[..., Bench],
-) -> None:
-    one = bench(0)
+@pytest.mark.usefixtures("signal_handlers")
+def test_a_service_that_only_ever_runs_once_compacts_its_tables_and_the_quarantine(kafka_bench: Bench) -> None:
+    one = kafka_bench.create()
     options = {"defaults": {"maintenance": {"compact_after": 4}}, "trigger": {"max_records": 6}}
-    one = Bench(one.session, one.kafka, one.folder, one.topic, {}, {**options, "quarantine": {"max_ratio": 1}})
+    one.options = {**options, "quarantine": {"max_ratio": 1}}
     for topic in parts():
         topic.add({"id": 0}, b"no JSON")
         produce(one.kafka, [record._replace(topic=one.topic) for record in topic.records])
     config, recorder = one.config(), Recorder(ServiceStatus())
-    assert Service(config, one.session, Broker(config.kafka_properties()), recorder).run(once=True) == 0
+    assert Service(config, one.session, one.client(config), recorder).run(once=True) == 0
     assert one.rows() == AT_THE_END
     table = recorder.status.table("dbo.t")
     assert table is not None
