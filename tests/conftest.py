@@ -8,15 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.support.jvm import short_lived
 from tests.support.kafka import running_kafka
 from tests.support.registry import RegistryAddress, running_registry
 from tests.support.seconds import SecondsPlugin
 from tests.support.shared_servers import ADDRESS, SharedServers, address_of
 
-from distributary.demo.play import SHORT_LIVED
-
 # Most processes of the tests live for some minutes, as the demo's does; for others see tests/support/jvm.py.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", SHORT_LIVED)
+os.environ.setdefault("JAVA_TOOL_OPTIONS", short_lived())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,8 +1,45 @@
-"""How the JVMs of tests compile: quick to start by default (see tests/conftest.py), which is also right for the Spark
-that all tests of a process share, as long as two processes have two cores: with all tiers, its compiler's threads take
-from the other process what they save in this one (90 s against 135 s for six files of tests)."""
+"""How the JVMs of tests start and compile.
+
+Quick to start by default (see tests/conftest.py), which is also right for the Spark that all tests of a process share,
+as long as two processes have two cores: with all tiers, its compiler's threads take from the other process what they
+save in this one (90 s against 135 s for six files of tests).
+
+A JVM spends the greater part of its first half minute on loading Spark's classes. tests/support/class_archive.py writes
+an archive of them (class data sharing) into the cache directory, once for each Java and PySpark. JVMs that find it
+there map it instead; those that it does not fit pass over it.
+"""
 
 from __future__ import annotations
 
-LONG_LIVED = {"JAVA_TOOL_OPTIONS": "-XX:ReservedCodeCacheSize=256m"}
+import hashlib
+from pathlib import Path
+
+import pyspark
+
+from distributary.demo.play import SHORT_LIVED
+from distributary.launch.bundle import cache_directory
+from distributary.launch.java import java
+
+_ALL_TIERS = "-XX:ReservedCodeCacheSize=256m"
+QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+"""A JVM that is not Spark's, or that can't use the archive, would say so on its standard output."""
+
+
+def class_archive() -> Path:
+    """Where the archive of Spark's classes is, or will be. A JVM that it does not fit does not use it."""
+    made_by = f"{Path(java()).resolve()} {pyspark.__version__}"
+    return cache_directory() / f"spark-classes-{hashlib.sha256(made_by.encode()).hexdigest()[:12]}.jsa"
+
+
+def _with_archive(options: str) -> str:
+    archive = class_archive()
+    return f"{options} -XX:SharedArchiveFile={archive} {QUIET}" if archive.exists() else options
+
+
+def short_lived() -> str:
+    """The options of a JVM that lives for some minutes."""
+    return _with_archive(SHORT_LIVED)
+
+
+LONG_LIVED = {"JAVA_TOOL_OPTIONS": _with_archive(_ALL_TIERS)}
 """The environment of a JVM that does the same again and again for more than some five minutes: all tiers."""
