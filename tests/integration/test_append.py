@@ -1,34 +1,20 @@
-"""`mode: append` on a real topic and a real Delta table. Names give the rule's number."""
+"""`mode: append` on a topic and a real Delta table. Names give the rule's number."""
 
 from __future__ import annotations
 
-import itertools
-import random
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-from tests.support.changes import Row, Topic
+from tests.support.changes import Topic, key, row
 from tests.support.spark import Bench, rows_of
 
 UNSENT = "__debezium_unavailable_value"
-_numbers = itertools.count()
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    """A topic of its own for each test."""
-    name = f"append{next(_numbers)}x{random.randrange(10**9)}.dbo.t"
-    return Bench(session, kafka, tmp_path, name, rule={"mode": "append"})
-
-
-def row(number: int, value: Any) -> Row:
-    return {"id": number, "v": value}
-
-
-def key(number: int) -> Row:
-    return {"id": number}
+def bench(bench: Bench) -> Bench:
+    bench.rule = {"mode": "append"}
+    return bench
 
 
 def changes(bench: Bench) -> list[tuple[Any, ...]]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import random
 from datetime import date, datetime, timezone
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.integration.test_every_type import in_avro
 from tests.support.changes import DAY, INSTANT, LONG, TEXT, Row, Topic, decimal
 from tests.support.registry import RegistryAddress
@@ -54,9 +51,8 @@ MIDNIGHT = 1_700_006_400_000
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    """A topic of its own for each test."""
-    return Bench(session, kafka, tmp_path, f"configured{random.randrange(10**9)}.dbo.t").create()
+def bench(bench: Bench) -> Bench:
+    return bench.create()
 
 
 def unscaled(number: int) -> str:
@@ -91,7 +87,7 @@ def stored(number: int, cents: int) -> tuple[Any, ...]:
 def test_5_1_what_columns_names_is_made_of_what_the_schema_tells(
     bench: Bench, registry: RegistryAddress, form: str
 ) -> None:
-    source = {"topic_prefix": bench.topic.split(".")[0], "format": "avro", "schema_registry": {"url": registry.url}}
+    source = {"topic_prefix": bench.prefix, "format": "avro", "schema_registry": {"url": registry.url}}
     bench.options = {"source": source} if form == "avro" else {}
     bench.rule = {"columns": COLUMNS}
     topic = Topic(bench.topic)

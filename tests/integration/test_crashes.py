@@ -6,15 +6,12 @@ A crash is played by an error at a failpoint and a new worker after it, which kn
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.kafka import end_offsets, produce
 from tests.support.spark import Bench, rows_of
@@ -34,10 +31,10 @@ OF_A_SLICE = ("after-schema-change", "before-quarantine", "after-quarantine", "b
 
 
 @pytest.fixture(params=["auto", pytest.param("spark", marks=pytest.mark.slow)])
-def bench(request: pytest.FixtureRequest, session: SparkSession, kafka: str, tmp_path: Path) -> Iterator[Bench]:
-    """A topic of its own for each test, committed by Spark and by this process."""
-    topic = f"crash{random.randrange(10**9)}.dbo.t"
-    yield Bench(session, kafka, tmp_path, topic, {"commit": request.param}).create()
+def bench(request: pytest.FixtureRequest, bench: Bench) -> Iterator[Bench]:
+    """Committed by Spark and by this process."""
+    bench.rule = {"commit": request.param}
+    yield bench.create()
     failpoints.arm(None)
 
 

@@ -1,4 +1,4 @@
-"""`mode: history` on a real topic and a real Delta table. Names give the rule's number.
+"""`mode: history` on a topic and a real Delta table. Names give the rule's number.
 
 A commit costs seconds, so a test takes many keys at a time: each key has a case of its own.
 """
@@ -8,34 +8,22 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-from tests.support.changes import Row, Topic
+from tests.support.changes import Row, Topic, key, row
 from tests.support.kafka import Record
 from tests.support.spark import Bench, rows_of
 
 UNSENT = "__debezium_unavailable_value"
-_numbers = itertools.count()
 
 Version = tuple[Any, ...]
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    """A topic of its own for each test."""
-    name = f"history{next(_numbers)}x{random.randrange(10**9)}.dbo.t"
-    return Bench(session, kafka, tmp_path, name, rule={"mode": "history"})
-
-
-def row(number: int, value: Any) -> Row:
-    return {"id": number, "v": value}
-
-
-def key(number: int) -> Row:
-    return {"id": number}
+def bench(bench: Bench) -> Bench:
+    bench.rule = {"mode": "history"}
+    return bench
 
 
 def place(position: str | None) -> Any:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import random
-from pathlib import Path
-
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.spark import Bench
 
@@ -18,10 +14,10 @@ COLUMNS = {"id": "int", "v": "string"}
 
 @pytest.mark.parametrize(("commit", "engine"), [("auto", "delta-rs"), ("spark", "Apache-Spark")])
 def test_each_key_has_one_row_whether_a_large_slice_has_it_once_or_twice(
-    session: SparkSession, kafka: str, tmp_path: Path, commit: str, engine: str
+    bench: Bench, commit: str, engine: str
 ) -> None:
-    topic = Topic(f"large{random.randrange(10**9)}.dbo.t")
-    bench = Bench(session, kafka, tmp_path, topic.name, {"columns": COLUMNS, "commit": commit}).create()
+    bench.rule = {"columns": COLUMNS, "commit": commit}
+    topic = Topic(bench.create().topic)
     count = SMALL_SLICE + 100
 
     def slice_of(keys: range, value: str, twice: int = 0) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import random
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.support.changes import Row, Topic
+from tests.support.changes import Row, Topic, key
 from tests.support.kafka import produce
 from tests.support.spark import Bench
 
@@ -29,9 +27,8 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    """A topic of its own for each test."""
-    return Bench(session, kafka, tmp_path, f"layout{random.randrange(10**9)}.dbo.t").create()
+def bench(bench: Bench) -> Bench:
+    return bench.create()
 
 
 def beside(bench: Bench, name: str, rule: dict[str, Any]) -> Bench:
@@ -43,10 +40,6 @@ def beside(bench: Bench, name: str, rule: dict[str, Any]) -> Bench:
 
 def row(number: int, value: str, part: str | None) -> Row:
     return {"id": number, "v": value, "p": part}
-
-
-def key(number: int) -> Row:
-    return {"id": number}
 
 
 def changes(name: str) -> Topic:

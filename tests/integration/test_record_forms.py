@@ -4,33 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import random
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-from tests.support.changes import Row, Topic
+from tests.support.changes import Row, Topic, key, row
 from tests.support.kafka import Record
 from tests.support.spark import Bench, rows_of
 
 from distributary.errors import TableHalt
-
-_numbers = itertools.count()
-
-
-@pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    """A topic of its own for each test."""
-    return Bench(session, kafka, tmp_path, f"forms{next(_numbers)}x{random.randrange(10**9)}.dbo.t")
-
-
-def key(number: int) -> Row:
-    return {"id": number}
-
-
-def row(number: int, value: Any, **added: Any) -> Row:
-    return {"id": number, "v": value, **added}
 
 
 class Rows:
@@ -112,8 +93,7 @@ def test_1_3_added_fields_order_rows_and_are_no_columns(bench: Bench, flag: str 
     # 2.4: an older state that is sent again changes nothing, not even halfway.
     bench.take(rows.records[:2], worker)
     assert bench.rows("id", "v") == [(1, "c")]
-    columns = {name for name in worker._lake.columns() if name.startswith("__")}
-    assert columns == {"__mine"}
+    assert {name for name in bench.columns() if name.startswith("__")} == {"__mine"}
     ((position, source_ts),) = rows_of(bench.table, "__position", "__source_ts")
     assert position.startswith("000:00000027:00000003")
     assert source_ts.timestamp() == 1_700_000_000
@@ -171,9 +151,9 @@ def test_1_3_rows_with_a_connect_schema(bench: Bench) -> None:
         rows.add(number, {"schema": schema, "payload": payload})
     rows.add(2, {"schema": None, "payload": None})
     rows.add(3, {"schema": schema, "payload": row(3, "c", __deleted="false", __lsn=1)})
-    worker = bench.take(rows.records)
+    bench.take(rows.records)
     assert bench.rows() == [(3, "c")]
-    assert dict(worker._lake.columns()) == {"id": "int", "v": "string"}
+    assert bench.columns() == {"id": "int", "v": "string"}
 
 
 def test_1_3_an_envelope_among_rows_goes_to_quarantine(bench: Bench) -> None:
@@ -314,21 +294,16 @@ def test_2_7_oracle_keys_shifted_under_a_deferred_constraint(bench: Bench) -> No
     assert bench.rows() == [(2, "row 1"), (3, "row 2")]
 
 
-def keyless(op: str, before: Row | None, after: Row | None, at: int) -> bytes:
-    source = Topic("", connector="postgresql")._source(op, at, 1, None, 1_700_000_000_000 + at * 1_000, level=True)
-    return json.dumps({"op": op, "before": before, "after": after, "source": source}).encode()
-
-
 def test_3_8_a_key_in_the_config_makes_rows_of_records_without_key(bench: Bench) -> None:
     bench.rule = {"key": ["id"]}
     topic = Topic(bench.create().topic, connector="postgresql")
-    topic.add(None, keyless("r", None, row(1, "a"), at=1))
-    topic.add(None, keyless("c", None, row(2, "b"), at=2))
-    topic.add(None, keyless("u", row(2, "b"), row(2, "c"), at=3))
-    topic.add(None, keyless("d", row(1, "a"), None, at=4))
+    topic.change("r", None, row(1, "a"), at=1)
+    topic.change("c", None, row(2, "b"), at=2)
+    topic.change("u", None, row(2, "c"), at=3, before=row(2, "b"))
+    topic.change("d", None, None, at=4, before=row(1, "a"))
     topic.add(None, None)  # 1.6: follows the delete, and says nothing
-    topic.add(None, keyless("c", None, row(4, "d"), at=5))
-    topic.add(None, keyless("u", row(4, "d"), row(5, "d"), at=6))  # the key changes: the old row goes
+    topic.change("c", None, row(4, "d"), at=5)
+    topic.change("u", None, row(5, "d"), at=6, before=row(4, "d"))  # the key changes: the old row goes
     worker = bench.take(topic.records)
     assert bench.rows() == [(2, "c"), (5, "d")]
     bench.take(topic.records[1:3], worker)  # 2.4
@@ -339,10 +314,10 @@ def test_3_8_a_key_in_the_config_makes_rows_of_records_without_key(bench: Bench)
 def test_3_8_records_without_the_columns_of_the_key_go_to_quarantine(bench: Bench) -> None:
     bench.rule = {"key": ["id"]}
     topic = Topic(bench.create().topic, connector="postgresql")
-    topic.add(None, keyless("c", None, row(1, "a"), at=1))
-    topic.add(None, keyless("d", None, None, at=2))
-    topic.add(None, keyless("c", None, {"id": None, "v": "b"}, at=3))
-    topic.add(None, keyless("c", None, {"v": "c"}, at=4))
+    topic.change("c", None, row(1, "a"), at=1)
+    topic.change("d", None, None, at=2)
+    topic.change("c", None, {"id": None, "v": "b"}, at=3)
+    topic.change("c", None, {"v": "c"}, at=4)
     bench.take(topic.records)
     assert bench.rows() == [(1, "a")]
     assert rows_of(bench.quarantine, "offset", "reason") == [(n, "no-key-columns") for n in (1, 2, 3)]
@@ -351,7 +326,7 @@ def test_3_8_records_without_the_columns_of_the_key_go_to_quarantine(bench: Benc
 def test_3_8_a_key_that_no_record_has_halts_the_table(bench: Bench) -> None:
     bench.rule = {"key": ["number"]}
     topic = Topic(bench.create().topic, connector="postgresql")
-    topic.add(None, keyless("c", None, row(1, "a"), at=1))
+    topic.change("c", None, row(1, "a"), at=1)
     with pytest.raises(TableHalt, match="key-column-missing"):
         bench.take(topic.records)
 

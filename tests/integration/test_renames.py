@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import random
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-from tests.support.changes import INT, LONG, TEXT, Row, Topic
+from tests.support.changes import INT, LONG, TEXT, Row, Topic, key
 from tests.support.spark import Bench
 
-from distributary.consume.broker import Broker
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER
 from distributary.errors import TableHalt
 from distributary.operate.accept import Accept
@@ -26,21 +22,17 @@ TABLE = ("customer_id", "sender", "b", "a")
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    """A topic of its own for each test."""
-    return Bench(session, kafka, tmp_path, f"renames{random.randrange(10**9)}.dbo.t", {"rename": RENAME}).create()
+def bench(bench: Bench) -> Bench:
+    bench.rule = {"rename": RENAME}
+    return bench.create()
 
 
 def row(number: int, sender: str, a: str = "a", b: int = 0) -> Row:
     return {"id": number, "from": sender, "a": a, "b": b}
 
 
-def key(number: int) -> Row:
-    return {"id": number}
-
-
 def columns(bench: Bench) -> list[str]:
-    return [name for name in bench.worker()._lake.columns() if not name.startswith("__")]
+    return [name for name in bench.columns() if not name.startswith("__")]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +86,7 @@ def test_values_that_were_not_sent_keep_what_the_renamed_column_had(bench: Bench
 
 def test_key_and_rows_without_an_envelope_too(bench: Bench) -> None:
     bench.rule = {**bench.rule, "key": ["id"]}
-    bench.options = {"source": {"topic_prefix": bench.topic.split(".")[0], "connector": "sqlserver"}}
+    bench.options = {"source": {"topic_prefix": bench.prefix, "connector": "sqlserver"}}
     topic = Topic(bench.topic)
     for number, sender in ((1, "x"), (2, "x"), (1, "y")):
         topic.add(None, json.dumps({**row(number, sender), "__op": "u"}).encode())
@@ -179,7 +171,7 @@ def test_the_tables_name_stays_where_the_source_renames_its_column(bench: Bench,
     """In one slice, too, in which older records have the column by the table's own name."""
     bench.rule = {"rename": {"full_name": "name"}, **({"key": ["id"]} if form == "rows" else {})}
     if form == "rows":
-        bench.options = {"source": {"topic_prefix": bench.topic.split(".")[0], "connector": "sqlserver"}}
+        bench.options = {"source": {"topic_prefix": bench.prefix, "connector": "sqlserver"}}
     topic = Topic(bench.topic)
 
     def change(op: str, row: Row, at: int) -> None:
@@ -224,9 +216,8 @@ def test_columns_that_came_to_differ_in_case_may_be_one(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("with_schema", [True, False])
-def test_verify_reads_a_topic_in_which_a_column_was_renamed(
-    bench: Bench, session: SparkSession, with_schema: bool
-) -> None:
+def test_verify_reads_a_topic_in_which_a_column_was_renamed(kafka_bench: Bench, with_schema: bool) -> None:
+    bench = kafka_bench.create()
     bench.rule = {"rename": {"full_name": "name"}}
     topic = Topic(bench.topic)
     worker = None
@@ -237,12 +228,14 @@ def test_verify_reads_a_topic_in_which_a_column_was_renamed(
         worker = bench.take(topic.records[-1:], worker)
     assert bench.rows("id", "name") == [(1, "Ann"), (2, "Ann")]
     config = bench.config()
-    broker = Broker(config.kafka_properties())
+    broker = bench.client(config)
     [one] = listed(config, broker)
-    assert report(config, one, session, broker, Asked(), lambda _doing: None).as_json()["state"] == "equal"
+    assert report(config, one, bench.session, broker, Asked(), lambda _doing: None).as_json()["state"] == "equal"
 
 
-def test_verify_knows_the_names(bench: Bench, session: SparkSession) -> None:
+def test_verify_knows_the_names(kafka_bench: Bench) -> None:
+    bench = kafka_bench.create()
+    bench.rule = {"rename": RENAME}
     topic = Topic(bench.topic)
     topic.change("c", key(1), row(1, "x"), at=1)
     topic.with_schema(topic.records[-1], SCHEMA)
@@ -251,7 +244,7 @@ def test_verify_knows_the_names(bench: Bench, session: SparkSession) -> None:
     bench.take(topic.records)
     assert bench.rows(*TABLE) == [(1, "x", "a", 0)]
     config = bench.config()
-    broker = Broker(config.kafka_properties())
+    broker = bench.client(config)
     [one] = listed(config, broker)
-    told = report(config, one, session, broker, Asked(), lambda _doing: None).as_json()
+    told = report(config, one, bench.session, broker, Asked(), lambda _doing: None).as_json()
     assert (told["state"], told["quarantined"]["records"]) == ("equal", 1), told

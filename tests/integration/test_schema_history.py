@@ -6,14 +6,12 @@ The tables are read by Spark: the deltalake package does not read what was widen
 from __future__ import annotations
 
 import itertools
-import random
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.changes import BOOLEAN, DAY, DOUBLE, FLOAT, INSTANT, INT, LONG, SHORT, TEXT, Row, Topic, decimal
 from tests.support.kafka import Record
 from tests.support.spark import Bench
@@ -136,13 +134,11 @@ def rows(bench: Bench, *more: str) -> list[tuple[Any, ...]]:
     ],
 )
 def test_5_1_and_5_2_twenty_changes_of_the_columns_in_one_slice_and_one_by_one(
-    session: SparkSession, kafka: str, tmp_path: Path, mode: str, more: tuple[str, ...]
+    make_bench: Callable[..., Bench], mode: str, more: tuple[str, ...]
 ) -> None:
     tables = []
     for cut in (False, True):
-        bench = Bench(session, kafka, tmp_path / str(cut), f"steps{random.randrange(10**9)}.dbo.t", {"mode": mode})
-        bench.folder.mkdir()
-        bench.create()
+        bench = make_bench(mode=mode).create()
         source = Source(bench.topic)
         parts = [source.step(number, changes) for number, changes in enumerate(STEPS)]
         worker = None

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-import random
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.changes import BOOLEAN, DAY, DOUBLE, INSTANT, INT, LONG, TEXT, Topic, decimal
 from tests.support.spark import Bench, rows_of
 
@@ -57,17 +54,15 @@ def same(value: Any, other: Any) -> bool:
     ids=["upsert", "upsert, one slice", "history", "renamed"],
 )
 def test_values_that_come_otherwise(
-    session: SparkSession,
-    kafka: str,
-    tmp_path: Path,
+    bench: Bench,
     monkeypatch: pytest.MonkeyPatch,
     rule: dict[str, Any],
     cut: int,
 ) -> None:
     monkeypatch.setattr(reader, "_CAREFUL_SLICES", 0)  # each slice is read as usual at first
-    topic = Topic(f"otherwise{random.randrange(10**9)}.dbo.t")
+    bench.rule, bench.options = rule, {"quarantine": {"max_ratio": 1.0}}
+    topic = Topic(bench.create().topic)
     expected = history(topic)
-    bench = Bench(session, kafka, tmp_path, topic.name, rule, {"quarantine": {"max_ratio": 1.0}}).create()
     worker = None
     for start in range(0, len(topic.records), cut):
         worker = bench.take(topic.records[start : start + cut], worker)
@@ -80,9 +75,10 @@ def test_values_that_come_otherwise(
     assert len(rows_of(bench.quarantine, "offset")) == len(topic.records) - len(expected)
 
 
-def test_rows_before_the_change_and_rows_without_a_key(session: SparkSession, kafka: str, tmp_path: Path) -> None:
+def test_rows_before_the_change_and_rows_without_a_key(bench: Bench) -> None:
     """What the row before holds is read like the row itself, where it counts."""
-    topic = Topic(f"before{random.randrange(10**9)}.dbo.t")
+    bench.rule = {"key": ["id"]}
+    topic = Topic(bench.create().topic)
     kinds = {"id": LONG, "n": INT, "amount": decimal(8, 2)}
     first, second = {"id": 1, "n": 1, "amount": "AQ=="}, {"id": 2, "n": 1, "amount": "AQ=="}
     for op, before, after in (
@@ -95,7 +91,6 @@ def test_rows_before_the_change_and_rows_without_a_key(session: SparkSession, ka
         topic.change(op, {"id": 1}, after, at=len(topic.records) + 1, before=before)
         topic.with_schema(topic.records[-1], kinds)
     records = [record._replace(key=None) for record in topic.records]
-    bench = Bench(session, kafka, tmp_path, topic.name, {"key": ["id"]}).create()
     worker = None
     for record in records:
         worker = bench.take([record], worker)

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import base64
 import json
-import random
 from collections.abc import Mapping
 from datetime import date, datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-from tests.support.changes import INT, LONG, TEXT, Row, Topic
+from tests.support.changes import INT, LONG, TEXT, Row, Topic, key
 from tests.support.spark import Bench, rows_of
 
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER as NOT_SENT
@@ -28,34 +25,30 @@ TEXTS = [
     "[12345678901234567890123,1.50,1e300,-0.001,true,{}]",
     "null",
 ]
+DOC = {"columns": {"doc": "variant"}}
 ONE, OTHER = '{"one":[1,{"deep":"x"}]}', '{"other":2.5}'
 
 
-def bench_of(session: SparkSession, kafka: str, tmp_path: Path, rule: Row | None = None, partitions: int = 1) -> Bench:
-    """A topic of its own, whose column doc is a variant."""
-    rule = {"columns": {"doc": "variant"}, **(rule or {})}
-    return Bench(session, kafka, tmp_path, f"variant{random.randrange(10**9)}.dbo.t", rule).create(partitions)
-
-
-def key(number: int) -> Row:
-    return {"id": number}
+@pytest.fixture
+def bench(bench: Bench) -> Bench:
+    bench.rule = DOC
+    return bench
 
 
 def row(number: int, text: str | None, n: int = 0) -> Row:
     return {"id": number, "n": n, "doc": text}
 
 
-def kept(session: SparkSession, bench: Bench, *columns: str) -> list[tuple[Any, ...]]:
+def kept(bench: Bench, *columns: str) -> list[tuple[Any, ...]]:
     """The table's rows: id, n, the document as JSON, and the columns."""
-    rows = session.read.format("delta").load(str(bench.table))
+    rows = bench.session.read.format("delta").load(str(bench.table))
     return sorted(map(tuple, rows.selectExpr("id", "n", "to_json(doc)", *columns).collect()), key=repr)
 
 
 @pytest.mark.parametrize("mode", ["upsert", "history", "append"])
-def test_json_columns_are_kept_as_variants(session: SparkSession, kafka: str, tmp_path: Path, mode: str) -> None:
-    rule = {"mode": mode, "columns": {"doc": "variant"}}
-    bench = Bench(session, kafka, tmp_path, f"variant{random.randrange(10**9)}.dbo.t", rule).create()
-    topic = Topic(bench.topic)
+def test_json_columns_are_kept_as_variants(bench: Bench, mode: str) -> None:
+    bench.rule = {**DOC, "mode": mode}
+    topic = Topic(bench.create().topic)
 
     def change(op: str, number: int, document: Any) -> None:
         text = None if document is None else json.dumps(document, ensure_ascii=False)
@@ -76,7 +69,7 @@ def test_json_columns_are_kept_as_variants(session: SparkSession, kafka: str, tm
         "history": [*before, (0, "text"), (1, {"new": True})],
         "append": [*before, (0, "text"), (1, {"new": True}), (1, {"new": True}), (2, None)],
     }
-    rows = session.read.format("delta").load(str(bench.table))
+    rows = bench.session.read.format("delta").load(str(bench.table))
     assert dict(rows.dtypes)["doc"] == "variant"
     found = [(row["id"], row["text"]) for row in rows.selectExpr("id", "to_json(doc) AS text").collect()]
     parsed = [(number, None if text is None else json.loads(text)) for number, text in found]
@@ -85,34 +78,30 @@ def test_json_columns_are_kept_as_variants(session: SparkSession, kafka: str, tm
 
 
 @pytest.mark.parametrize("connector", ["postgresql", "oracle"])
-def test_3_7_documents_that_were_not_sent_stay_exactly_as_they_are(
-    session: SparkSession, kafka: str, tmp_path: Path, connector: str
-) -> None:
-    bench = bench_of(session, kafka, tmp_path)
+def test_3_7_documents_that_were_not_sent_stay_exactly_as_they_are(bench: Bench, connector: str) -> None:
+    bench.create()
     topic = Topic(bench.topic, connector)
     for number, text in enumerate([*TEXTS, None]):
         topic.change("c", key(number), row(number, text), at=number + 1)
     bench.take(topic.records)
-    before = kept(session, bench)
+    before = kept(bench)
     assert [None if text is None else json.loads(text) for _, _, text in before] == [*map(json.loads, TEXTS), None]
     # By a worker that has not met such values yet: there the placeholder is at first a bad value.
     more = Topic(bench.topic, connector)
     for number, _, _ in before:
         more.change("u", key(number), row(number, NOT_SENT, 1), at=number + 11)
     worker = bench.take(more.records)
-    assert kept(session, bench) == [(number, 1, text) for number, _, text in before]
+    assert kept(bench) == [(number, 1, text) for number, _, text in before]
     again = Topic(bench.topic, connector)
     for number, _, _ in before:
         again.change("u", key(number), row(number, NOT_SENT, 2), at=number + 21)
     bench.take([*more.records, *again.records], worker)
-    assert kept(session, bench) == [(number, 2, text) for number, _, text in before]
+    assert kept(bench) == [(number, 2, text) for number, _, text in before]
     assert not bench.quarantine.exists()
 
 
-def test_3_7_a_document_that_was_not_sent_is_that_of_the_newest_older_change(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
-    bench = bench_of(session, kafka, tmp_path)
+def test_3_7_a_document_that_was_not_sent_is_that_of_the_newest_older_change(bench: Bench) -> None:
+    bench.create()
     topic = Topic(bench.topic, "postgresql")
     topic.change("c", key(1), row(1, ONE), at=1)
     topic.change("u", key(1), row(1, NOT_SENT, 1), at=2)
@@ -124,22 +113,20 @@ def test_3_7_a_document_that_was_not_sent_is_that_of_the_newest_older_change(
     more.change("u", key(3), row(3, NOT_SENT, 3), at=23)  # nothing is known of it
     bench.take(more.records, worker)
     expected = [(1, 1, ONE), (2, 2, OTHER), (3, 3, None)]
-    assert kept(session, bench) == expected
+    assert kept(bench) == expected
     bench.take([*topic.records, *more.records], worker)
-    assert kept(session, bench) == expected
+    assert kept(bench) == expected
     late = Topic(bench.topic, "postgresql")
     late.change("u", key(3), row(3, ONE, 2), at=19)
     late.change("u", key(2), row(2, '"older than what is known"', 1), at=18)
     bench.take(late.records, worker)
-    assert kept(session, bench) == [*expected[:2], (3, 3, ONE)]
+    assert kept(bench) == [*expected[:2], (3, 3, ONE)]
     assert not bench.quarantine.exists()
 
 
 @pytest.mark.parametrize("first", ["old key", "new key", "together"])
-def test_3_4_a_new_key_takes_the_document_from_the_old_one(
-    session: SparkSession, kafka: str, tmp_path: Path, first: str
-) -> None:
-    bench = bench_of(session, kafka, tmp_path, partitions=2)
+def test_3_4_a_new_key_takes_the_document_from_the_old_one(bench: Bench, first: str) -> None:
+    bench.create(partitions=2)
     start = Topic(bench.topic, "postgresql")
     for number in (1, 2):
         start.change("c", key(number), row(number, ONE), at=number)
@@ -158,16 +145,15 @@ def test_3_4_a_new_key_takes_the_document_from_the_old_one(
     for part in parts:
         bench.take(part.records, worker)
     expected = [(11, 1, ONE), (12, 2, OTHER)]
-    assert kept(session, bench) == expected
+    assert kept(bench) == expected
     bench.take([*new.records, *old.records], worker)
-    assert kept(session, bench) == expected
+    assert kept(bench) == expected
     assert not bench.quarantine.exists()
 
 
-def test_3_2_a_softly_deleted_row_stays_with_the_document_that_was_not_sent(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
-    bench = bench_of(session, kafka, tmp_path, {"deletes": "soft"})
+def test_3_2_a_softly_deleted_row_stays_with_the_document_that_was_not_sent(bench: Bench) -> None:
+    bench.rule = {**DOC, "deletes": "soft"}
+    bench.create()
     topic = Topic(bench.topic, "postgresql")
     for number in (1, 2):
         topic.change("c", key(number), row(number, ONE), at=number)
@@ -181,12 +167,13 @@ def test_3_2_a_softly_deleted_row_stays_with_the_document_that_was_not_sent(
     last = Topic(bench.topic, "postgresql")
     last.change("d", key(2), at=21)
     bench.take(last.records, worker)
-    assert kept(session, bench, "__deleted") == [(1, 1, ONE, True), (2, 2, OTHER, True)]
+    assert kept(bench, "__deleted") == [(1, 1, ONE, True), (2, 2, OTHER, True)]
     assert not bench.quarantine.exists()
 
 
-def test_4_2_versions_have_the_documents_that_were_not_sent(session: SparkSession, kafka: str, tmp_path: Path) -> None:
-    bench = bench_of(session, kafka, tmp_path, {"mode": "history"})
+def test_4_2_versions_have_the_documents_that_were_not_sent(bench: Bench) -> None:
+    bench.rule = {**DOC, "mode": "history"}
+    bench.create()
     topic = Topic(bench.topic, "postgresql")
     topic.change("c", key(1), row(1, ONE), at=1)
     bench.take(topic.records)
@@ -200,28 +187,26 @@ def test_4_2_versions_have_the_documents_that_were_not_sent(session: SparkSessio
     last.change("c", key(2), row(2, NOT_SENT, 2), at=5, headers={"oldkey": key(1)})
     bench.take(last.records, worker)
     expected = [(1, 0, ONE, False), (1, 1, ONE, False), (1, 1, OTHER, False), (2, 2, OTHER, True)]
-    assert kept(session, bench, "__current") == sorted(expected, key=repr)
+    assert kept(bench, "__current") == sorted(expected, key=repr)
     bench.take([*topic.records, *more.records, *last.records], worker)
-    assert kept(session, bench, "__current") == sorted(expected, key=repr)
+    assert kept(bench, "__current") == sorted(expected, key=repr)
     assert not bench.quarantine.exists()
 
 
-def test_4_3_a_document_that_was_not_sent_is_null_and_its_column_is_named(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
-    bench = bench_of(session, kafka, tmp_path, {"mode": "append"})
+def test_4_3_a_document_that_was_not_sent_is_null_and_its_column_is_named(bench: Bench) -> None:
+    bench.rule = {**DOC, "mode": "append"}
+    bench.create()
     topic = Topic(bench.topic, "postgresql")
     topic.change("c", key(1), row(1, ONE), at=1)
     topic.change("u", key(1), row(1, NOT_SENT, 1), at=2)
     bench.take(topic.records)
-    assert kept(session, bench, "__unavailable") == [(1, 0, ONE, None), (1, 1, None, ["doc"])]
+    assert kept(bench, "__unavailable") == [(1, 0, ONE, None), (1, 1, None, ["doc"])]
     assert not bench.quarantine.exists()
 
 
-def test_6_3_beside_a_document_that_was_not_sent_a_bad_value_stays_one(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
-    bench = bench_of(session, kafka, tmp_path, {"columns": {"doc": "variant", "more": "variant"}})
+def test_6_3_beside_a_document_that_was_not_sent_a_bad_value_stays_one(bench: Bench) -> None:
+    bench.rule = {"columns": {"doc": "variant", "more": "variant"}}
+    bench.create()
     topic = Topic(bench.topic, "postgresql")
     topic.change("c", key(1), {**row(1, ONE), "more": ONE}, at=1)
     bench.take(topic.records)
@@ -230,14 +215,13 @@ def test_6_3_beside_a_document_that_was_not_sent_a_bad_value_stays_one(
     bench.take(more.records)
     [(offset, reason, message)] = rows_of(bench.quarantine, "offset", "reason", "message")
     assert (offset, reason, message.rpartition(": ")[2]) == (1, "bad-value", "more")
-    assert kept(session, bench, "to_json(more)") == [(1, 0, ONE, ONE)]
+    assert kept(bench, "to_json(more)") == [(1, 0, ONE, ONE)]
 
 
-def test_3_7_a_masked_document_that_was_not_sent_keeps_its_mask(
-    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_3_7_a_masked_document_that_was_not_sent_keeps_its_mask(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SALT", "a salt of a good length for this")
-    bench = bench_of(session, kafka, tmp_path, {"mask": {"doc": "hash"}})
+    bench.rule = {**DOC, "mask": {"doc": "hash"}}
+    bench.create()
     bench.options = {"masking": {"salt": "${env:SALT}"}}
     topic = Topic(bench.topic, "postgresql")
     topic.change("c", key(1), row(1, ONE), at=1)
@@ -258,11 +242,10 @@ def not_sent(bench: Bench, sent: Mapping[str, Any], placeholders: Mapping[str, A
         bench.take(topic.records)
 
 
-def test_3_7_lists_and_maps_of_what_can_not_be_the_placeholder_stay_exactly_as_they_are(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
+def test_3_7_lists_and_maps_of_what_can_not_be_the_placeholder_stay_exactly_as_they_are(bench: Bench) -> None:
     columns = {"doc": "variant", "docs": "array<variant>", "tags": "map<string,int>", "times": "array<timestamp_us>"}
-    bench = bench_of(session, kafka, tmp_path, {"columns": columns})
+    bench.rule = {"columns": columns}
+    bench.create()
     sent = {"doc": '{"a":"1"}', "docs": [ONE, None, "null"], "tags": {"a": "1"}, "times": [1_700_000_000_123_456, None]}
     of_hstore = {NOT_SENT: NOT_SENT}
     placeholders = {
@@ -274,7 +257,7 @@ def test_3_7_lists_and_maps_of_what_can_not_be_the_placeholder_stay_exactly_as_t
     not_sent(bench, sent, placeholders)
     docs = "transform(docs, d_ -> coalesce(to_json(d_), 'no value'))"
     times = ["2023-11-14 22:13:20.123456", None]
-    found = kept(session, bench, docs, "to_json(tags)", "transform(times, t_ -> CAST(t_ AS STRING))")
+    found = kept(bench, docs, "to_json(tags)", "transform(times, t_ -> CAST(t_ AS STRING))")
     assert found == [(1, 2, '{"a":"1"}', [ONE, "no value", "null"], '{"a":1}', times)]
     assert not bench.quarantine.exists()
 
@@ -302,10 +285,11 @@ LIST_SCHEMAS = {name: {"type": "array", "items": {**of, "optional": True}} for n
     ids=["as they come", "string", "variant", "masked"],
 )
 def test_3_7_lists_that_are_read_as_text_stay_exactly_as_they_are(
-    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: Row, schema: bool
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, rule: Row, schema: bool
 ) -> None:
     monkeypatch.setenv("SALT", "a salt of a good length for this")
-    bench = bench_of(session, kafka, tmp_path, {"columns": {}, **rule})
+    bench.rule = {"columns": {}, **rule}
+    bench.create()
     bench.options = {"masking": {"salt": "${env:SALT}"}}
 
     def take(op: str, at: int, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -314,7 +298,7 @@ def test_3_7_lists_that_are_read_as_text_stay_exactly_as_they_are(
         if schema:
             topic.with_schema(topic.records[-1], {"id": LONG, "n": LONG, **LIST_SCHEMAS})
         bench.take(topic.records)
-        rows = session.read.format("delta").load(str(bench.table))
+        rows = bench.session.read.format("delta").load(str(bench.table))
         texts = (f"to_json(struct({name}))" for name in LISTS)
         return [tuple(found) for found in rows.selectExpr("n", *texts).collect()]
 
@@ -324,11 +308,10 @@ def test_3_7_lists_that_are_read_as_text_stay_exactly_as_they_are(
     assert not bench.quarantine.exists()
 
 
-def test_3_7_texts_that_are_read_as_times_stay_where_they_were_not_sent(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
+def test_3_7_texts_that_are_read_as_times_stay_where_they_were_not_sent(bench: Bench) -> None:
     rule = {"columns": {"at": "timestamp", "created": "date"}, "rename": {"created": "day"}}
-    bench = bench_of(session, kafka, tmp_path, rule)
+    bench.rule = {**DOC, **rule}
+    bench.create()
     not_sent(
         bench,
         {"at": "2026-01-31T10:11:12.123456Z", "created": "2026-01-31"},
@@ -339,12 +322,11 @@ def test_3_7_texts_that_are_read_as_times_stay_where_they_were_not_sent(
     assert not bench.quarantine.exists()
 
 
-def test_6_3_a_placeholder_where_a_number_is_usual_is_a_bad_value(
-    session: SparkSession, kafka: str, tmp_path: Path
-) -> None:
-    bench = bench_of(session, kafka, tmp_path, {"columns": {"doc": "variant", "x": "bigint"}})
+def test_6_3_a_placeholder_where_a_number_is_usual_is_a_bad_value(bench: Bench) -> None:
+    bench.rule = {"columns": {"doc": "variant", "x": "bigint"}}
+    bench.create()
     # Also where it is known that there are such values.
     not_sent(bench, {"doc": ONE, "x": "7"}, {"doc": NOT_SENT, "x": NOT_SENT})
     [(reason, message)] = rows_of(bench.quarantine, "reason", "message")
     assert (reason, message.rpartition(": ")[2]) == ("bad-value", "x")
-    assert kept(session, bench, "x") == [(1, 1, ONE, 7)]
+    assert kept(bench, "x") == [(1, 1, ONE, 7)]
