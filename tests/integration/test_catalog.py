@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.changes import Row, Topic
+from tests.support.changes import Topic, key
 from tests.support.kafka import create_topic, produce
 
 _READ = """
@@ -83,17 +83,13 @@ def lake(kafka: str, tmp_path: Path) -> Lake:
     return Lake(kafka, tmp_path)
 
 
-def row(number: int, **more: Any) -> Row:
-    return {"id": number, **more}
-
-
 def test_tables_are_found_by_their_names_and_follow_new_columns(lake: Lake) -> None:
     elsewhere = f"CREATE TABLE dbo.taken (id INT) USING delta LOCATION '{lake.folder}/elsewhere'"
     assert lake.by_name("dbo", first=f"CREATE SCHEMA dbo;{elsewhere}") == {"dbo.taken": []}
     customers, orders, taken = (lake.topic(name) for name in ("dbo.customers", "sales.order_lines", "dbo.taken"))
-    customers.change("c", row(1), row(1, name="Ann"), at=1)
-    orders.change("c", row(7), row(7), at=2)
-    taken.change("c", row(8), row(8), at=3)
+    customers.change("c", key(1), {**key(1), "name": "Ann"}, at=1)
+    orders.change("c", key(7), key(7), at=2)
+    taken.change("c", key(8), key(8), at=3)
     produce(lake.kafka, [*customers.records, *orders.records, *taken.records])
     log = lake.command("run", "--once")
     assert "the catalog has another table of this name" in log
@@ -104,7 +100,7 @@ def test_tables_are_found_by_their_names_and_follow_new_columns(lake: Lake) -> N
 
     # Dropped there, and without its files: the name comes back with the next start, the rows were never gone.
     assert lake.by_name("dbo", first="DROP TABLE dbo.customers") == {"dbo.taken": []}
-    customers.change("c", row(2), row(2, name="Bob", mail="b@x"), at=4)
+    customers.change("c", key(2), {**key(2), "name": "Bob", "mail": "b@x"}, at=4)
     produce(lake.kafka, customers.records[1:])
     lake.command("run", "--once")
     assert lake.by_name("dbo") == {"dbo.customers": [[1, "Ann", None], [2, "Bob", "b@x"]], "dbo.taken": []}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import random
 import select
 import signal
 import subprocess
@@ -15,7 +14,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.kafka import create_topic, produce
 from tests.support.spark import Bench
@@ -28,16 +26,15 @@ _PATIENCE = 120  # seconds until a terminal has to show something
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
+def bench(kafka_bench: Bench) -> Bench:
     """A table that an interrupted snapshot left two rows in, and a topic beside it whose table does not exist yet."""
-    prefix = f"commands{random.randrange(10**9)}"
-    options = {
+    bench = kafka_bench.create()
+    bench.options = {
         "tables": [{"match": "dbo.t"}, {"match": "dbo.later"}, {"match": "dbo.log", "mode": "append"}],
         "spark": {"spark.driver.memory": "1g", "spark.master": "local[2]"},
     }
-    bench = Bench(session, kafka, tmp_path, f"{prefix}.dbo.t", options=options).create()
-    create_topic(kafka, f"{prefix}.dbo.later")
-    create_topic(kafka, f"{prefix}.dbo.log")
+    create_topic(bench.kafka, f"{bench.prefix}.dbo.later")
+    create_topic(bench.kafka, f"{bench.prefix}.dbo.log")
     topic = Topic(bench.topic)
     for number, mark in ((1, "first"), (2, "true"), (3, "true")):
         topic.change("r", {"id": number}, {"id": number, "a name": "old"}, at=10, snapshot=mark)

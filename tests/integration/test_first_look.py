@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.kafka import Record, create_topic, end_offsets
 from tests.support.spark import Bench
+from tests.support.waiting import wait_until
 
 from distributary.consume.broker import Broker
 
@@ -59,10 +57,8 @@ def abort(kafka: str, records: list[Record]) -> None:
     producer.flush(30)
     end = end_offsets(kafka, records[0].topic)[0]
     producer.abort_transaction(30)
-    until = time.monotonic() + 30
-    while end_offsets(kafka, records[0].topic)[0] == end:  # the marker may be written only after that
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    # The marker may be written only after that.
+    wait_until(lambda: end_offsets(kafka, records[0].topic)[0] > end, 30, "the transaction's marker")
 
 
 RULES: list[Mapping[str, Any]] = [{}, {"key": ["id"]}, {"mode": "append"}]
@@ -70,11 +66,12 @@ RULES: list[Mapping[str, Any]] = [{}, {"key": ["id"]}, {"mode": "append"}]
 
 @pytest.mark.parametrize("rule", RULES, ids=["keyed", "key in the config", "append"])
 def test_6_2_a_driver_that_finds_aborted_transactions_alone_goes_on(
-    session: SparkSession, kafka: str, tmp_path: Path, rule: Mapping[str, Any]
+    kafka_bench: Bench, rule: Mapping[str, Any]
 ) -> None:
-    bench = Bench(session, kafka, tmp_path, f"aborted{uuid.uuid4().hex}.dbo.t", rule).create()
+    bench = kafka_bench.create()
+    bench.rule = rule
     bench.take(changes(bench.topic, rule, 1))
-    abort(kafka, changes(bench.topic, rule, 2, 3))
+    abort(bench.kafka, changes(bench.topic, rule, 2, 3))
     worker = bench.take([])
     assert (worker.taken, worker.behind()) == ({0: 4}, 0)
     bench.take(changes(bench.topic, rule, 4), worker)
@@ -84,12 +81,12 @@ def test_6_2_a_driver_that_finds_aborted_transactions_alone_goes_on(
 @pytest.mark.parametrize("source", [{}, {"connector": "sqlserver"}], ids=["by its records", "by the config"])
 @pytest.mark.parametrize("rule", RULES, ids=["keyed", "key in the config", "append"])
 def test_6_2_a_table_of_which_there_are_aborted_transactions_alone_waits_for_a_record(
-    session: SparkSession, kafka: str, tmp_path: Path, rule: Mapping[str, Any], source: Mapping[str, str]
+    kafka_bench: Bench, rule: Mapping[str, Any], source: Mapping[str, str]
 ) -> None:
-    prefix = f"aborted{uuid.uuid4().hex}"
-    options = {"source": {"topic_prefix": prefix, **source}, "trigger": {"max_records": 1}}
-    bench = Bench(session, kafka, tmp_path, f"{prefix}.dbo.t", rule, options).create()
-    abort(kafka, changes(bench.topic, rule, 1, 2))
+    bench = kafka_bench.create()
+    bench.rule = rule
+    bench.options = {"source": {"topic_prefix": bench.prefix, **source}, "trigger": {"max_records": 1}}
+    abort(bench.kafka, changes(bench.topic, rule, 1, 2))
     worker = bench.take([])
     assert (worker.behind(), worker.taken, bench.table.exists()) == (0, {}, False)
     worker.doubt()

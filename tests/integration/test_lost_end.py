@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.kafka import end_offsets, produce
-from tests.support.spark import Bench
+from tests.support.spark import new_bench
 
 from distributary.demo.broker import Broker
 from distributary.demo.process import free_ports
@@ -60,7 +59,7 @@ def cut(tmp_path: Path) -> Iterator[Cut]:
 def test_6_4_a_table_does_not_pass_over_records_that_get_the_offsets_of_lost_ones(
     session: SparkSession, cut: Cut, tmp_path: Path, driver: str
 ) -> None:
-    bench = Bench(session, cut.broker.bootstrap, tmp_path, f"end{random.randrange(10**9)}.dbo.t").create()
+    bench = new_bench(session, cut.broker.bootstrap, tmp_path).create()
     topic = Topic(bench.topic)
     for number in range(1, 7):
         produce(bench.kafka, [topic.change("c", {"id": number}, {"id": number, "v": "a"}, at=number)])

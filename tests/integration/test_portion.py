@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from pathlib import Path
-
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.changes import LONG, TEXT, Topic
 from tests.support.kafka import end_offsets, produce
 from tests.support.spark import Bench
@@ -17,20 +13,20 @@ MOST = 2_000_000
 
 
 def test_a_slice_has_no_more_bytes_than_the_drivers_memory_is_for(
-    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(taking, "slice_bytes", lambda _session: MOST)
-    topic = Topic(f"portion{random.randrange(10**9)}.dbo.t")
-    bench = Bench(session, kafka, tmp_path, topic.name).create(partitions=2)
+    bench = kafka_bench.create(partitions=2)
+    topic = Topic(bench.topic)
     texts = ["short"] * 2_000 + ["long text " * 1_000] * 600 + ["short"] * 50
     for number, text in enumerate(texts):
         key = {"id": number % 1_000}
         record = topic.change("u", key, {**key, "text": f"{number} {text}"}, at=number + 1, partition=number % 2)
         topic.with_schema(record, {"id": LONG, "text": TEXT})
     sizes = {p: [len(r.value or b"") for r in topic.records if r.partition == p] for p in (0, 1)}
-    produce(kafka, topic.records)
+    produce(bench.kafka, topic.records)
     table, taken = bench.worker(), []
-    table.aim(end_offsets(kafka, topic.name))
+    table.aim(end_offsets(bench.kafka, topic.name))
     while table.has_to_step():
         before = table.taken
         table.step()
@@ -43,19 +39,17 @@ def test_a_slice_has_no_more_bytes_than_the_drivers_memory_is_for(
     )
 
 
-def test_of_one_key_a_slice_has_no_more_than_can_be_folded(
-    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_one_key_a_slice_has_no_more_than_can_be_folded(kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(taking, "key_bytes", lambda _session: 200_000)
-    topic = Topic(f"portion{random.randrange(10**9)}.dbo.t")
-    bench = Bench(session, kafka, tmp_path, topic.name).create()
+    bench = kafka_bench.create()
+    topic = Topic(bench.topic)
     for number in range(800):
         key = {"id": 7 if number % 2 else number}
         record = topic.change("u", key, {**key, "text": f"{number} " + "text " * 200}, at=number + 1)
         topic.with_schema(record, {"id": LONG, "text": TEXT})
-    produce(kafka, topic.records)
+    produce(bench.kafka, topic.records)
     table, taken = bench.worker(), []
-    table.aim(end_offsets(kafka, topic.name))
+    table.aim(end_offsets(bench.kafka, topic.name))
     while table.has_to_step():
         before = sum(table.taken.values())
         table.step()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import random
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +37,11 @@ def of_java() -> int:
 
 
 def test_slices_leave_nothing_behind(
-    session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    session: SparkSession, kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = Topic(f"readers{random.randrange(10**9)}.dbo.t")
-    bench = Bench(session, kafka, tmp_path, topic.name, options={"trigger": {"max_records": 1}}).create()
+    bench = kafka_bench.create()
+    bench.options = {"trigger": {"max_records": 1}}
+    topic = Topic(bench.topic)
     for number in range(SLICES):
         record = topic.change("c", {"id": number}, {"id": number, "text": "text"}, at=number + 1)
         topic.with_schema(record, {"id": LONG, "text": TEXT})

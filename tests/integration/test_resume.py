@@ -8,21 +8,19 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner, Result
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
-from pyspark.sql import SparkSession
-from tests.support.changes import INT, Row, Topic
-from tests.support.kafka import TIMEOUT, create_topic, produce
+from tests.support.changes import INT, Topic, row
+from tests.support.kafka import create_topic, delete_records, produce
 from tests.support.spark import Bench
+from tests.support.waiting import wait_until
 
 from distributary.cli import main
 from distributary.errors import TableHalt, UsageError
@@ -35,13 +33,9 @@ from distributary.operate.worker import TableWorker
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    """A topic of its own for each test."""
-    return Bench(session, kafka, tmp_path, f"resume{random.randrange(10**9)}.dbo.t")
-
-
-def row(number: int, value: Any) -> Row:
-    return {"id": number, "v": value}
+def bench(kafka_bench: Bench) -> Bench:
+    """On a real Kafka: `resume` connects to it."""
+    return kafka_bench
 
 
 def changes(bench: Bench, first: int, last: int) -> Topic:
@@ -54,19 +48,7 @@ def changes(bench: Bench, first: int, last: int) -> Topic:
 
 def lose(bench: Bench, before: int, partition: int = 0) -> None:
     """Kafka's retention, at once."""
-    cut = TopicPartition(bench.topic, partition, before)
-    admin = AdminClient({"bootstrap.servers": bench.kafka})
-    admin.delete_records([cut])[cut].result(TIMEOUT)
-
-
-def create_again(bench: Bench) -> None:
-    """The topic is deleted and created."""
-    admin = AdminClient({"bootstrap.servers": bench.kafka})
-    admin.delete_topics([bench.topic])[bench.topic].result(TIMEOUT)
-    until = time.monotonic() + TIMEOUT
-    while bench.topic in admin.list_topics(timeout=10).topics and time.monotonic() < until:
-        time.sleep(0.2)
-    bench.create()
+    delete_records(bench.kafka, bench.topic, before, partition)
 
 
 def halted(bench: Bench, topic: Topic, worker: TableWorker) -> TableHalt:
@@ -145,7 +127,7 @@ def test_2_8_rows_that_are_ordered_by_offsets_are_filled_again_from_another_topi
         return topic
 
     worker = bench.create().take(rows(1, 2, 3).records)
-    create_again(bench)
+    bench.create_again()
     told = halted(bench, rows(4), worker)
     assert told.code == "offsets-began-anew"
     assert "--rebuild" in told.fix
@@ -159,7 +141,7 @@ def test_2_8_rows_that_are_ordered_by_offsets_are_filled_again_from_another_topi
 
 def test_6_4_a_table_goes_on_from_another_topic_where_an_operator_has_it_filled_again(bench: Bench) -> None:
     bench.create().take(changes(bench, 1, 3).records)
-    moved = Bench(bench.session, bench.kafka, bench.folder, f"moved{bench.topic}", options=bench.options).create()
+    moved = replace(bench, topic=f"moved{bench.topic}").create()
     worker = moved.worker()
     assert halted(moved, changes(moved, 7, 8), worker).code == "other-topic"
     assert resume(moved, "--rebuild").exit_code == 0
@@ -209,7 +191,7 @@ def test_6_4_lost_records_of_a_partition_that_had_none_so_far_are_named(bench: B
 
 def test_2_6_a_source_that_was_restored_together_with_its_topic_halts(bench: Bench) -> None:
     worker = bench.create().take(changes(bench, 1, 9).records)
-    create_again(bench)
+    bench.create_again()
     restored = Topic(bench.topic)
     restored.change("u", {"id": 9}, row(9, 90), at=5, ts_ms=1_700_000_999_000)
     assert halted(bench, restored, worker).code == "topic-recreated"
@@ -224,7 +206,7 @@ def test_2_6_a_source_that_was_restored_together_with_its_topic_halts(bench: Ben
 
 def test_6_4_a_topic_that_was_created_again_is_read_on_top_of_the_rows_or_they_go(bench: Bench) -> None:
     worker = bench.create(2).take(changes(bench, 1, 4).records)
-    create_again(bench)
+    bench.create_again()
     again = changes(bench, 3, 3)
     again.change("u", {"id": 4}, row(4, 40), at=9)
     again.change("u", {"id": 2}, row(2, 20), at=1)
@@ -233,7 +215,7 @@ def test_6_4_a_topic_that_was_created_again_is_read_on_top_of_the_rows_or_they_g
     worker.resume(asked(bench))
     bench.take([], worker)
     assert bench.rows() == [(1, 1), (2, 2), (3, 3), (4, 40)]
-    create_again(bench)
+    bench.create_again()
     assert halted(bench, changes(bench, 8, 9), worker).code == "topic-recreated"
     assert resume(bench, "--rebuild").exit_code == 0
     worker.resume(asked(bench))
@@ -333,23 +315,21 @@ def service(bench: Bench) -> Iterator[str]:
 def table_when(service: str, **wanted: Any) -> dict[str, Any]:
     """The table's status, once it is so."""
     table: dict[str, Any] = {}
-    until = time.monotonic() + 600
-    while time.monotonic() < until:
-        try:
-            with urlopen(service, timeout=10) as answer:
-                table = json.loads(answer.read())["tables"].get("dbo.t", {})
-        except (URLError, OSError):
-            pass
-        if wanted.items() <= table.items():
-            return table
-        time.sleep(0.5)
-    raise AssertionError(f"still {table}")
+
+    def is_so() -> bool:
+        with suppress(URLError, OSError), urlopen(service, timeout=10) as answer:
+            table.clear()
+            table.update(json.loads(answer.read())["tables"].get("dbo.t", {}))
+        return wanted.items() <= table.items()
+
+    wait_until(is_so, 600, lambda: f"{wanted}, still {table}", every=0.5)
+    return table
 
 
 def test_6_2_a_running_service_takes_a_halted_table_up_again(bench: Bench, service: str) -> None:
     produce(bench.kafka, changes(bench, 1, 2).records)
     table_when(service, records_applied=2)
-    create_again(bench)
+    bench.create_again()
     produce(bench.kafka, changes(bench, 5, 5).records)
     assert table_when(service, state="halted")["error"]["code"] == "topic-recreated"
     assert resume(bench, "--accept-reset").exit_code == 0

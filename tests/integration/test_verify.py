@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,19 +9,16 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from tests.model.case import MODES, Case, Kept
 from tests.model.packs import pack
 from tests.model.strategies import ALL
-from tests.support.changes import Row, Topic
+from tests.support.changes import Topic, key, row
 from tests.support.histories import Service
-from tests.support.kafka import delete_topic
+from tests.support.kafka import delete_records
 from tests.support.spark import Bench
 
-from distributary.consume.broker import Broker
 from distributary.errors import TableHalt
 from distributary.operate.accept import Accept
 from distributary.operate.tables import listed, named
@@ -34,9 +30,9 @@ NOT_SENT = "__debezium_unavailable_value"
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    """A topic of its own for each test."""
-    return Bench(session, kafka, tmp_path, f"verify{random.randrange(10**9)}.dbo.t")
+def bench(kafka_bench: Bench) -> Bench:
+    """On a real Kafka: `verify` connects to it."""
+    return kafka_bench
 
 
 class Watched(Service):
@@ -50,17 +46,9 @@ class Watched(Service):
         return bench
 
 
-def row(number: int, value: Any, **more: Any) -> Row:
-    return {"id": number, "v": value, **more}
-
-
-def key(number: int) -> Row:
-    return {"id": number}
-
-
 def verified(bench: Bench, keys: str | None = None, limit: int = 20) -> TableReport:
     config = bench.config()
-    broker = Broker(config.kafka_properties())
+    broker = bench.client(config)
     one = named("dbo.t", listed(config, broker))
     asked = Asked(limit, None if keys is None else KeyRange.parse(keys))
     found = report(config, one, bench.session, broker, asked, lambda _: None)
@@ -207,8 +195,7 @@ def test_6_3_a_record_that_waits_is_not_taken_for_another_one_of_a_topic_created
     topic = Topic(bench.create().topic)
     topic.change("c", key(1), row(1, "a", x="no number"), at=1)
     worker = bench.take(topic.records)
-    delete_topic(bench.kafka, bench.topic)
-    bench.create()
+    bench.create_again()
     again = Topic(bench.topic)
     for number in (2, 3):
         again.change("c", key(number), row(number, "a", x=1), at=number)
@@ -234,9 +221,7 @@ def test_6_3_and_6_4_what_the_topic_can_not_tell_is_said(bench: Bench) -> None:
     assert_equal(found)
     assert (found.quarantined.records, found.quarantined.keys, found.quarantined.without_key) == (1, 1, 0)
     assert [(place.partition, place.offset) for place in found.quarantined.examples] == [(0, 7)]
-    admin = AdminClient({"bootstrap.servers": bench.kafka})
-    for future in admin.delete_records([TopicPartition(bench.topic, 0, 6)]).values():
-        future.result()
+    delete_records(bench.kafka, bench.topic, 6)
     bench.take([], worker)
     DeltaTable(bench.table).update({"v": "'damaged'"}, predicate="id < 5")
     found = verified(bench)

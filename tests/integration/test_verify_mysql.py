@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +9,12 @@ from urllib.parse import quote
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.kafka import produce
 from tests.support.mariadb import PASSWORD, USER, MariaDb, running_mariadb
 from tests.support.recorded import Scenario, TruthTable
 from tests.support.spark import Bench
 
-from distributary.consume.broker import Broker
 from distributary.decode.renames import NO_RENAMES
 from distributary.errors import TableHalt, UsageError
 from distributary.operate.tables import listed, named
@@ -38,9 +35,9 @@ def mariadb() -> Iterator[MariaDb]:
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench(kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(source_check, "pause", lambda: None)
-    return Bench(session, kafka, tmp_path, f"source{random.randrange(10**9)}.dbo.t").create()
+    return kafka_bench.create()
 
 
 def dsn(mariadb: MariaDb, password: str = PASSWORD) -> str:
@@ -49,7 +46,7 @@ def dsn(mariadb: MariaDb, password: str = PASSWORD) -> str:
 
 def asked(bench: Bench, source: str) -> TableReport:
     config = bench.config()
-    broker = Broker(config.kafka_properties())
+    broker = bench.client(config)
     one = named("dbo.t", listed(config, broker))
     return report(config, one, bench.session, broker, Asked(source_dsn=source), lambda _: None)
 

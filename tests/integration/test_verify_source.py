@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.kafka import produce
 from tests.support.postgres import Postgres, running_postgres
 from tests.support.spark import Bench
 
-from distributary.consume.broker import Broker
 from distributary.operate.tables import listed, named
 from distributary.verify import source_check
 from distributary.verify.check import Asked, report
@@ -35,10 +31,10 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench(kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """The table with what PostgreSQL has."""
     monkeypatch.setattr(source_check, "pause", lambda: None)
-    bench = Bench(session, kafka, tmp_path, f"source{random.randrange(10**9)}.dbo.t").create()
+    bench = kafka_bench.create()
     bench.rule = {"columns": {"id": "bigint", "n": "decimal(8,2)", "d": "date", "at_night": "string"}}
     topic = Topic(bench.topic, "postgresql")
     for number, value, amount, day in ROWS:
@@ -50,7 +46,7 @@ def bench(session: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest
 
 def verified(bench: Bench, postgres: Postgres) -> TableReport:
     config = bench.config()
-    broker = Broker(config.kafka_properties())
+    broker = bench.client(config)
     dsn = f"postgresql://postgres@127.0.0.1:{postgres.port}/{postgres.database}"
     one = named("dbo.t", listed(config, broker))
     found = report(config, one, bench.session, broker, Asked(source_dsn=dsn), lambda _: None)
