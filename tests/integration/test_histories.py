@@ -43,9 +43,9 @@ TRIES = int(os.environ.get("HISTORIES_TRIES", "12"))
 
 
 @pytest.fixture
-def service(session: SparkSession, kafka: str, tmp_path: Path) -> Service:
+def service(session: SparkSession, memory_kafka: str, tmp_path: Path) -> Service:
     """The service, with a folder of its own."""
-    return Service(session, kafka, tmp_path)
+    return Service(session, memory_kafka, tmp_path)
 
 
 SELECTED = ["sqlserver_direct", "db2", "postgresql", "mariadb"]

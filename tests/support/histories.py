@@ -1,9 +1,7 @@
-"""Cases of the model run by the service: real Kafka, real tables, the real worker."""
+"""Cases of the model run by the service: real tables, the real worker, either Kafka."""
 
 from __future__ import annotations
 
-import itertools
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -21,11 +19,9 @@ from tests.support.kafka import create_topic, grow_topic, produce
 from tests.support.lake import read_table
 from tests.support.playback import Playback
 from tests.support.recorded import Record
-from tests.support.spark import Bench
+from tests.support.spark import Bench, new_bench
 
 from distributary.errors import DistributaryError
-
-_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -94,14 +90,12 @@ class Service:
             yield compared(case, taken, table_rows(bench.table, case))
 
     def _bench(self, case: Case) -> Bench:
-        name = f"h{os.getpid()}x{next(_numbers)}"
-        folder = self.folder / name
-        folder.mkdir(parents=True)
-        rule = asdict(case.kept)
-        options: dict[str, Any] = {"trigger": {"max_records": case.delivery.at_most}}
+        bench = new_bench(self.session, self.kafka, self.folder, **asdict(case.kept))
+        bench.options = {"trigger": {"max_records": case.delivery.at_most}}
         if case.form.unwrapped is not None:
-            options["source"] = {"topic_prefix": name, "connector": FLAVOURS[case.flavour](LAYOUTS[case.layout]).name}
-        return Bench(self.session, self.kafka, folder, f"{name}.dbo.t", rule, options)
+            connector = FLAVOURS[case.flavour](LAYOUTS[case.layout]).name
+            bench.options["source"] = {"topic_prefix": bench.prefix, "connector": connector}
+        return bench
 
 
 class CommandTable:
