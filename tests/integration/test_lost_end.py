@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
-from tests.support.kafka import end_offsets, produce
+from tests.support.kafka import connect_anew, end_offsets, produce
 from tests.support.spark import new_bench
 
 from distributary.demo.broker import Broker
@@ -46,6 +46,7 @@ class Cut:
         for name in (".kafka_cleanshutdown", "recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
             (data / name).unlink(missing_ok=True)
         self.broker = Broker.start(self._folder, port=self._port)
+        connect_anew(self.broker.bootstrap)
 
 
 @pytest.fixture

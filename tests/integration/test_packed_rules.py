@@ -1,6 +1,6 @@
 """The rules of single rows, many cases to a table (see tests/support/rule_packs.py). Names give the rule's number.
 
-Rules of whole tables (truncates, halts, what is counted) are in test_table_rules.py and test_row_rules.py.
+Rules of whole tables (truncates, halts, what is counted) are in test_table_rules.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NUMBERS = {"id": "bigint", "v": "bigint"}
 BIG = {"id": "bigint", "v": "string", "big": "string"}
 """A table with a large value, which PostgreSQL sends only where it changed."""
 
-BY_BOTH = [{"columns": None}, {"columns": NUMBERS}]
+BY_BOTH: list[dict[str, Any]] = [{"columns": None}, {"columns": NUMBERS}]
 
 
 def valued(numbers: bool, number: int) -> Any:
@@ -77,19 +77,12 @@ def shifted_big(case: Case, *numbers: int, sent: int | None = None, tombstones: 
 def swap(topic: Topic, at: int, first: Row, second: Row) -> None:
     """One transaction swaps the keys 1 and 2 of two rows by way of key 0."""
     for step, (old, new, content) in enumerate(((1, 0, first), (2, 1, second), (0, 2, first)), start=1):
-        topic.change("d", key(old), at=at, step=step, tx=at, headers={"newkey": key(new)})
-        topic.change("c", key(new), {**content, "id": new}, at=at, step=step, tx=at, headers={"oldkey": key(old)})
+        topic.move(old, new, content, at=at, step=step, tx=at)
 
 
 def cut_at(records: list[Record], place: int) -> list[list[Record]]:
     """The records in two slices, or in one."""
     return [part for part in (records[:place], records[place:]) if part]
-
-
-def move(topic: Topic, old: int, new: int, content: Row, **place: Any) -> None:
-    """A change of a row's key."""
-    topic.change("d", key(old), **place, headers={"newkey": key(new)})
-    topic.change("c", key(new), {**content, "id": new}, **place, headers={"oldkey": key(old)})
 
 
 # Order, and records that are sent again
@@ -292,7 +285,7 @@ def test_2_7_and_2_8_a_key_that_rows_pass_through_twice_stays_empty(case: Case, 
     swaps, moved = case.topic(), {1: "row 1", 2: "row 2"}
     for step, (old, new) in enumerate([(1, 0), (2, 1), (0, 2)] * 2, start=1):  # two swaps in one transaction
         moved[new] = moved.pop(old)
-        move(swaps, old, new, row(new, moved[new]), at=20, step=step)
+        swaps.move(old, new, row(new, moved[new]), at=20, step=step)
     for part in cut_at(swaps.records, cut):
         case.take(part)
     case.expect([(1, "row 1"), (2, "row 2")])
@@ -360,7 +353,7 @@ def test_2_7_and_2_8_a_row_that_lies_over_another_stays_when_others_pass_over_it
     for topic, some in zip(parts, (before, after), strict=True):
         for one in some:
             number, old, new, at = one
-            move(topic, old, new, row(new, valued(numbers, number)), at=at, step=steps.index(one))
+            topic.move(old, new, row(new, valued(numbers, number)), at=at, step=steps.index(one))
     case.take(start.records)
     first, second = (topic.records for topic in parts)
     for part in (first, second, [*first, *second]):
@@ -374,7 +367,7 @@ def test_2_7_and_2_4_a_row_that_lay_over_another_leaves_with_the_second_delete_w
 ) -> None:
     moves = case.topic()
     for step, (old, new, value) in enumerate([(2, 3, "row 2"), (3, 4, "row 3"), (3, 1, "row 2")], start=1):
-        move(moves, old, new, row(new, value), at=20, step=step, tx=77)
+        moves.move(old, new, row(new, value), at=20, step=step, tx=77)
     case.take([*started(case, 2, 3).records, *moves.records[:2]])
     case.take(moves.records)
     case.expect([(1, "row 2"), (4, "row 3")])
@@ -387,7 +380,7 @@ def test_2_7_and_2_4_a_key_that_a_row_passed_through_stays_empty_when_that_is_se
     case.take(topic.records)
     moves = case.topic()
     for step, (old, new) in enumerate(((1, 2), (2, 3)), start=1):  # one transaction: id = 2, then id = 3
-        move(moves, old, new, row(new, "moves"), at=20, step=step)
+        moves.move(old, new, row(new, "moves"), at=20, step=step)
     case.take(moves.records)
     for part in (moves.records[:2], moves.records[2:]):
         case.take(part)
@@ -667,7 +660,7 @@ def test_3_4_and_2_8_a_row_that_lies_over_another_keeps_its_values_when_more_hap
             elif new == old:
                 topic.change("u", key(new), big(new, number, NOT_SENT), **place)
             else:
-                move(topic, old, new, big(new, number, NOT_SENT), **place)
+                topic.move(old, new, big(new, number, NOT_SENT), **place)
     case.take(start.records)
     first, second = (topic.records for topic in parts)
     for part in (first, second, [*first, *second]):

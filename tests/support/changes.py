@@ -86,6 +86,11 @@ class Topic:
         self.records[-1] = record._replace(key=data[0], value=data[1])
         return self.records[-1]
 
+    def move(self, old: int, new: int, row: Row, **place: Any) -> None:
+        """A change of a row's key `id`: the delete of the old one, and the create of the new one with such a row."""
+        self.change("d", key(old), **place, headers={"newkey": key(new)})
+        self.change("c", key(new), {**row, "id": new}, **place, headers={"oldkey": key(old)})
+
     def tombstone(self, key: Row, partition: int = 0) -> Record:
         """A record with the key and no value."""
         return self.add(key, None, partition=partition)

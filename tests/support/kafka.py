@@ -87,8 +87,7 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, config: Mapping
     topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1", **(config or {})})
     admin.create_topics([topic])[name].result(TIMEOUT)
     if (bootstrap, name) in _created:
-        # A producer numbers its records by topic and partition: one that knew the former topic would go on counting.
-        _senders.pop(bootstrap, None)
+        connect_anew(bootstrap)
     _created.add((bootstrap, name))
     wait_until(lambda: _has_leaders(admin, name, partitions), TIMEOUT, f"leaders of topic {name}")
 
@@ -181,6 +180,12 @@ _created: set[tuple[str, str]] = set()
 
 _senders: dict[str, Sender] = {}
 """This process's producer for each address."""
+
+
+def connect_anew(bootstrap: str) -> None:
+    """The next `produce` has a producer of its own. One numbers its records by topic and partition: where a topic was
+    made again, or lost records, Kafka takes no more from one that goes on counting."""
+    _senders.pop(bootstrap, None)
 
 
 def produce(bootstrap: str, records: Iterable[Sendable]) -> None:

@@ -46,7 +46,7 @@ _COLUMNS = pa.schema(
     }
 )
 _CONVERTER = "org.apache.spark.sql.kafka010.KafkaRecordToRowConverter"
-_TASKS = 4
+_MANY = 8
 _LOOKED_AT, _LOOKED_FURTHER = 20, 2_000
 """As Broker.head."""
 
@@ -165,13 +165,14 @@ class MemoryClient(Broker):
     def fetch(
         self, session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1, at_once: bool = False
     ) -> DataFrame:
-        """As consume.source.read: each task has rows of its own, but no more than a few tasks share them, as each costs
-        as much as hundreds of records."""
+        """As consume.source.read: each task has rows of its own. Of many partitions, as only packs of tests have them,
+        two tasks have the rows, as a task costs as much as hundreds of records."""
         del options, at_once
         partitions = self._there[part.topic].partitions
         context = session.sparkContext._jsc
         found = [partitions[p][start:end] for p, start, end in ranges(part, tasks)]
-        shares = [list(chain.from_iterable(found[first::_TASKS])) for first in range(min(_TASKS, len(found)))]
+        several = len(found) if len(found) <= _MANY else 2
+        shares = [list(chain.from_iterable(found[first::several])) for first in range(several)]
         rows = [_rows(session, part.topic, share)._jdf.queryExecution().toRdd() for share in shares]
         # Rows of an RDD, as Kafka's are: the plans that the service keeps are put over those.
         every = reduce(lambda some, more: some.union(more), rows) if rows else context.emptyRDD().rdd()

@@ -184,7 +184,10 @@ class Pack:
         for number, slice_ in enumerate(case.slices):
             for expected in slice_.expected:
                 found = case.found(self._after[number], expected.columns, alive=expected.alive)
-                assert found == expected.rows, f"{name} after slice {number} of:\n{_listed(case.slices[: number + 1])}"
+                assert found == expected.rows, (
+                    f"{name} after slice {number}:\n  expected {expected.rows}\n  found    {found}\n"
+                    f"{_listed(case.slices[: number + 1])}"
+                )
         assert not case.is_decided or self._undecided == 0
 
     def _run(self, session: SparkSession, folder: Path) -> None:
@@ -237,7 +240,8 @@ def rule_case(
             arguments = dict(variant)
             by = arguments.pop("connector", connector)
             types = arguments.pop("columns", columns) or {"id": "bigint", "v": "string"}
-            own = {**rule, **{name: arguments.pop(name) for name in ("deletes", "truncate") if name in arguments}}
+            own: dict[str, Any] = {name: arguments.pop(name) for name in ("deletes", "truncate") if name in arguments}
+            own = {**rule, **own}
             settings = Settings(by, tuple(sorted(own.items())), tuple(types.items()))
             pack = _packs.setdefault((script.__module__, settings), Pack(settings))
             id_ = "-".join(f"{name} {value}" for name, value in variant.items() if name != "columns")
