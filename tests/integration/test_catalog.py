@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,21 @@ _READ = """
 import json, sys
 from distributary.launch.session import open_session
 session = open_session(json.loads(sys.argv[1]))
-for statement in filter(None, sys.argv[2].split(";")):
+def find(schemas):
+    found = {}
+    for schema in schemas:
+        for table in session.catalog.listTables(schema):
+            rows = session.table(f"`{schema}`.`{table.name}`")
+            found[f"{schema}.{table.name}"] = [
+                [row[c] for c in rows.columns if not c.startswith("__")] for row in rows.orderBy("id").collect()
+            ]
+    return found
+for statement in json.loads(sys.argv[2]):
     session.sql(statement)
-found = {}
-for schema in sys.argv[3:]:
-    for table in session.catalog.listTables(schema):
-        rows = session.table(f"`{schema}`.`{table.name}`")
-        found[f"{schema}.{table.name}"] = [
-            [row[c] for c in rows.columns if not c.startswith("__")] for row in rows.orderBy("id").collect()
-        ]
+found = [find(sys.argv[4:])]
+for statement in json.loads(sys.argv[3]):
+    session.sql(statement)
+    found.append(find(sys.argv[4:]))
 print("FOUND" + json.dumps(found))
 """
 
@@ -69,12 +76,16 @@ class Lake:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def by_name(self, *schemas: str, first: str = "") -> dict[str, list[list[Any]]]:
-        """The tables of those schemas with their rows, as another program finds them; `first` is SQL before that."""
-        command = [sys.executable, "-c", _READ, json.dumps(self.spark), first, *schemas]
+    def by_name(
+        self, *schemas: str, first: Sequence[str] = (), then: Sequence[str] = ()
+    ) -> list[dict[str, list[list[Any]]]]:
+        """The tables of those schemas with their rows, as another program finds them: after the SQL `first`, and after
+        each of the statements `then`."""
+        words = [json.dumps(self.spark), json.dumps(first), json.dumps(then), *schemas]
+        command = [sys.executable, "-c", _READ, *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=self.folder)
         [line] = [line for line in done.stdout.splitlines() if line.startswith("FOUND")] or [done.stderr]
-        found: dict[str, list[list[Any]]] = json.loads(line.removeprefix("FOUND"))
+        found: list[dict[str, list[list[Any]]]] = json.loads(line.removeprefix("FOUND"))
         return found
 
 
@@ -85,7 +96,7 @@ def lake(kafka: str, tmp_path: Path) -> Lake:
 
 def test_tables_are_found_by_their_names_and_follow_new_columns(lake: Lake) -> None:
     elsewhere = f"CREATE TABLE dbo.taken (id INT) USING delta LOCATION '{lake.folder}/elsewhere'"
-    assert lake.by_name("dbo", first=f"CREATE SCHEMA dbo;{elsewhere}") == {"dbo.taken": []}
+    assert lake.by_name("dbo", first=["CREATE SCHEMA dbo", elsewhere]) == [{"dbo.taken": []}]
     customers, orders, taken = (lake.topic(name) for name in ("dbo.customers", "sales.order_lines", "dbo.taken"))
     customers.change("c", key(1), {**key(1), "name": "Ann"}, at=1)
     orders.change("c", key(7), key(7), at=2)
@@ -94,15 +105,15 @@ def test_tables_are_found_by_their_names_and_follow_new_columns(lake: Lake) -> N
     log = lake.command("run", "--once")
     assert "the catalog has another table of this name" in log
     expected = {"dbo.customers": [[1, "Ann"]], "dbo.taken": [], "sales.order_lines": [[7]]}
-    assert lake.by_name("dbo", "sales") == expected
+    # Dropped there, and without its files: the name comes back with the next start, the rows were never gone.
+    without = {name: rows for name, rows in expected.items() if name != "dbo.customers"}
+    assert lake.by_name("dbo", "sales", then=["DROP TABLE dbo.customers"]) == [expected, without]
     for place in ("dbo/customers", "dbo/taken", "sales/order_lines"):
         assert (lake.folder / "warehouse" / place / "_delta_log").is_dir()
 
-    # Dropped there, and without its files: the name comes back with the next start, the rows were never gone.
-    assert lake.by_name("dbo", first="DROP TABLE dbo.customers") == {"dbo.taken": []}
     customers.change("c", key(2), {**key(2), "name": "Bob", "mail": "b@x"}, at=4)
     produce(lake.kafka, customers.records[1:])
     lake.command("run", "--once")
-    assert lake.by_name("dbo") == {"dbo.customers": [[1, "Ann", None], [2, "Bob", "b@x"]], "dbo.taken": []}
+    assert lake.by_name("dbo") == [{"dbo.customers": [[1, "Ann", None], [2, "Bob", "b@x"]], "dbo.taken": []}]
     told = json.loads(lake.command("status", "--output", "json"))
     assert [one["table"] for one in told["tables"]] == ["dbo.customers", "dbo.taken", "sales.order_lines"]
