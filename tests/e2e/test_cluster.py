@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from tests.support.changes import Row, Topic
-from tests.support.cluster import Cluster, running_cluster, until
+from tests.support.cluster import Cluster, running_cluster
 from tests.support.kafka import create_topic, produce
 from tests.support.playback import Playback, Running
+from tests.support.waiting import wait_until
 
 from distributary.demo.process import free_ports
 from distributary.merge.table import SMALL_SLICE
@@ -169,7 +170,7 @@ def test_tables_equal_the_source_with_all_of_sparks_work_on_executors(
 def kill_at_work(service: Service, cluster: Cluster) -> str:
     """Kills an executor in the middle of tasks that both have some of, as those of a large slice. Gives its id."""
     while True:
-        until(lambda: sum(map(bool, service.tasks().values())) > 1, SECONDS, "tasks on both executors", every=0.05)
+        wait_until(lambda: sum(map(bool, service.tasks().values())) > 1, SECONDS, "tasks on both executors", every=0.05)
         for executor, pid in cluster.executors().items():
             # What it has stopped doing it can't end before it is killed.
             os.kill(pid, signal.SIGSTOP)
@@ -188,7 +189,7 @@ def follows(service: Service, running: Running, count: int) -> None:
         assert '"table halted"' not in running.log.read_text("utf-8"), f"halted, see {running.log}"
         return service.taken() >= count
 
-    until(taken, SECONDS, f"{count} records taken in, see {running.log}", every=0.5)
+    wait_until(taken, SECONDS, f"{count} records taken in, see {running.log}", every=0.5)
 
 
 def check_after(service: Service, running: Running, killed: str) -> None:
@@ -230,7 +231,7 @@ def test_a_slice_whose_folded_rows_went_with_their_executor_is_taken_again(
     service.source.change(range(100, 1_100), None)
     service.source.send(kafka)
     with service.playback.start(DISTRIBUTARY_LOG="debug", **{VARIABLE: "before-commit=wait(6)@2"}) as running:
-        until(lambda: '"made to fail"' in running.log.read_text("utf-8"), SECONDS, "folded rows to lose")
+        wait_until(lambda: '"made to fail"' in running.log.read_text("utf-8"), SECONDS, "folded rows to lose")
         for pid in cluster.executors().values():
             os.kill(pid, signal.SIGKILL)
         check_after(service, running, "0")

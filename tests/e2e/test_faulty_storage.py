@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.test_secure_kafka import until
 from tests.support.changes import Topic
 from tests.support.faulty_store import Deed, Fault, FaultyStore
 from tests.support.kafka import create_topic, produce
@@ -104,7 +103,7 @@ class Service:
     def until_right(self, *tables: Table) -> None:
         """Until these tables, else both, are what they must be."""
         for table in tables or (self.rows, self.changes):
-            until(table.is_right, self.running)
+            self.running.wait_until(table.is_right)
 
     def status(self) -> dict[str, Any]:
         """What the service says of itself."""
@@ -181,7 +180,7 @@ def test_6_1_a_commit_whose_reply_is_lost_is_there_once(service: Service) -> Non
     with service.store.failing(*faults):
         for table in tables:
             table.change(1, 6)
-        until(lambda: all(len(fault.met) == 2 for fault in faults), service.running)
+        service.running.wait_until(lambda: all(len(fault.met) == 2 for fault in faults))
         service.until_right()
     for table in tables:
         table.change(1)
@@ -194,12 +193,12 @@ def test_6_2_a_table_that_may_not_be_used_waits_alone_until_it_may(service: Serv
     closed, other = service.changes, service.rows
     with service.store.failing(Fault(service.place(closed), Deed.REFUSE, status=403)):
         closed.change(1, 7)
-        until(lambda: service.waits(closed, "the storage refuses access"), service.running)
+        service.running.wait_until(lambda: service.waits(closed, "the storage refuses access"))
         other.change(1, 7)
         service.until_right(other)
         assert not closed.is_right()
     service.until_right(closed)
-    until(lambda: service.status()["tables"][f"shop.{closed.name}"]["error"] is None, service.running)
+    service.running.wait_until(lambda: service.status()["tables"][f"shop.{closed.name}"]["error"] is None)
 
 
 def test_6_3_a_slice_whose_bad_records_cant_be_put_into_quarantine_is_not_committed(service: Service) -> None:
@@ -207,7 +206,7 @@ def test_6_3_a_slice_whose_bad_records_cant_be_put_into_quarantine_is_not_commit
     before = spoilt.found()
     with service.store.failing(Fault("/_quarantine/", Deed.REFUSE, status=403)):
         spoilt.change(8, spoilt=True)
-        until(lambda: service.waits(spoilt, "the quarantine table can't be written: the storage"), service.running)
+        service.running.wait_until(lambda: service.waits(spoilt, "the quarantine table can't be written: the storage"))
         other.change(8)
         service.until_right(other)
         assert spoilt.found() == before
@@ -221,7 +220,7 @@ def test_6_1_a_storage_that_is_away_is_waited_for(service: Service) -> None:
     with service.store.failing(Fault("", Deed.CUT)):
         service.rows.change(1, 9)
         service.changes.change(1, 9)
-        until(lambda: service.log().count("the stream ended and is started") >= RESTARTS, service.running)
+        service.running.wait_until(lambda: service.log().count("the stream ended and is started") >= RESTARTS)
         assert service.status()["stream"]["code"] == "storage-or-network"
     service.until_right()
-    until(lambda: "stream" not in service.status(), service.running)
+    service.running.wait_until(lambda: "stream" not in service.status())

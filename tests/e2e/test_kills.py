@@ -17,7 +17,6 @@ from urllib.parse import unquote
 
 import pytest
 from deltalake import DeltaTable
-from tests.e2e.test_secure_kafka import until
 from tests.model.case import Case
 from tests.model.packs import pack
 from tests.support.changes import Topic
@@ -132,7 +131,7 @@ def test_6_1_kill_9_while_files_are_compacted_loses_and_doubles_nothing(kafka: s
         return set(place.glob("*/*.parquet"))
 
     with playback.start(**{VARIABLE: "before-compaction=wait(3)"}) as running:
-        until(lambda: '"point": "before-compaction"' in running.log.read_text("utf-8"), running)
+        running.wait_until(lambda: '"point": "before-compaction"' in running.log.read_text("utf-8"))
         before, deadline = files(), time.monotonic() + 120
         while not (new := files() - before):
             assert time.monotonic() < deadline, running.log.read_text("utf-8")[-4000:]

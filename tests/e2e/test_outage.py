@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.test_secure_kafka import until
 from tests.support.kafka import delete_topic
 from tests.support.playback import Playback
 from tests.support.recorded import Scenario
@@ -55,18 +54,18 @@ def test_6_3_a_topic_that_goes_halts_its_table_and_a_kafka_that_goes_is_waited_f
             return found
 
     with playback.start() as running:
-        until(lambda: playback.table(SCENARIO.name, TABLE.topic_name) is not None, running)
-        until(lambda: not playback.difference(SCENARIO, DELETED), running)
+        running.wait_until(lambda: playback.table(SCENARIO.name, TABLE.topic_name) is not None)
+        running.wait_until(lambda: not playback.difference(SCENARIO, DELETED))
         # A topic that goes without another record: nothing but a look at Kafka tells it.
         delete_topic(broker.bootstrap, f"{playback.prefix}.{SCENARIO.name}.{DELETED.topic_name}")
-        until(lambda: "topic-gone" in running.log.read_text("utf-8"), running)
+        running.wait_until(lambda: "topic-gone" in running.log.read_text("utf-8"))
         halted = status()["tables"][f"{SCENARIO.name}.{DELETED.topic_name}"]
         assert (halted["state"], halted["error"]["code"]) == ("halted", "topic-gone")
         assert not playback.difference(SCENARIO, DELETED)
         assert "stream" not in status()
         broker.kill()
         back_at = time.monotonic() + 60 * minutes
-        until(lambda: running.log.read_text("utf-8").count("the stream ended and is started") >= restarts, running)
+        running.wait_until(lambda: running.log.read_text("utf-8").count("the stream ended and is started") >= restarts)
         while time.monotonic() < back_at:
             assert running.process.poll() is None, running.log.read_text("utf-8")[-4000:]
             time.sleep(1)
@@ -76,8 +75,8 @@ def test_6_3_a_topic_that_goes_halts_its_table_and_a_kafka_that_goes_is_waited_f
         assert told["seconds_since_beat"] < 30
         with Broker.start(kafka, port=port):
             playback.send(SCENARIO, second)
-            until(lambda: not playback.difference(SCENARIO, TABLE), running)
-            until(lambda: "stream" not in status(), running)
+            running.wait_until(lambda: not playback.difference(SCENARIO, TABLE))
+            running.wait_until(lambda: "stream" not in status())
             running.process.send_signal(signal.SIGTERM)
             assert running.ended(120).exit_code == 0
     assert "the checkpoint can't be used" not in playback.log(1)

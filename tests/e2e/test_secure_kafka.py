@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -190,20 +189,20 @@ def test_6_3_a_topic_that_may_not_be_read_any_more_leaves_the_other_tables_alone
     source.send_half()
     user = Broker({**login, "sasl.password": PASSWORD})
     with source.playback.start(**{VARIABLE: PASSWORD}) as running:
-        until(lambda: all(source.is_taken(table) for table in TABLES), running)
+        running.wait_until(lambda: all(source.is_taken(table) for table in TABLES))
         for operation in (AclOperation.READ, AclOperation.ALL):
             told, before = refusals(running), source.taken(CLOSED)
             refusal = may_not(operation, ResourceType.TOPIC, source.topic(CLOSED))
             secure.allow(refusal)
-            until(lambda: not user.readable([source.topic(CLOSED)]), running)
+            running.wait_until(lambda: not user.readable([source.topic(CLOSED)]))
             source.send_half()
-            until(lambda: source.is_taken(OTHER), running)
-            until(lambda told=told: refusals(running) > told, running)  # type: ignore[misc]
+            running.wait_until(lambda: source.is_taken(OTHER))
+            running.wait_until(lambda told=told: refusals(running) > told)  # type: ignore[misc]
             assert source.taken(CLOSED) == before
             secure.take_back(refusal)
-            until(lambda: source.is_taken(CLOSED), running)
+            running.wait_until(lambda: source.is_taken(CLOSED))
         source.send_all()
-        until(lambda: not source.differences(), running)
+        running.wait_until(lambda: not source.differences())
         running.process.send_signal(signal.SIGTERM)
         assert running.ended(120).exit_code == 0
 
@@ -211,13 +210,3 @@ def test_6_3_a_topic_that_may_not_be_read_any_more_leaves_the_other_tables_alone
 def refusals(running: Running) -> int:
     """How often the log says that a right is missing."""
     return running.log.read_text("utf-8").count('"kafka-not-allowed"')
-
-
-def until(holds: Callable[[], bool], running: Running) -> None:
-    """Waits until it holds. Raises AssertionError where the service ends before or it takes too long."""
-    deadline = time.monotonic() + SECONDS
-    while not holds():
-        log = running.log.read_text("utf-8")
-        assert running.process.poll() is None, log[-4000:]
-        assert time.monotonic() < deadline, log[-4000:]
-        time.sleep(0.5)

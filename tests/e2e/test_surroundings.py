@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.e2e.test_secure_kafka import until
 from tests.support.changes import Topic
 from tests.support.disks import Disks, small_disks
 from tests.support.kafka import LARGEST_MESSAGE, Record, create_topic, produce
@@ -99,7 +98,7 @@ class OnSmallDisks:
             self.playback.before = disks.inside
             self.tables.send()
             with self.playback.start() as running:
-                until(lambda: self.all_right(disks), running)
+                running.wait_until(lambda: self.all_right(disks))
                 yield disks, running
 
     def all_right(self, disks: Disks) -> bool:
@@ -129,8 +128,8 @@ def test_a_full_disk_stops_its_tables_alone_until_there_is_room(kafka: str, tmp_
         before = sorted(tables.rows.items())
         disks.fill(service.small, LEFT)
         tables.send()
-        until(lambda: service.waiting(running) == set(service.on_it), running)
-        until(lambda: tables.is_right(service.elsewhere), running)
+        running.wait_until(lambda: service.waiting(running) == set(service.on_it))
+        running.wait_until(lambda: tables.is_right(service.elsewhere))
         assert [tables.found(name, disks) for name in service.on_it] == [before] * 2
         # However often it is tried: no try says that the table is all right.
         tries, told, end = service.put_off(running), set(), time.monotonic() + 300
@@ -141,7 +140,7 @@ def test_a_full_disk_stops_its_tables_alone_until_there_is_room(kafka: str, tmp_
             time.sleep(0.05)
         assert told == {("retrying", "disk-full")}
         disks.empty(service.small)
-        until(lambda: service.all_right(disks), running)
+        running.wait_until(lambda: service.all_right(disks))
         assert "table halted" not in running.log.read_text("utf-8")
 
         # At last the JVM alone, as the kernel kills it where the machine has too little memory for all.
@@ -164,17 +163,17 @@ def test_without_room_for_spark_or_the_checkpoint_tables_wait_until_there_is(kaf
             return {"small.rows", service.elsewhere} <= service.waiting(running)
 
         tables.send()
-        until(spark_has_no_room, running)
+        running.wait_until(spark_has_no_room)
         disks.empty(service.local)
-        until(lambda: service.all_right(disks), running)
+        running.wait_until(lambda: service.all_right(disks))
 
         # No table is told what is new. It is not the checkpoint's fault.
         disks.fill(service.playback.checkpoint, 0)
         tables.send()
-        until(lambda: running.log.read_text("utf-8").count("the stream ended and is started") >= RESTARTS, running)
+        running.wait_until(lambda: running.log.read_text("utf-8").count("the stream ended and is started") >= RESTARTS)
         assert service.status()["stream"]["code"] == "disk-full"
         disks.empty(service.playback.checkpoint)
-        until(lambda: service.all_right(disks), running)
+        running.wait_until(lambda: service.all_right(disks))
         running.process.send_signal(signal.SIGTERM)
         assert running.ended(120).exit_code == 0
         log = running.log.read_text("utf-8")
@@ -200,7 +199,7 @@ def test_a_service_without_memory_ends_and_says_so_and_goes_on_with_the_default(
 
     send(rows)
     with playback.start() as running:
-        until(lambda: found() == rows, running)
+        running.wait_until(lambda: found() == rows)
         more = {1000 + n: f"text {n}" for n in range(500)}
         more |= {2000 + n: f"{n} large text" * 1_600_000 for n in range(3)}
         send(more)
@@ -215,7 +214,7 @@ def test_a_service_without_memory_ends_and_says_so_and_goes_on_with_the_default(
     del config["spark"]
     playback.config_file.write_text(yaml.safe_dump(config), "utf-8")
     with playback.start() as running:
-        until(lambda: found() == rows | more, running)
+        running.wait_until(lambda: found() == rows | more)
         [java] = children(running.process.pid)
         print({name: _peak(pid) for name, pid in (("java", java), ("python", running.process.pid))})  # noqa: T201
         running.process.send_signal(signal.SIGTERM)

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import random
 import time
-from pathlib import Path
 
-import pytest
-from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.spark import Bench
 
 from distributary.operate.metrics import PHASES
-
-_numbers = itertools.count()
-
-
-@pytest.fixture
-def bench(session: SparkSession, kafka: str, tmp_path: Path) -> Bench:
-    return Bench(session, kafka, tmp_path, f"metrics{next(_numbers)}x{random.randrange(10**9)}.dbo.t")
 
 
 def test_a_tables_batches_are_counted_by_what_they_did(bench: Bench) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -77,14 +76,6 @@ def running_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
         for worker in started:
             worker.wait_until(partial(_is_registered, worker), START_SECONDS)
         yield Cluster(cluster.master, tuple(started))
-
-
-def until(happened: Callable[[], bool], seconds: float, what: str, every: float = 0.1) -> None:
-    """Raises AssertionError where it does not happen in time."""
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
-        time.sleep(every)
 
 
 def _started(name: str, folder: Path, main: str, arguments: list[str], **environment: str) -> ServerProcess:

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +30,7 @@ from tests.support.mariadb_types import mariadb_type
 from tests.support.postgres_types import postgres_type
 from tests.support.recorded import Record, Scenario, TruthTable
 from tests.support.truth import Difference, compare_table, missing_service_columns
+from tests.support.waiting import wait_until
 from tests.support.wire_limits import limits
 
 TOPIC_CONFIG = {
@@ -73,6 +74,16 @@ class Running:
 
     process: subprocess.Popen[bytes]
     log: Path
+
+    def wait_until(self, holds: Callable[[], object], seconds: float = 300.0) -> None:
+        """Waits until it holds. Raises AssertionError where the run ends before, or it takes longer."""
+        wait_until(
+            holds,
+            seconds,
+            lambda: self.log.read_text(encoding="utf-8")[-4000:],
+            every=0.2,
+            alive=lambda: self.process.poll() is None,
+        )
 
     def ended(self, seconds: float) -> Run:
         """How it ended. Raises TimeoutExpired where it does not within so many seconds."""
