@@ -223,15 +223,16 @@ def without_schema() -> tuple[list[Record], list[Record], list[Record]]:
     def payload(data: bytes | None) -> bytes | None:
         return None if data is None else json.dumps(json.loads(data)["payload"]).encode()
 
+    def bare(record: Record) -> Record:
+        return replace(record, key=payload(record.key), value=payload(record.value))
+
     prefix = WITHOUT_SCHEMA.prefix
-    told, rows = [], []
-    for record in WITHOUT_SCHEMA.records:
-        bare = replace(record, key=payload(record.key), value=payload(record.value))
-        if record.topic == prefix:
-            renamed = (bare.value or b"").replace(rb"\"shop\".", rf"\"{WITHOUT_SCHEMA.name}\".".encode())
-            told.append(replace(bare, value=renamed))
-        elif record.topic in {f"{prefix}.shop.{name}" for name in TOLD_TABLES}:
-            rows.append(bare)
+    topics = {f"{prefix}.shop.{name}" for name in TOLD_TABLES}
+    told = [bare(record) for record in WITHOUT_SCHEMA.records if record.topic == prefix]
+    for number, record in enumerate(told):
+        renamed = (record.value or b"").replace(rb"\"shop\".", rf"\"{WITHOUT_SCHEMA.name}\".".encode())
+        told[number] = replace(record, value=renamed)
+    rows = [bare(record) for record in WITHOUT_SCHEMA.records if record.topic in topics]
     return told, *halves(rows)
 
 
