@@ -99,6 +99,7 @@ def grow_topic(bootstrap: str, name: str, partitions: int) -> None:
         return
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     admin.create_partitions([NewPartitions(name, partitions)])[name].result(TIMEOUT)
+    wait_until(lambda: _has_ends(bootstrap, name, partitions), TIMEOUT, f"leaders of topic {name}")
 
 
 def delete_topic(bootstrap: str, name: str) -> None:
@@ -231,6 +232,14 @@ def committed_offsets(bootstrap: str, group: str) -> dict[tuple[str, int], int]:
 def _has_leaders(admin: AdminClient, name: str, partitions: int) -> bool:
     found = admin.list_topics(name, timeout=TIMEOUT).topics[name].partitions
     return len(found) == partitions and all(partition.leader >= 0 for partition in found.values())
+
+
+def _has_ends(bootstrap: str, name: str, partitions: int) -> bool:
+    """Whether all partitions can be read: a broker is told that it leads one after the others are."""
+    try:
+        return len(end_offsets(bootstrap, name)) == partitions
+    except KafkaException:
+        return False
 
 
 def _start_container() -> KafkaContainer | None:
