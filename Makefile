@@ -38,10 +38,10 @@ classes: $(STAMP) # an archive of Spark's classes, with which the tests' many JV
 	PYTHONPATH=. $(BIN)/python -m tests.support.class_archive
 
 test: programs $(STAMP) check classes ## all set-up, then all tests (TEST_PROCESSES at once, each with a Spark of its own)
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder $(TEST_ARGS)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --no-loadscope-reorder $(TEST_ARGS)
 
 test-quick: $(STAMP) ## the tests without Java or network: unit and model
-	$(BIN)/python -m pytest tests/unit tests/model -n $(TEST_PROCESSES) --dist worksteal $(TEST_ARGS)
+	$(BIN)/python -m pytest tests/unit tests/model -n $(TEST_PROCESSES) $(TEST_ARGS)
 
 test-long: $(STAMP) classes ## the tests that take too long for every change
 	$(BIN)/python -m pytest -m slow $(TEST_ARGS)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.jvm import short_lived
 from tests.support.kafka import running_kafka
 from tests.support.registry import RegistryAddress, running_registry
+from tests.support.scheduling import OneByOne
 from tests.support.seconds import SecondsPlugin
 from tests.support.shared_servers import ADDRESS, SharedServers, address_of
 
@@ -33,14 +35,10 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Under `--dist loadgroup` each test goes to the process that is free, but those that share a module's fixture stay
-    together: such a fixture is a run of the service, or a server."""
-    for item in items:
-        definitions = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009
-        if any(one.scope == "module" for several in definitions for one in several):
-            item.add_marker(pytest.mark.xdist_group(item.location[0]))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneByOne:
+    """Under `-n`: see tests/support/scheduling.py."""
+    return OneByOne(config, log)
 
 
 @pytest.fixture(scope="session")

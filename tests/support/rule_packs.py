@@ -275,7 +275,6 @@ def rule_case(
         test.__name__ = script.__name__
         test.__doc__ = script.__doc__
         test.__module__ = script.__module__
-        # All cases of a file's packs go to the process that runs the packs.
-        return pytest.mark.xdist_group(script.__module__)(test)
+        return test
 
     return decorate

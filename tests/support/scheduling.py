@@ -1,0 +1,29 @@
+"""Which test goes to which process of a run: one by one to the process that is free, but for files whose tests share
+something that takes long to make. Those stay together: a module's fixture is a run of the service or a server, and the
+cases of a pack share a table.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from xdist.scheduler import LoadScopeScheduling
+
+_SHARING = ('scope="module"', "rule_case(")
+"""What a file has whose tests share something."""
+
+
+@cache
+def shares(path: str) -> bool:
+    """Whether the tests of a file share something that takes long to make."""
+    text = Path(path).read_text(encoding="utf-8")
+    return any(sign in text for sign in _SHARING)
+
+
+class OneByOne(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """xdist's scheduler by groups, where a group is such a file, or a single test."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return path if shares(path) else nodeid

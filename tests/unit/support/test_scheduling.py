@@ -1,0 +1,24 @@
+"""Tests that share a run of the service, a server or a table go to one process, all others to any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.scheduling import shares
+
+TESTS = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("integration/test_recorded.py", True),
+        ("integration/test_packed_rules.py", True),
+        ("e2e/test_postgres.py", True),
+        ("integration/test_table_rules.py", False),
+        ("unit/support/test_rule_packs.py", False),
+    ],
+)
+def test_files_that_share_something_stay_together(file: str, *, expected: bool) -> None:
+    assert shares(str(TESTS / file)) is expected
