@@ -120,7 +120,12 @@ class _Check:
     def _tables(self, reading: Reading, stops: list[list[int]]) -> Iterable[tuple[int, RulesTable]]:
         """The table at each stop."""
         delivery = self._case.delivery
-        table = RulesTable(self._happened.played.connector.name, self._case.kept, delivery.partitions)
+        table = RulesTable(
+            self._happened.played.connector.name,
+            self._case.kept,
+            delivery.partitions,
+            compacted=delivery.compacted > 0,
+        )
         aside: list[tuple[Event, Sent]] = []
         for batch in reading.batches(stops):
             if batch.grown:

@@ -78,8 +78,8 @@ def key_text(key: Mapping[str, Any]) -> str:
 class RulesTable:
     """The table of one topic."""
 
-    def __init__(self, connector: str, kept: Kept, partitions: int) -> None:
-        self.rules = Rules(connector, kept.mode, kept.deletes, kept.truncate)
+    def __init__(self, connector: str, kept: Kept, partitions: int, *, compacted: bool = False) -> None:
+        self.rules = Rules(connector, kept.mode, kept.deletes, kept.truncate, compacted=compacted)
         self.state = TableState(partitions)
         self.ambiguous = 0
         self.unknown = 0

@@ -16,8 +16,11 @@ the newest one. Else it was read before if both its commit time and its lsn lie 
 either alone might mislead after a clock was set back, or for a long transaction.
 
 Rule 3.3 lets a position in again after a tombstone by itself: in a stream whose deletes are nothing but tombstones,
-one that is sent again can't be known. `Mark.cleared` holds those keys until the partition moves on. In all other streams
-what was applied stays applied.
+one that is sent again can't be known. `Mark.cleared` holds those keys until the partition moves on. In all other
+streams what was applied stays applied.
+
+Of a compacted topic the first copy that is left may be one that was sent again. There, `seen` says nothing of a key
+whose highest position is lower: see batch.py.
 """
 
 from __future__ import annotations
@@ -78,11 +81,13 @@ class Mark:
 
 @dataclass
 class Admitted:
-    """A batch's events by the answer. All of one partition are in the order of their offsets."""
+    """A batch's events, each with the answer, in the order in which they were given."""
 
-    new: list[Event] = field(default_factory=list)
-    seen: list[Event] = field(default_factory=list)
-    went_back: list[Event] = field(default_factory=list)
+    judged: list[tuple[Event, Verdict]] = field(default_factory=list)
+
+    def of(self, verdict: Verdict) -> list[Event]:
+        """The events that got an answer."""
+        return [event for event, other in self.judged if other is verdict]
 
 
 def admit(
@@ -101,9 +106,7 @@ def admit(
         verdict = _judge(connector, mark, event)
         if event.key is not None:
             _remember_delete(mark, event.op, event.key, verdict, deletes_are_null=deletes_are_null)
-        {Verdict.NEW: admitted.new, Verdict.SEEN: admitted.seen, Verdict.WENT_BACK: admitted.went_back}[verdict].append(
-            event
-        )
+        admitted.judged.append((event, verdict))
     return admitted
 
 

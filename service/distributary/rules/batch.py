@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from distributary.rules.admit import admit, remember_read
+from distributary.rules.admit import Verdict, admit, remember_read
 from distributary.rules.closing import close_key, forget, is_open_read
 from distributary.rules.event import TOMBSTONE, Event, Pointer
-from distributary.rules.fold import fold, insert, mark_copy, merge
+from distributary.rules.fold import fold, insert, is_above, mark_copy, merge
+from distributary.rules.order import compare
 from distributary.rules.outcome import Changes, outcome_of
 from distributary.rules.pointers import records_of
 from distributary.rules.state import KeyState, Row, Rules, TableState
 from distributary.rules.step import Line
 from distributary.rules.truncate import add_truncate
-from distributary.rules.watermark import end_growth, is_settled
+from distributary.rules.watermark import end_growth, is_passed, is_settled
 
 Lookup = Callable[[str], Row | None]
 
@@ -33,19 +34,19 @@ def apply(
     in quarantine, each where it had been.
     """
     admitted = admit(rules.connector, state.marks, events, deletes_are_null=rules.deletes_are_null)
-    changes = Changes(seen=len(admitted.seen), went_back=admitted.went_back)
+    changes = Changes(went_back=admitted.of(Verdict.WENT_BACK))
     if rules.truncate == "halt":
-        changes.halting = [event for event in admitted.new if event.op == "t"]
+        changes.halting = [event for event in admitted.of(Verdict.NEW) if event.op == "t"]
     if changes.went_back or changes.halting:
         return changes
     batch = _Batch(rules, state, rows, changes)
     for event in replayed:
         batch.replay(event)
-    for event in admitted.new:
-        batch.take(event)
-    for event in admitted.seen:
-        batch.pass_over(event)
-    changes.held = [event for event in admitted.new if event.held]
+    for event, verdict in admitted.judged:
+        if verdict is Verdict.NEW or (rules.compacted and batch.is_first(event)):
+            batch.take(event)
+        else:
+            batch.pass_over(event)
     batch.settle()
     return changes
 
@@ -82,11 +83,23 @@ class _Batch:
             is_new = fresh
             if fresh and (self._rules.mode != "append" or event.held):
                 is_new = insert(self._rules.connector, key, event)
+            else:
+                self._know(key, event)
+            if not is_new:
+                self._changes.seen += 1
+        if is_new and event.held:
+            self._changes.held.append(event)
         self._append(event, is_new=is_new)
-        self._changes.seen += not is_new
+
+    def is_first(self, event: Event) -> bool:
+        """Whether an event is above its key's highest position: compaction took the first copy away."""
+        if event.key is None or event.op not in ("c", "u", "d"):
+            return False
+        return is_above(self._rules.connector, self._load(event.key), event)
 
     def pass_over(self, event: Event) -> None:
         """What was applied changes nothing. A delete tells that its tombstone means no other row."""
+        self._changes.seen += 1
         if self._state.grown and event.op == "d" and event.key is not None:
             mark_copy(self._rules.connector, self._load(event.key), event)
 
@@ -115,8 +128,14 @@ class _Batch:
         for name, line in lines.items():
             self._changes.outcomes[name] = outcome_of(rules, line, state.departures)
         holds = state.holds or any(event.held for key in self._touched.values() for event in key.recent)
+        ending = any(is_passed(rules.connector, state, truncate.position) for truncate in state.truncates)
         for name, key in list({**state.special, **self._touched}.items()):
-            if name not in lines and key.recent and not is_settled(rules.connector, state, key.recent[0]):
+            if (
+                name not in lines
+                and key.recent
+                and not is_settled(rules.connector, state, key.recent[0])
+                and not ending
+            ):
                 continue
             close_key(rules, state, name, key, lines.get(name) or self._fold(name, key), self._changes, holds=holds)
         if not holds:
@@ -127,11 +146,17 @@ class _Batch:
         state = self._state
         for name, key in list({**state.special, **self._touched}.items()):
             while key.recent and not key.recent[0].held and is_settled(self._rules.connector, state, key.recent[0]):
-                del key.recent[0]
+                self._know(key, key.recent.pop(0))
             state.special.pop(name, None)
             if key.recent:
                 state.special[name] = key
         forget(self._rules, state)
+
+    def _know(self, key: KeyState, event: Event) -> None:
+        if event.op != "r" and event.position is not None and not event.copy:
+            known = key.known
+            if known is None or compare(self._rules.connector, event.position, known) > 0:
+                key.known = event.position
 
     def _take_truncate(self, event: Event) -> None:
         if self._rules.truncate == "ignore" and self._rules.mode != "append":

@@ -12,7 +12,7 @@ from distributary.rules.event import TOMBSTONE, Event
 from distributary.rules.fold import fold
 from distributary.rules.order import stands_by_arrival
 from distributary.rules.outcome import Changes
-from distributary.rules.pointers import Departures, reference_of, resolved, waits
+from distributary.rules.pointers import Departures, reference_of, reference_to, resolved, waits
 from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, TableState
 from distributary.rules.step import Line
 from distributary.rules.truncate import follows
@@ -134,17 +134,16 @@ def forget(rules: Rules, state: TableState) -> None:
     ]
     state.departures = {name: _resolved(departure, state) for name, departure in state.departures.items()}
     rows = [departure.row for departure in state.departures.values()] + [key.base for key in state.special.values()]
-    asked = {(event.moved_from, event.change) for event in recent if event.is_move}
+    asked: set[tuple[str, str] | None] = {reference_to(event) for event in recent}
     asked |= {reference_of(origin) for row in rows if row is not None for _, origin in row.origins}
     state.departures = {
         name: departure
         for name, departure in state.departures.items()
         if name in asked or not is_passed(connector, state, departure.position)
     }
-    cleared = {key for mark in state.marks.values() for key in mark.cleared}
-    state.gone = {
-        key: known for key, known in state.gone.items() if key in cleared or not is_passed(connector, state, known)
-    }
+    if not rules.compacted:
+        # Copies of what compaction took away may come long after all have passed it.
+        state.gone = {key: known for key, known in state.gone.items() if not is_passed(connector, state, known)}
 
 
 def _resolved(departure: Departure, state: TableState) -> Departure:

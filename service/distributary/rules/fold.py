@@ -56,6 +56,13 @@ def merge(connector: str, key: KeyState, event: Event) -> bool:
     return True
 
 
+def is_above(connector: str, key: KeyState, event: Event) -> bool:
+    """Whether a change lies above all of its key that are known."""
+    return not _is_in_base(connector, key, event) and all(
+        _streamed(other) is None or compare_events(connector, event, other) > 0 for other in key.recent
+    )
+
+
 def _is_in_base(connector: str, key: KeyState, event: Event) -> bool:
     at = _streamed(event)
     if at is None or key.known is None:
@@ -68,7 +75,7 @@ def _is_in_base(connector: str, key: KeyState, event: Event) -> bool:
 
 def mark_copy(connector: str, key: KeyState, event: Event) -> None:
     """Keeps a delete that was sent again in front of its tombstone, which may come by way of another partition."""
-    key.recent = _in_order(connector, [*key.recent, replace(event, copy=True)])
+    key.recent = _in_order(connector, [*key.recent, replace(event, copy=True, held=False)])
 
 
 def _is_same(one: Event, other: Event) -> bool:

@@ -19,13 +19,21 @@ def origins_of(event: Event, under: Row | None) -> tuple[tuple[str, Origin], ...
     """Where the values lie that a put does not hold; `under` is the row that it replaces."""
     if not event.unavailable:
         return ()
-    if event.moved_from is not None and event.op == "c" and event.change is not None:
-        return tuple((column, (event.moved_from, event.change)) for column in event.unavailable)
+    reference = reference_to(event)
+    if reference is not None:
+        return tuple((column, reference) for column in event.unavailable)
     if under is None or event.op == "c":
         # A new row is no continuation of the row before it.
         return tuple((column, None) for column in event.unavailable)
     known = dict(under.origins)
     return tuple((column, known.get(column, under.at)) for column in event.unavailable)
+
+
+def reference_to(event: Event) -> tuple[str, str] | None:
+    """(key, change) of the departure that the second half of a key change belongs to."""
+    if event.moved_from is None or event.change is None or event.op != "c":
+        return None
+    return event.moved_from, event.change
 
 
 def reference_of(origin: Origin) -> tuple[str, str] | None:
@@ -64,5 +72,5 @@ def records_of(row: Row) -> set[Pointer]:
     found = {row.at} if row.covered is None else {row.at, *records_of(row.covered)}
     for _, origin in row.origins:
         if origin is not None and not isinstance(origin[0], str):
-            found.add(origin)  # type: ignore[arg-type]
+            found.add(origin)
     return found

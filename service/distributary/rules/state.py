@@ -90,10 +90,15 @@ class TableState:
 
 @dataclass(frozen=True)
 class Rules:
-    """A table's settings that the rules need: its connector, and mode, deletes and truncate of the config."""
+    """A table's settings that the rules need.
+
+    `connector`; `mode`, `deletes` and `truncate` of the config; `deletes_are_null`: the stream tells deletes by
+    tombstones alone; `compacted`: so is the topic.
+    """
 
     connector: str
     mode: str = "upsert"
     deletes: str = "hard"
     truncate: str = "apply"
     deletes_are_null: bool = False
+    compacted: bool = False

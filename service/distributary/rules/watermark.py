@@ -59,8 +59,10 @@ def grow(connector: str, state: TableState, partitions: int) -> None:
     lowest = _lowest(connector, state)
     for partition in range(state.partitions, partitions):
         state.marks[partition] = Mark() if lowest is None else lowest.copy()
-        state.marks[partition].deleted = {}
-        state.marks[partition].cleared = set()
+    awaited = {key: None for mark in state.marks.values() for key in mark.deleted}
+    for mark in state.marks.values():
+        # The tombstone of a delete may come by another partition.
+        mark.deleted, mark.cleared = dict(awaited), set()
     state.partitions = partitions
     state.grown = True
     state.growth_ends = None
