@@ -143,8 +143,10 @@ class RulesTable:
             self._appended.append(appended_row(sent[event.at]))
             if event.key is not None and event.op != "r" and event.position is not None:
                 row = self._row(event.key)
-                if row is None or row.known is None or compare(self.rules.connector, event.position, row.known) > 0:
-                    self._kept[event.key] = [_Kept(Row(event.at, "", known=event.position), {})]
+                if row is None or row.known is None or compare(self.rules.connector, event.position, row.known) >= 0:
+                    self._kept[event.key] = [
+                        _Kept(Row(event.at, "", known=event.position, ended="d" if event.op == "d" else ""), {})
+                    ]
 
     def _change(self, changes: Changes, sent: Mapping[Pointer, Sent]) -> None:
         values: dict[Pointer, Values] = {

@@ -150,6 +150,8 @@ def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bo
     else:
         key, top = sort_key(connector, position), sort_key(connector, known)
         seen = key < top or (key == top and identity in mark.ties)
+        # A truncate may come again by a partition that had read nothing of its time before.
+        seen = seen or (bool(mark.unknown) and position.time <= mark.time and position.inside <= mark.reach)
     if seen:
         return True
     _move(connector, mark, position, identity)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from distributary.rules.admit import Verdict, admit, remember_read
 from distributary.rules.closing import close_key, forget, is_open_read
 from distributary.rules.event import TOMBSTONE, Event, Pointer
-from distributary.rules.fold import fold, insert, is_above, mark_copy, merge
+from distributary.rules.fold import fold, insert, is_above, is_same, mark_copy, merge
 from distributary.rules.order import compare
 from distributary.rules.outcome import Changes, outcome_of
 from distributary.rules.pointers import records_of
@@ -109,7 +109,8 @@ class _Batch:
             self._take_truncate(event)
         elif event.key is not None:
             recent = self._load(event.key).recent
-            place = next((i for i, other in enumerate(recent) if other.held and other.at == event.at), None)
+            # Of the copies of an event only one waits for its replay.
+            place = next((i for i, other in enumerate(recent) if other.held and is_same(other, event)), None)
             if place is not None:
                 recent[place] = replace(event, arrival=recent[place].arrival)
                 self._append(event, is_new=True)
@@ -155,8 +156,9 @@ class _Batch:
     def _know(self, key: KeyState, event: Event) -> None:
         if event.op != "r" and event.position is not None and not event.copy:
             known = key.known
-            if known is None or compare(self._rules.connector, event.position, known) > 0:
+            if known is None or compare(self._rules.connector, event.position, known) >= 0:
                 key.known = event.position
+                key.base = Row(event.at, event.op, ended="d" if event.op == "d" else "")
 
     def _take_truncate(self, event: Event) -> None:
         if self._rules.truncate == "ignore" and self._rules.mode != "append":

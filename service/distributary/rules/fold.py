@@ -45,13 +45,14 @@ def merge(connector: str, key: KeyState, event: Event) -> bool:
     What was sent again may come first: a change is known by its identity, or lies at or below the highest position of
     `base`. Of a snapshot row the copy that arrived first counts.
     """
-    same = next((other for other in key.recent if _is_same(other, event)), None)
+    same = next((other for other in key.recent if is_same(other, event)), None)
     if same is None and _is_in_base(connector, key, event):
         return False
     if same is not None and (event.op != "r" or same.arrival <= event.arrival):
         return False
     if same is not None:
         key.recent.remove(same)
+        event = replace(same, arrival=event.arrival)
     key.recent = _in_order(connector, [*key.recent, event])
     return True
 
@@ -78,7 +79,10 @@ def mark_copy(connector: str, key: KeyState, event: Event) -> None:
     key.recent = _in_order(connector, [*key.recent, replace(event, copy=True, held=False)])
 
 
-def _is_same(one: Event, other: Event) -> bool:
+def is_same(one: Event, other: Event) -> bool:
+    """Whether two events of a key are the same record, or copies of it."""
+    if one.at == other.at:
+        return True
     if one.op != other.op or one.op == TOMBSTONE or one.copy:
         return False
     if one.op == "r":

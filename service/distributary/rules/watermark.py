@@ -59,6 +59,8 @@ def grow(connector: str, state: TableState, partitions: int) -> None:
     lowest = _lowest(connector, state)
     for partition in range(state.partitions, partitions):
         state.marks[partition] = Mark() if lowest is None else lowest.copy()
+    for partition in range(partitions):
+        state.marks.setdefault(partition, Mark())
     awaited = {key: None for mark in state.marks.values() for key in mark.deleted}
     for mark in state.marks.values():
         # The tombstone of a delete may come by another partition.
