@@ -111,6 +111,8 @@ class Case:
             return "a large value may be in a record that compaction took away"
         if any(again.only is not None for again in delivery.again) or any(map(_over_another, moves)):
             return "compaction may leave a delete that meant another row, or a repetition, as the last of its key"
+        if delivery.grown and any(isinstance(step, Read) and step.behind for step in history.steps):
+            return "a tombstone whose delete compaction took away may be older than a snapshot row sent before it"
         return None
 
     def _unwrapped_reaches_truth(self, moves: list[Move | Replace]) -> bool:

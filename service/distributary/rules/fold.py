@@ -43,18 +43,21 @@ def merge(connector: str, key: KeyState, event: Event) -> bool:
     """Rule 2.5: puts an event to its place where a key's events may come from two partitions; False if it was there.
 
     What was sent again may come first: a change is known by its identity, or lies at or below the highest position of
-    `base`. Of a snapshot row the copy that arrived first counts.
+    `base`. Of copies the one that arrived first counts.
     """
     same = next((other for other in key.recent if is_same(other, event)), None)
-    if same is None and _is_in_base(connector, key, event):
+    if same is None:
+        if _is_in_base(connector, key, event):
+            return False
+    elif same.arrival <= event.arrival:
         return False
-    if same is not None and (event.op != "r" or same.arrival <= event.arrival):
-        return False
-    if same is not None:
+    else:
         key.recent.remove(same)
+        if same.op == "d":
+            mark_copy(connector, key, same)
         event = replace(same, arrival=event.arrival)
     key.recent = _in_order(connector, [*key.recent, event])
-    return True
+    return same is None
 
 
 def is_above(connector: str, key: KeyState, event: Event) -> bool:
