@@ -14,7 +14,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -162,11 +162,11 @@ def _difference(place: str, expected: Rows, found: Rows) -> Difference:
     )
 
 
-def run(flavours: Iterable[str], histories: int, seed: int = 0, most_failures: int = 3) -> Report:
+def run(flavours: Sequence[str], histories: int, seed: int = 0, most_failures: int = 3) -> Report:
     """Checks so many histories of each flavour, in turn in all modes."""
     report = Report()
-    for flavour in flavours:
-        for number in range(seed, seed + histories):
+    for number in range(seed, seed + histories):
+        for flavour in flavours:
             case = random_case(flavour, number, MODES[number % len(MODES)])
             reason = case.why_not_truth()
             if reason is not None:
@@ -223,10 +223,11 @@ def main() -> int:
     parser.add_argument("--histories", type=int, default=5000, help="of each flavour")
     parser.add_argument("--flavour", action="append", choices=sorted(FLAVOURS))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--failures", type=int, default=3, help="after so many it stops")
     parser.add_argument("--shrink", action="store_true")
     options = parser.parse_args()
     start = time.process_time()
-    report = run(options.flavour or FLAVOURS, options.histories, options.seed)
+    report = run(options.flavour or list(FLAVOURS), options.histories, options.seed, options.failures)
     write = sys.stdout.write
     for name, count in sorted(report.checked.items()):
         write(f"{count:7} {name}\n")

@@ -98,7 +98,8 @@ def _on_key(random: Random, key: int, wanted: Wanted, long_share: float) -> Oper
         if wanted.large and random.random() < long_share:
             return Put(key, "long")
         return Put(key, random.choice(("keep", "keep", "keep", "short", "null")))
-    return {"delete": Delete(key), "touch": Touch(key), "rename": Rename((key,))}[kind]
+    others: dict[str, Operation] = {"delete": Delete(key), "touch": Touch(key), "rename": Rename((key,))}
+    return others[kind]
 
 
 def _moves(random: Random, wanted: Wanted) -> list[Operation]:

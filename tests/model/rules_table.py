@@ -212,6 +212,6 @@ class RulesTable:
 def _filled(row: Row, values: Mapping[Pointer, Values]) -> Values:
     filled = dict(values[row.at])
     for column, origin in row.origins:
-        filled[column] = None if origin is None or isinstance(origin[0], str) else values[origin][column]  # type: ignore[index]
+        filled[column] = None if origin is None or isinstance(origin[0], str) else values[origin][column]
         assert filled[column] != PLACEHOLDER, (row, origin)
     return filled
