@@ -175,6 +175,7 @@ def run(flavours: Sequence[str], histories: int, seed: int = 0, most_failures: i
             report.checked[f"{flavour}, {mode_name(case)}"] += 1
             difference = differs(case, number, report)
             if difference is not None:
+                sys.stderr.write(f"{flavour}, history {number}: {difference.place}\n")
                 report.failures.append((case, number, str(difference)))
                 if len(report.failures) >= most_failures:
                     return report

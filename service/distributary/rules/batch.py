@@ -29,7 +29,8 @@ def apply(
 ) -> Changes:
     """Takes a batch into the state and tells what becomes of the table.
 
-    `events`: of any partitions, each partition's in the order of its offsets. `rows` gives a key's row of the table,
+    `events`: of any partitions, each partition's in the order of its offsets; of a table whose records have keys (rule
+    1.6), or get one by the config (rule 3.8). `rows` gives a key's row of the table,
     of `mode: history` its last version, of `mode: append` its highest position in `known`. `replayed`: events that were
     in quarantine, each where it had been.
     """
@@ -69,7 +70,7 @@ class _Batch:
             self._take_truncate(event)
             return
         if event.key is None:
-            # Rule 1.6: in a keyed table a record without key holds nothing.
+            self._changes.rejected.append(event)
             return
         key = self._load(event.key)
         fresh = event.op != "r" or remember_read(self._state.reads, event)

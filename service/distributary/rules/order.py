@@ -7,6 +7,9 @@
 | postgresql | sequence[0], null is unknown | sequence[1], else lsn | txId |
 | mysql, mariadb | number in file, pos | row | gtid |
 | oracle | commit_scn, else scn | scn, rs_id, ssn | txId |
+
+Rule 1.3: bare rows have the fields that `add.fields` put there; where these name no place, offsets alone order them.
+Rule 1.4: a field that an older connector does not send is like a null.
 """
 
 from __future__ import annotations

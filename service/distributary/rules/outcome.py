@@ -28,7 +28,8 @@ class Changes:
     """What a batch changes.
 
     First `truncates` take the rows of the table below them, then `outcomes` hold for their keys. `appended`: the
-    records of `mode: append`. `held`: the new events that are in quarantine. `seen` counts what had been applied,
+    records of `mode: append`. `held`: the new events that are in quarantine, `rejected`:
+    those that have to go there, as they lack a key (rule 1.6). `seen` counts what had been applied,
     `ambiguous` deletes that may have meant another row (rule 2.7), `unknown` values that became NULL (rule 3.7).
     `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt): the table has to halt, nothing of the batch may be
     applied and the state is void.
@@ -38,6 +39,7 @@ class Changes:
     truncates: list[Event] = field(default_factory=list)
     appended: list[Event] = field(default_factory=list)
     held: list[Event] = field(default_factory=list)
+    rejected: list[Event] = field(default_factory=list)
     went_back: list[Event] = field(default_factory=list)
     halting: list[Event] = field(default_factory=list)
     seen: int = 0

@@ -10,6 +10,9 @@ A key has one row, or two while a transaction moves one away from under the one 
 | delete (3.2) | the lowest one leaves |
 | tombstone by itself (3.3) | all leave |
 | truncate (3.6) | those below its position leave |
+
+An update for a key without row inserts, a create for one with a row replaces (3.1). Db2 for z/OS sends a key change as
+an update of the new key: it is a put like any other, and the old row stays (3.5).
 """
 
 from __future__ import annotations

@@ -25,6 +25,12 @@ def verdicts(connector: str, *events: Event) -> list[str]:
     return [verdict.value for _, verdict in admit(connector, {}, events).judged]
 
 
+def test_1_6_a_record_without_key_goes_to_quarantine() -> None:
+    changes = Table(SQLSERVER).take(event("c", None, at(1))).changes[0]
+    assert [one.at for one in changes.rejected] == [(0, 0)]
+    assert not changes.outcomes
+
+
 def test_2_1_each_connector_orders_by_its_own_fields() -> None:
     sources: dict[str, list[dict[str, Any]]] = {
         "sqlserver": [
