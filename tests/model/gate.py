@@ -32,7 +32,7 @@ from tests.model.source.sent import Sent
 from distributary.rules.event import Event
 from distributary.rules.watermark import grow, old_partitions_read
 
-REGRESSIONS = Path(__file__).parent / "regressions"
+REGRESSIONS = Path(__file__).parent / "regressions" / "rules"
 _REOPENED_SHARE = 0.3
 _HELD_SHARE = 0.2
 _READINGS = 10

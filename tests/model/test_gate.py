@@ -16,7 +16,7 @@ from tests.model.source.flavours import FLAVOURS
 HISTORIES = 5000
 """Of all flavours together; so many of each in the long run."""
 
-REGRESSIONS = sorted(gate.REGRESSIONS.glob("*.json"))
+REGRESSIONS = sorted((gate.REGRESSIONS.parent).glob("**/*.json"))
 
 
 def expect_no_difference(flavour: str, histories: int) -> None:

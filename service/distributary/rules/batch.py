@@ -94,7 +94,7 @@ class _Batch:
 
     def is_first(self, event: Event) -> bool:
         """Whether an event is above its key's highest position: compaction took the first copy away."""
-        if event.key is None or event.op not in ("c", "u", "d"):
+        if event.key is None or event.position is None or event.op not in ("c", "u", "d"):
             return False
         return is_above(self._rules.connector, self._load(event.key), event)
 

@@ -40,6 +40,8 @@ def close_key(
             state.special[name] = key
             return
         line = fold(rules.connector, key, settled, truncates)
+    for change, departure in line.departed.items():
+        state.departures[name, change] = replace(departure, provisional=False)
     changes.ambiguous += line.ambiguous
     changes.unknown += _unknown(line, state.departures, key.base)
     base = line.top or line.last
@@ -104,10 +106,13 @@ def _reads_ahead(rules: Rules, state: TableState, key: KeyState) -> bool:
 
 def _final(row: Row, state: TableState, *, holds: bool) -> tuple[tuple[str, Origin], ...]:
     """A settled row's origins: what no departure told so far, none will tell, unless it is in quarantine."""
-    return tuple(
-        (column, None if reference_of(origin) and not holds else origin)
-        for column, origin in resolved(row, state.departures)
-    )
+    waiting = resolved(row, state.departures, finally_=True)
+    return tuple((column, None if _is_nowhere(origin, state) and not holds else origin) for column, origin in waiting)
+
+
+def _is_nowhere(origin: Origin, state: TableState) -> bool:
+    reference = reference_of(origin)
+    return reference is not None and reference not in state.departures
 
 
 def _unknown(line: Line, departures: Departures, base: Row | None) -> int:
@@ -149,4 +154,8 @@ def forget(rules: Rules, state: TableState) -> None:
 def _resolved(departure: Departure, state: TableState) -> Departure:
     """A departure whose row names records, so that those it asked can be forgotten."""
     row = departure.row
-    return departure if row is None else replace(departure, row=replace(row, origins=resolved(row, state.departures)))
+    return (
+        departure
+        if row is None
+        else replace(departure, row=replace(row, origins=resolved(row, state.departures, finally_=True)))
+    )

@@ -21,7 +21,7 @@ def to_plain(state: TableState) -> Plain:
         "gone": [[name, _position(known)] for name, known in state.gone.items()],
         "truncates": [_event(truncate) for truncate in state.truncates],
         "departures": [
-            [*name, _optional(departure.position, _position), _optional(departure.row, _row)]
+            [*name, _optional(departure.position, _position), _optional(departure.row, _row), departure.provisional]
             for name, departure in state.departures.items()
         ],
         "reads": list(state.reads),
@@ -43,8 +43,8 @@ def from_plain(plain: Plain) -> TableState:
         gone={name: _to_position(known) for name, known in plain["gone"]},
         truncates=[_to_event(truncate) for truncate in plain["truncates"]],
         departures={
-            (key, change): Departure(_optional(position, _to_position), _optional(row, _to_row))
-            for key, change, position, row in plain["departures"]
+            (key, change): Departure(_optional(position, _to_position), _optional(row, _to_row), provisional)
+            for key, change, position, row, provisional in plain["departures"]
         },
         reads=dict.fromkeys(plain["reads"]),
         grown=plain["grown"],

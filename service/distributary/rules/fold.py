@@ -61,7 +61,12 @@ def merge(connector: str, key: KeyState, event: Event) -> bool:
 
 
 def is_above(connector: str, key: KeyState, event: Event) -> bool:
-    """Whether a change lies above all of its key that are known."""
+    """Whether a change lies above all of its key that are known, a snapshot row as well."""
+    base = key.base
+    if base is not None and base.op == "r" and base.position is not None and connector != "postgresql":
+        assert event.position is not None
+        if compare(connector, event.position, base.position) <= 0:
+            return False
     return not _is_in_base(connector, key, event) and all(
         _streamed(other) is None or compare_events(connector, event, other) > 0 for other in key.recent
     )

@@ -129,7 +129,7 @@ def _delete(line: Line, event: Event) -> None:
         line.ambiguous += line.inserted_over
     line.inserted_over = False
     if event.change is not None and event.moved_to is not None and not line.incomplete:
-        line.departed[event.change] = Departure(event.position, row)
+        line.departed[event.change] = Departure(event.position, row, line.stacked)
     if not line.alive:
         _end_last(line)
 
