@@ -89,28 +89,31 @@ class Case:
 
     def reaches_truth(self) -> bool:
         """Whether the records can bring the table to what the source holds."""
+        return self.why_not_truth() is None
+
+    def why_not_truth(self) -> str | None:
+        """Why the records can't bring the table to what the source holds; None where they can."""
         delivery, history = self.delivery, self.history
         moves = [operation for operation in history.operations() if isinstance(operation, Move | Replace)]
         if self.kept.truncate == "ignore" and moves and history.has(Truncate):
-            return False  # a row that moves to a key may find one there that is no more
+            return "a row may move to a key whose row is no more, which ignoring truncates keeps"
         if self.kept.mode == "history" and any(isinstance(step, Read) and step.behind for step in history.steps):
-            return False  # versions come twice: by the snapshot, and by the changes before it
+            return "versions come twice: by a blocking snapshot, and by the changes before it"
         if self.form.unwrapped is not None and not self._unwrapped_reaches_truth(moves):
-            return False
+            return "bare rows do not tell places or truncates"
         if not delivery.compacted:
-            return True
+            return None
         if self.kept.mode != "upsert" or self.kept.deletes == "soft":
-            return False
-        # A compacted topic takes no record without key. A repetition of a part would be all that is left of a key,
-        # and so would the delete of a row that moved away from under another one. A large value may be in a record
-        # that is gone.
-        large = any(isinstance(operation, Put) and operation.big == "long" for operation in history.operations())
-        return not (
-            history.has(Truncate)
-            or large
-            or any(again.only is not None for again in delivery.again)
-            or any(map(_over_another, moves))
-        )
+            return "compaction takes versions, changes and deleted rows away"
+        if history.has(Truncate):
+            return "compaction takes no record without key"
+        if any(isinstance(operation, Put) and operation.big == "long" for operation in history.operations()):
+            return "a large value may be in a record that compaction took away"
+        if any(again.only is not None for again in delivery.again) or any(map(_over_another, moves)):
+            return "compaction may leave a delete that meant another row, or a repetition, as the last of its key"
+        if delivery.grown and any(isinstance(step, Read) and step.behind for step in history.steps):
+            return "a tombstone whose delete compaction took away may be older than a snapshot row sent before it"
+        return None
 
     def _unwrapped_reaches_truth(self, moves: list[Move | Replace]) -> bool:
         """Truncates are not sent, and perhaps not where a delete or anything else stands in the source's log."""
@@ -150,7 +153,7 @@ class Happened:
         """What the table must hold after each entry of the source's log; the first is that of the empty table."""
         log = self.played.log
         if self.case.kept.mode == "append":
-            return [counted(map(_appended, self._first(entries))) for entries in range(len(log) + 1)]
+            return [counted(map(appended_row, self._first(entries))) for entries in range(len(log) + 1)]
         books = truths(self.played.layout, log, self.case.kept.deletes, self.case.kept.truncate)
         if self.case.kept.mode == "history":
             return [Counter(), *(counted(book.all_versions()) for book in books)]
@@ -211,7 +214,8 @@ def expected(reference: Reference, case: Case) -> Rows:
     return counted({**row.values, "__deleted": row.deleted} if soft else row.values for row in rows)
 
 
-def _appended(sent: Sent) -> dict[str, Any]:
+def appended_row(sent: Sent) -> dict[str, Any]:
+    """A change as `mode: append` keeps it."""
     row = (sent.before if sent.op == "d" else sent.after) or {}
     names = [name for name, value in row.items() if value == PLACEHOLDER]
     return _labelled(sent.op, {name: None if name in names else value for name, value in row.items()}, names)

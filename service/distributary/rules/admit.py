@@ -1,0 +1,194 @@
+"""Rules 2.4 and 2.6: a change that its partition has applied is stopped before the fold.
+
+Debezium sends a table's changes in the order of its log and repeats suffixes only; Kafka keeps the order of a
+partition. So the first copy of a change lies above everything that was read of its partition before, and a copy lies
+at or below it. A partition's high-water mark tells the two apart. At a position that several changes share (a bulk
+insert of PostgreSQL, a commit SCN of Oracle) the mark holds the identities of those that were read there.
+
+| answer | when |
+| --- | --- |
+| new | above the mark; at the mark with another identity; a snapshot row; a tombstone by itself (rule 3.3) |
+| seen | below the mark; at the mark with the same identity; the tombstone that belongs to a delete |
+| went back | below the mark, but committed later than all that was read: the source was restored (rule 2.6) |
+
+A PostgreSQL transaction of unknown level (the first one after a start of the connector) is known by its id if it is
+the newest one. Else it was read before if both its commit time and its lsn lie at or below the partition's highest:
+either alone might mislead after a clock was set back, or for a long transaction.
+
+Rule 3.3 lets a position in again after a tombstone by itself: in a stream whose deletes are nothing but tombstones,
+one that is sent again can't be known. `Mark.cleared` holds those keys until the partition moves on. In all other
+streams what was applied stays applied.
+
+Of a compacted topic the first copy that is left may be one that was sent again. There, `seen` says nothing of a key
+whose highest position is lower: see batch.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from distributary.rules.event import TOMBSTONE, Event, Position
+from distributary.rules.order import sort_key
+
+READS_REMEMBERED = 10_000
+"""Snapshot rows whose identities a table remembers. A producer repeats a batch of records at most, right behind it."""
+
+DELETES_REMEMBERED = 1_000
+"""Deletes of a partition whose tombstones are awaited. A producer may repeat a batch between the two."""
+
+
+class Verdict(Enum):
+    """What a partition's mark says of an event."""
+
+    NEW = "new"
+    SEEN = "seen"
+    WENT_BACK = "source-went-back"
+
+
+@dataclass
+class Mark:
+    """How far one partition was read.
+
+    `position` is its highest streamed one of known level, `ties` the identities read there. `unknown` holds the
+    transactions of unknown level read since, each with its highest position and identities there. `time` is the latest
+    source time, `reach` the highest lsn that a position named, `clock` the latest Kafka timestamp. `deleted`: the
+    newest keys whose last record was a delete. `cleared`: see above.
+    """
+
+    position: Position | None = None
+    ties: set[str] = field(default_factory=set)
+    unknown: dict[str, tuple[Position, set[str]]] = field(default_factory=dict)
+    time: int = 0
+    reach: tuple[int | str, ...] = ()
+    clock: int = 0
+    deleted: dict[str, None] = field(default_factory=dict)
+    cleared: set[str] = field(default_factory=set)
+
+    @property
+    def top(self) -> Position | None:
+        """The position of the newest streamed change."""
+        return next(reversed(self.unknown.values()))[0] if self.unknown else self.position
+
+    def copy(self) -> Mark:
+        """A mark that changes on its own."""
+        unknown = {name: (position, set(ties)) for name, (position, ties) in self.unknown.items()}
+        return replace(
+            self, ties=set(self.ties), unknown=unknown, deleted=dict(self.deleted), cleared=set(self.cleared)
+        )
+
+
+@dataclass
+class Admitted:
+    """A batch's events, each with the answer, in the order in which they were given."""
+
+    judged: list[tuple[Event, Verdict]] = field(default_factory=list)
+
+    def of(self, verdict: Verdict) -> list[Event]:
+        """The events that got an answer."""
+        return [event for event, other in self.judged if other is verdict]
+
+
+def admit(
+    connector: str, marks: dict[int, Mark], events: Iterable[Event], *, deletes_are_null: bool = False
+) -> Admitted:
+    """Judges events and moves the marks.
+
+    `events`: of any partitions, each partition's by offset, none twice. `deletes_are_null`: the stream tells deletes by
+    tombstones alone. An event that went back moves no mark: the table has to halt.
+    """
+    admitted = Admitted()
+    for event in events:
+        mark = marks.setdefault(event.partition, Mark())
+        mark.clock = max(mark.clock, event.timestamp)
+        event = replace(event, arrival=(mark.clock, event.partition, event.offset))
+        verdict = _judge(connector, mark, event)
+        if event.key is not None:
+            _remember_delete(mark, event.op, event.key, verdict, deletes_are_null=deletes_are_null)
+        admitted.judged.append((event, verdict))
+    return admitted
+
+
+def _remember_delete(mark: Mark, op: str, key: str, verdict: Verdict, *, deletes_are_null: bool) -> None:
+    if verdict is Verdict.NEW and op == TOMBSTONE and deletes_are_null:
+        mark.cleared.add(key)
+    mark.deleted.pop(key, None)
+    if op == "d":
+        mark.deleted[key] = None
+        if len(mark.deleted) > DELETES_REMEMBERED:
+            del mark.deleted[next(iter(mark.deleted))]
+
+
+def _judge(connector: str, mark: Mark, event: Event) -> Verdict:
+    if event.op == TOMBSTONE:
+        # Rule 3.3: a tombstone right behind the delete of its key adds nothing.
+        return Verdict.SEEN if event.key in mark.deleted else Verdict.NEW
+    if event.op == "r" or event.position is None:
+        return Verdict.NEW
+    if _is_seen(connector, mark, event, event.position):
+        if event.position.time > mark.time and mark.time:
+            return Verdict.WENT_BACK
+        return Verdict.NEW if event.key in mark.cleared else Verdict.SEEN
+    return Verdict.NEW
+
+
+def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bool:
+    """Whether a streamed event was read before; where not, the mark moves to it."""
+    identity = f"{event.op} {event.key} {position.inside}"
+    known = mark.position
+    newest = mark.unknown.get(position.transaction or "")
+    if newest is not None:
+        seen = _is_at_or_below(position, *newest, identity)
+    elif position.level is None:
+        if known is not None and position.transaction is not None and position.transaction == known.transaction:
+            seen = _is_at_or_below(position, known, mark.ties, identity)
+        else:
+            seen = position.time <= mark.time and position.inside <= mark.reach
+    elif known is None:
+        seen = False
+    else:
+        key, top = sort_key(connector, position), sort_key(connector, known)
+        seen = key < top or (key == top and identity in mark.ties)
+        # A truncate may come again by a partition that had read nothing of its time before.
+        seen = seen or (bool(mark.unknown) and position.time <= mark.time and position.inside <= mark.reach)
+    if seen:
+        return True
+    _move(connector, mark, position, identity)
+    return False
+
+
+def _is_at_or_below(position: Position, top: Position, ties: set[str], identity: str) -> bool:
+    """Inside of one transaction: by the place in it, at an equal one by identity."""
+    return position.inside < top.inside or (position.inside == top.inside and identity in ties)
+
+
+def _move(connector: str, mark: Mark, position: Position, identity: str) -> None:
+    mark.cleared.clear()
+    mark.time = max(mark.time, position.time)
+    mark.reach = max(mark.reach, position.inside, position.level or ())
+    if position.level is None and (mark.position is None or position.transaction != mark.position.transaction):
+        before = mark.unknown.pop(position.transaction or "", None)
+        tied = before[1] if before is not None and before[0].inside == position.inside else set[str]()
+        mark.unknown[position.transaction or ""] = (position, {*tied, identity})
+        return
+    if position.level is None:
+        assert mark.position is not None
+        position = replace(position, level=mark.position.level)
+    same = mark.position is not None and sort_key(connector, position) == sort_key(connector, mark.position)
+    if not same:
+        mark.ties = set()
+    mark.ties.add(identity)
+    mark.position = position
+    mark.unknown.clear()
+
+
+def remember_read(reads: dict[str, None], event: Event) -> bool:
+    """Whether a snapshot row is new: none of its key with the same source block was read (rule 2.3). Remembers it."""
+    identity = f"{event.key} {event.read}"
+    if event.read is None or identity not in reads:
+        reads[identity] = None
+        while len(reads) > READS_REMEMBERED:
+            del reads[next(iter(reads))]
+        return True
+    return False

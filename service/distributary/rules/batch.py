@@ -1,0 +1,198 @@
+"""A batch of events of one table, and what it asks of the table.
+
+The caller looks up the rows of the keys that the batch touches, applies the changes, resolves pointers to values, and
+keeps the state and the values that `needed` names, all in one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from distributary.rules.admit import Verdict, admit, remember_read
+from distributary.rules.closing import close_key, forget, is_open_read
+from distributary.rules.event import TOMBSTONE, Event, Pointer
+from distributary.rules.fold import fold, insert, is_above, is_same, mark_copy, merge
+from distributary.rules.order import compare
+from distributary.rules.outcome import Changes, outcome_of
+from distributary.rules.pointers import records_of
+from distributary.rules.state import KeyState, Row, Rules, TableState
+from distributary.rules.step import Line
+from distributary.rules.truncate import add_truncate
+from distributary.rules.watermark import end_growth, is_passed, is_settled
+
+Lookup = Callable[[str], Row | None]
+
+
+def apply(
+    rules: Rules, state: TableState, events: Iterable[Event], rows: Lookup, replayed: Iterable[Event] = ()
+) -> Changes:
+    """Takes a batch into the state and tells what becomes of the table.
+
+    `events`: of any partitions, each partition's in the order of its offsets; of a table whose records have keys (rule
+    1.6), or get one by the config (rule 3.8). `rows` gives a key's row of the table,
+    of `mode: history` its last version, of `mode: append` its highest position in `known`. `replayed`: events that were
+    in quarantine, each where it had been.
+    """
+    admitted = admit(rules.connector, state.marks, events, deletes_are_null=rules.deletes_are_null)
+    changes = Changes(went_back=admitted.of(Verdict.WENT_BACK))
+    if rules.truncate == "halt":
+        changes.halting = [event for event in admitted.of(Verdict.NEW) if event.op == "t"]
+    if changes.went_back or changes.halting:
+        return changes
+    batch = _Batch(rules, state, rows, changes)
+    for event in replayed:
+        batch.replay(event)
+    for event, verdict in admitted.judged:
+        if verdict is Verdict.NEW or (rules.compacted and batch.is_first(event)):
+            batch.take(event)
+        else:
+            batch.pass_over(event)
+    batch.settle()
+    return changes
+
+
+def needed(state: TableState) -> set[Pointer]:
+    """The records whose values must be kept beside the table."""
+    rows = [key.base for key in state.special.values()] + [departure.row for departure in state.departures.values()]
+    found = {pointer for row in rows if row is not None for pointer in records_of(row)}
+    return found | {event.at for key in state.special.values() for event in key.recent}
+
+
+class _Batch:
+    def __init__(self, rules: Rules, state: TableState, rows: Lookup, changes: Changes) -> None:
+        self._rules, self._state, self._rows, self._changes = rules, state, rows, changes
+        self._touched: dict[str, KeyState] = {}
+
+    def take(self, event: Event) -> None:
+        """Puts a new event to its place."""
+        if event.op == "t":
+            self._take_truncate(event)
+            return
+        if event.key is None:
+            self._changes.rejected.append(event)
+            return
+        key = self._load(event.key)
+        fresh = event.op != "r" or remember_read(self._state.reads, event)
+        if self._state.grown:
+            is_held_twice = not fresh and all(other.read != event.read for other in key.recent)
+            is_new = not is_held_twice and merge(self._rules.connector, key, event)
+            if not is_new:
+                self.pass_over(event)
+            is_new = is_new and (fresh or self._rules.mode != "append")
+        else:
+            is_new = fresh
+            if fresh and (self._rules.mode != "append" or event.held):
+                is_new = insert(self._rules.connector, key, event)
+            else:
+                self._know(key, event)
+            if not is_new:
+                self._changes.seen += 1
+        if is_new and event.held:
+            self._changes.held.append(event)
+        self._append(event, is_new=is_new)
+
+    def is_first(self, event: Event) -> bool:
+        """Whether an event is above its key's highest position: compaction took the first copy away."""
+        if event.key is None or event.position is None or event.op not in ("c", "u", "d"):
+            return False
+        return is_above(self._rules.connector, self._load(event.key), event)
+
+    def pass_over(self, event: Event) -> None:
+        """What was applied changes nothing. A delete tells that its tombstone means no other row."""
+        self._changes.seen += 1
+        if self._state.grown and event.op == "d" and event.key is not None:
+            mark_copy(self._rules.connector, self._load(event.key), event)
+
+    def replay(self, event: Event) -> None:
+        """Puts an event from the quarantine to where it was."""
+        if event.op == "t":
+            self._take_truncate(event)
+        elif event.key is not None:
+            recent = self._load(event.key).recent
+            # Of the copies of an event only one waits for its replay.
+            place = next((i for i, other in enumerate(recent) if other.held and is_same(other, event)), None)
+            if place is not None:
+                recent[place] = replace(event, arrival=recent[place].arrival)
+                self._append(event, is_new=True)
+
+    def settle(self) -> None:
+        """Folds what is touched, and moves what is settled into the rows."""
+        state, rules = self._state, self._rules
+        end_growth(rules.connector, state)
+        if rules.mode == "append":
+            self._settle_appended()
+            return
+        before = dict(state.departures)
+        lines = {name: self._fold(name, key) for name, key in self._touched.items()}
+        if self._changes.truncates or state.departures != before:
+            lines |= {name: self._fold(name, key) for name, key in state.special.items() if name not in lines}
+        for name, line in lines.items():
+            self._changes.outcomes[name] = outcome_of(rules, line, state.departures)
+        holds = state.holds or any(event.held for key in self._touched.values() for event in key.recent)
+        ending = any(is_passed(rules.connector, state, truncate.position) for truncate in state.truncates)
+        for name, key in list({**state.special, **self._touched}.items()):
+            if (
+                name not in lines
+                and key.recent
+                and not is_settled(rules.connector, state, key.recent[0])
+                and not ending
+            ):
+                continue
+            close_key(rules, state, name, key, lines.get(name) or self._fold(name, key), self._changes, holds=holds)
+        if not holds:
+            forget(rules, state)
+
+    def _settle_appended(self) -> None:
+        """Appended records say themselves up to where a key was read; only what is not settled is remembered."""
+        state = self._state
+        for name, key in list({**state.special, **self._touched}.items()):
+            while key.recent and not key.recent[0].held and is_settled(self._rules.connector, state, key.recent[0]):
+                self._know(key, key.recent.pop(0))
+            state.special.pop(name, None)
+            if key.recent:
+                state.special[name] = key
+        forget(self._rules, state)
+
+    def _know(self, key: KeyState, event: Event) -> None:
+        if event.op != "r" and event.position is not None and not event.copy:
+            known = key.known
+            if known is None or compare(self._rules.connector, event.position, known) >= 0:
+                key.known = event.position
+                key.base = Row(event.at, event.op, ended="d" if event.op == "d" else "")
+
+    def _take_truncate(self, event: Event) -> None:
+        if self._rules.truncate == "ignore" and self._rules.mode != "append":
+            return
+        if add_truncate(self._rules.connector, self._state.truncates, event):
+            if not event.held:
+                self._changes.truncates.append(event)
+            self._append(event, is_new=True)
+        else:
+            self._changes.seen += 1
+
+    def _append(self, event: Event, *, is_new: bool) -> None:
+        if self._rules.mode == "append" and is_new and not event.held and event.op != TOMBSTONE:
+            self._changes.appended.append(event)
+
+    def _load(self, name: str) -> KeyState:
+        key = self._touched.get(name) or self._state.special.get(name)
+        if key is None:
+            row = self._rows(name)
+            known = self._state.gone.pop(name, None)
+            if row is None:
+                key = KeyState(None, known)
+            elif not row.ended and is_open_read(self._rules, self._state, row):
+                read = Event("r", name, *row.at, position=row.position)
+                key = KeyState(None, row.known, [read])
+            else:
+                key = KeyState(row, row.known)
+        self._touched[name] = key
+        return key
+
+    def _fold(self, name: str, key: KeyState) -> Line:
+        truncates = [truncate for truncate in self._state.truncates if not truncate.held]
+        line = fold(self._rules.connector, key, key.recent, truncates)
+        for change, departure in line.departed.items():
+            self._state.departures[name, change] = departure
+        return line

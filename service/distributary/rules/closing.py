@@ -1,0 +1,161 @@
+"""When events become `base`, and when a key is plain again.
+
+Events leave `recent` from the front, once nothing that is unread can come before them. A plain key's leave at once:
+its row says it all. Nothing is forgotten while an event is in quarantine: it may concern any key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from distributary.rules.event import TOMBSTONE, Event
+from distributary.rules.fold import fold
+from distributary.rules.order import stands_by_arrival
+from distributary.rules.outcome import Changes
+from distributary.rules.pointers import Departures, reference_of, reference_to, resolved, waits
+from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, TableState
+from distributary.rules.step import Line
+from distributary.rules.truncate import follows
+from distributary.rules.watermark import is_passed, is_passed_read, is_settled
+
+
+def close_key(
+    rules: Rules, state: TableState, name: str, key: KeyState, line: Line, changes: Changes, *, holds: bool
+) -> None:
+    """Moves what is settled of `recent` into `base`. `line` is what all of it leaves, `holds` whether any event of the
+    table is in quarantine."""
+    count = len(key.recent)
+    if is_special(rules, state, key, line):
+        count = _settled_count(rules, state, key.recent)
+    settled, rest = key.recent[:count], key.recent[count:]
+    if rest:
+        truncates = [
+            truncate
+            for truncate in state.truncates
+            if not truncate.held
+            and is_passed(rules.connector, state, truncate.position)
+            and not any(follows(rules.connector, truncate, event, event.position) for event in rest)
+        ]
+        if not settled and not truncates:
+            state.special[name] = key
+            return
+        line = fold(rules.connector, key, settled, truncates)
+    for change, departure in line.departed.items():
+        state.departures[name, change] = replace(departure, provisional=False)
+    changes.ambiguous += line.ambiguous
+    changes.unknown += _unknown(line, state.departures, key.base)
+    base = line.top or line.last
+    if base is not None:
+        base = replace(base, known=line.known, origins=_final(base, state, holds=holds))
+    key.base, key.known, key.recent = base, line.known, rest
+    if base is not None and base.covered is not None and is_passed_read(state, base):
+        base = key.base = replace(base, covered=None)
+    if not rest and not waits(base, state.departures) and (base is None or base.covered is None):
+        state.special.pop(name, None)
+        if line.top is None and line.known is not None:
+            state.gone[name] = line.known
+    else:
+        state.special[name] = key
+
+
+def _settled_count(rules: Rules, state: TableState, recent: list[Event]) -> int:
+    """How many events in front are settled; a transaction is not parted."""
+    unsettled = (i for i, event in enumerate(recent) if not is_settled(rules.connector, state, event))
+    count = next(unsettled, len(recent))
+    while 0 < count < len(recent) and _belong_together(recent[count - 1], recent[count]):
+        count -= 1
+    return count
+
+
+def _belong_together(one: Event, other: Event) -> bool:
+    """Whether two events that follow each other are of one transaction, or the second is the first one's tombstone."""
+    if other.op == TOMBSTONE:
+        return True
+    if one.position is None or other.position is None:
+        return False
+    return one.position.transaction is not None and one.position.transaction == other.position.transaction
+
+
+def is_special(rules: Rules, state: TableState, key: KeyState, line: Line) -> bool:
+    """Whether a key's row of the table does not say all that later events may need."""
+    rows = [stint.row for stint in line.stints] if rules.mode == "history" else [line.top or line.last]
+    return (
+        state.grown
+        or line.stacked
+        or any(event.held for event in key.recent)
+        or any(waits(row, state.departures) for row in rows)
+        or _reads_ahead(rules, state, key)
+    )
+
+
+def is_open_read(rules: Rules, state: TableState, row: Row) -> bool:
+    """Rule 2.3: whether changes that stand before a snapshot row may still come after it. Not PostgreSQL's."""
+    return row.op == "r" and rules.connector != "postgresql" and not is_passed(rules.connector, state, row.position)
+
+
+def _reads_ahead(rules: Rules, state: TableState, key: KeyState) -> bool:
+    if len(key.recent) == 1 and (key.base is None or key.base.ended):
+        return False
+    return any(
+        event.op == "r"
+        and not stands_by_arrival(rules.connector, event)
+        and not is_passed(rules.connector, state, event.position)
+        for event in key.recent
+    )
+
+
+def _final(row: Row, state: TableState, *, holds: bool) -> tuple[tuple[str, Origin], ...]:
+    """A settled row's origins: what no departure told so far, none will tell, unless it is in quarantine."""
+    waiting = resolved(row, state.departures, finally_=True)
+    return tuple((column, None if _is_nowhere(origin, state) and not holds else origin) for column, origin in waiting)
+
+
+def _is_nowhere(origin: Origin, state: TableState) -> bool:
+    reference = reference_of(origin)
+    return reference is not None and reference not in state.departures
+
+
+def _unknown(line: Line, departures: Departures, base: Row | None) -> int:
+    """Rule 3.7: how many values of new rows are nowhere."""
+    new = (stint.row for stint in line.stints if base is None or stint.row.at != base.at)
+    return sum(
+        origin is None or reference_of(origin) is not None for row in new for _, origin in resolved(row, departures)
+    )
+
+
+def forget(rules: Rules, state: TableState) -> None:
+    """Drops what no unread record can need: truncates, departures and deletes that all partitions have passed."""
+    connector = rules.connector
+    recent = [event for key in state.special.values() for event in key.recent]
+    state.truncates = [
+        truncate
+        for truncate in state.truncates
+        if not is_passed(connector, state, truncate.position)
+        or any(
+            follows(connector, truncate, event, event.position)
+            for key in state.special.values()
+            for event in key.recent
+        )
+    ]
+    state.departures = {name: _resolved(departure, state) for name, departure in state.departures.items()}
+    rows = [departure.row for departure in state.departures.values()] + [key.base for key in state.special.values()]
+    asked: set[tuple[str, str] | None] = {reference_to(event) for event in recent}
+    asked |= {reference_of(origin) for row in rows if row is not None for _, origin in row.origins}
+    state.departures = {
+        name: departure
+        for name, departure in state.departures.items()
+        if name in asked or not is_passed(connector, state, departure.position)
+    }
+    if not rules.compacted:
+        # Copies of what compaction took away may come long after all have passed it.
+        state.gone = {key: known for key, known in state.gone.items() if not is_passed(connector, state, known)}
+
+
+def _resolved(departure: Departure, state: TableState) -> Departure:
+    """A departure whose row names records, so that those it asked can be forgotten."""
+    row = departure.row
+    return (
+        departure
+        if row is None
+        else replace(departure, row=replace(row, origins=resolved(row, state.departures, finally_=True)))
+    )

@@ -1,0 +1,149 @@
+"""The state as plain lists and dicts, which JSON can hold, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from distributary.rules.admit import Mark
+from distributary.rules.event import Event, Plain, Position
+from distributary.rules.state import Departure, KeyState, Origin, Row, TableState
+
+
+def to_plain(state: TableState) -> Plain:
+    """What from_plain makes the state of again."""
+    return {
+        "partitions": state.partitions,
+        "marks": [[partition, *_mark(mark)] for partition, mark in state.marks.items()],
+        "special": [
+            [name, _optional(key.base, _row), _optional(key.known, _position), [_event(event) for event in key.recent]]
+            for name, key in state.special.items()
+        ],
+        "gone": [[name, _position(known)] for name, known in state.gone.items()],
+        "truncates": [_event(truncate) for truncate in state.truncates],
+        "departures": [
+            [*name, _optional(departure.position, _position), _optional(departure.row, _row), departure.provisional]
+            for name, departure in state.departures.items()
+        ],
+        "reads": list(state.reads),
+        "grown": state.grown,
+        "growth_ends": None if state.growth_ends is None else [_position(state.growth_ends[0]), state.growth_ends[1]],
+    }
+
+
+def from_plain(plain: Plain) -> TableState:
+    """The inverse of to_plain."""
+    ends = plain["growth_ends"]
+    return TableState(
+        partitions=plain["partitions"],
+        marks={partition: _to_mark(rest) for partition, *rest in plain["marks"]},
+        special={
+            name: KeyState(_optional(base, _to_row), _optional(known, _to_position), [_to_event(one) for one in recent])
+            for name, base, known, recent in plain["special"]
+        },
+        gone={name: _to_position(known) for name, known in plain["gone"]},
+        truncates=[_to_event(truncate) for truncate in plain["truncates"]],
+        departures={
+            (key, change): Departure(_optional(position, _to_position), _optional(row, _to_row), provisional)
+            for key, change, position, row, provisional in plain["departures"]
+        },
+        reads=dict.fromkeys(plain["reads"]),
+        grown=plain["grown"],
+        growth_ends=None if ends is None else (_to_position(ends[0]), ends[1]),
+    )
+
+
+def _optional(value: Any, convert: Any) -> Any:
+    return None if value is None else convert(value)
+
+
+def _position(at: Position) -> Plain:
+    level = None if at.level is None else list(at.level)
+    return [level, list(at.inside), at.transaction, at.time, at.epoch, at.server]
+
+
+def _to_position(plain: Plain) -> Position:
+    level, inside, *rest = plain
+    return Position(None if level is None else tuple(level), tuple(inside), *rest)
+
+
+def _event(event: Event) -> Plain:
+    return [
+        *(event.op, event.key, event.partition, event.offset, event.timestamp),
+        _optional(event.position, _position),
+        *(event.change, event.read, event.moved_from, event.moved_to),
+        *(list(event.unavailable), event.held, event.copy, list(event.arrival)),
+    ]
+
+
+def _to_event(plain: Plain) -> Event:
+    at, arrival, unavailable = _optional(plain[5], _to_position), tuple(plain[13]), tuple(plain[10])
+    op, key, partition, offset, timestamp = plain[:5]
+    change, read, moved_from, moved_to = plain[6:10]
+    names = change, read, moved_from, moved_to
+    held, copy = plain[11], plain[12]
+    return Event(op, key, partition, offset, timestamp, at, *names, unavailable, held, copy, arrival)
+
+
+def _row(row: Row) -> Plain:
+    places = [_optional(at, _position) for at in (row.position, row.place, row.known)]
+    origins = [[column, None if origin is None else list(origin)] for column, origin in row.origins]
+    return [
+        list(row.at),
+        row.op,
+        *places,
+        origins,
+        row.ended,
+        _optional(row.ended_at, _position),
+        _optional(row.covered, _row),
+    ]
+
+
+def _to_row(plain: Plain) -> Row:
+    at, op, *places, origins, ended, ended_at, covered = plain
+    position, place, known = (_optional(one, _to_position) for one in places)
+    named = tuple((column, _to_origin(origin)) for column, origin in origins)
+    return Row(
+        tuple(at),
+        op,
+        position,
+        place,
+        known,
+        named,
+        ended,
+        _optional(ended_at, _to_position),
+        _optional(covered, _to_row),
+    )
+
+
+def _to_origin(plain: Plain) -> Origin:
+    return None if plain is None else (plain[0], plain[1])
+
+
+def _mark(mark: Mark) -> list[Plain]:
+    unknown = [[name, _position(at), sorted(ties)] for name, (at, ties) in mark.unknown.items()]
+    place = _optional(mark.position, _position)
+    return [
+        place,
+        sorted(mark.ties),
+        unknown,
+        mark.time,
+        list(mark.reach),
+        mark.clock,
+        mark.deleted,
+        sorted(mark.cleared),
+    ]
+
+
+def _to_mark(plain: list[Plain]) -> Mark:
+    place, ties, unknown, time, reach, clock, deleted, cleared = plain
+    newest = {name: (_to_position(at), set(tied)) for name, at, tied in unknown}
+    return Mark(
+        _optional(place, _to_position),
+        set(ties),
+        newest,
+        time,
+        tuple(reach),
+        clock,
+        dict.fromkeys(deleted),
+        set(cleared),
+    )

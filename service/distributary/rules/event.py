@@ -1,0 +1,78 @@
+"""What the rules know of one record: its operation, key, position and the other key of a key change; no values.
+
+Rule 1.2: `op` is Debezium's letter (`c`, `u`, `d`, `r`, `t`), or `x` for a tombstone (rule 1.1). A logical message
+(`m`) is counted before the rules and never gets here; any other operation is quarantined by the decoder. Rule 1.6: a
+keyed table's event has a key unless it is a truncate; what breaks this is quarantined before the rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+TOMBSTONE = "x"
+Part = int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in the source's log.
+
+    `level` orders transactions (None: PostgreSQL did not know it), `inside` orders the changes of one level.
+    `transaction` is what the changes of one transaction share, and no others (None: the connector does not say).
+    `time` is the source's own time of the change or of its commit, in microseconds since 1970. `epoch` sorts before
+    all else: an operator raises it after the source went back (rule 2.6). `server` is the binlog's server id.
+    """
+
+    level: tuple[Part, ...] | None
+    inside: tuple[Part, ...]
+    transaction: str | None = None
+    time: int = 0
+    epoch: int = 0
+    server: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One record.
+
+    `change` is the same for a change and for the same change sent again, and for both halves of a key change; no other
+    change of the table has it. None where nothing tells. `read` is the identity of a snapshot row: its whole source
+    block. `moved_from` and `moved_to` are the keys in the headers of a key change (rule 3.4). `unavailable` names the
+    columns whose values the record does not hold (rule 3.7). `held` marks an event in quarantine: it keeps its place
+    among its key's events, and does nothing until it is replayed. `copy`
+    marks a delete that was sent again, kept only to tell its tombstone by (rule 3.3).
+    """
+
+    op: str
+    key: str | None
+    partition: int
+    offset: int
+    timestamp: int = 0
+    position: Position | None = None
+    change: str | None = None
+    read: str | None = None
+    moved_from: str | None = None
+    moved_to: str | None = None
+    unavailable: tuple[str, ...] = ()
+    held: bool = False
+    copy: bool = False
+    arrival: tuple[int, int, int] = field(default=(0, 0, 0), compare=False)
+    """When it came: its partition's clock, the partition, the offset. Set when it is admitted."""
+
+    @property
+    def at(self) -> Pointer:
+        """Where the record's values are found."""
+        return (self.partition, self.offset)
+
+    @property
+    def is_move(self) -> bool:
+        """Whether it is the second half of a key change: the row comes from another key."""
+        return self.op == "c" and self.moved_from is not None
+
+
+Pointer = tuple[int, int]
+"""(partition, offset) of the record that holds a value."""
+
+Plain = Any
+"""What JSON can hold."""

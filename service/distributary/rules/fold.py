@@ -1,0 +1,168 @@
+"""Rules 2.4 and 2.8: a key's events in the source's order, and what they leave, however they were cut into batches.
+
+fold(state, A + B) == fold(fold(state, A), B): `recent` keeps events, not their result, until no record that is still
+unread can come between them. Only then do they become `base`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from distributary.rules.event import TOMBSTONE, Event, Position
+from distributary.rules.order import compare, compare_events, latest, stands_by_arrival
+from distributary.rules.state import KeyState, Row
+from distributary.rules.step import Line, Stint, step
+from distributary.rules.truncate import comes_again, follows
+
+
+def insert(connector: str, key: KeyState, event: Event) -> bool:
+    """Puts an event to its place among its key's, which all come from one partition; False if it was there.
+
+    There they arrive in the source's order. Only snapshot rows have a place of their own (rule 2.3), behind changes
+    that a blocking snapshot keeps the connector from sending before them. PostgreSQL's have none. A change that is not
+    above the key's highest was sent again, and compaction had taken its first copy.
+    """
+    recent, place = key.recent, len(key.recent)
+    if connector != "postgresql" and not stands_by_arrival(connector, event):
+        if _is_in_base(connector, key, event):
+            return False
+        while place and _is_before(connector, event, recent[place - 1]):
+            place -= 1
+            if _streamed(event) and _streamed(recent[place]):
+                return False
+    recent.insert(place, event)
+    return True
+
+
+def _is_before(connector: str, one: Event, other: Event) -> bool:
+    return not stands_by_arrival(connector, other) and compare_events(connector, one, other) < 0
+
+
+def merge(connector: str, key: KeyState, event: Event) -> bool:
+    """Rule 2.5: puts an event to its place where a key's events may come from two partitions; False if it was there.
+
+    What was sent again may come first: a change is known by its identity, or lies at or below the highest position of
+    `base`. Of copies the one that arrived first counts.
+    """
+    same = next((other for other in key.recent if is_same(other, event)), None)
+    if same is None:
+        if _is_in_base(connector, key, event):
+            return False
+    elif same.arrival <= event.arrival:
+        return False
+    else:
+        key.recent.remove(same)
+        if same.op == "d":
+            mark_copy(connector, key, same)
+        event = replace(same, arrival=event.arrival)
+    key.recent = _in_order(connector, [*key.recent, event])
+    return same is None
+
+
+def is_above(connector: str, key: KeyState, event: Event) -> bool:
+    """Whether a change lies above all of its key that are known, a snapshot row as well."""
+    base = key.base
+    if base is not None and base.op == "r" and base.position is not None and connector != "postgresql":
+        assert event.position is not None
+        if compare(connector, event.position, base.position) <= 0:
+            return False
+    return not _is_in_base(connector, key, event) and all(
+        _streamed(other) is None or compare_events(connector, event, other) > 0 for other in key.recent
+    )
+
+
+def _is_in_base(connector: str, key: KeyState, event: Event) -> bool:
+    at = _streamed(event)
+    if at is None or key.known is None:
+        return False
+    sign = compare(connector, at, key.known)
+    # Rule 2.2: a delete and a put may share a position, and the put comes after the delete.
+    deleted = key.base is None or key.base.ended == "d"
+    return sign < 0 or (sign == 0 and not (deleted and event.op != "d"))
+
+
+def mark_copy(connector: str, key: KeyState, event: Event) -> None:
+    """Keeps a delete that was sent again in front of its tombstone, which may come by way of another partition."""
+    key.recent = _in_order(connector, [*key.recent, replace(event, copy=True, held=False)])
+
+
+def is_same(one: Event, other: Event) -> bool:
+    """Whether two events of a key are the same record, or copies of it."""
+    if one.at == other.at:
+        return True
+    if one.op != other.op or one.op == TOMBSTONE or one.copy:
+        return False
+    if one.op == "r":
+        return one.read is not None and one.read == other.read
+    return one.change is not None and one.change == other.change
+
+
+def _in_order(connector: str, events: Iterable[Event]) -> list[Event]:
+    """Rule 2.1: by position; what has none stands after all that had arrived before it (rules 2.3, 3.3)."""
+    order: list[Event] = []
+    for event in sorted(events, key=lambda event: event.arrival):
+        if stands_by_arrival(connector, event):
+            order.append(event)
+            continue
+        place = next((i for i in reversed(range(len(order))) if _not_after(connector, order[i], event)), -1)
+        later = order[place + 1 :]
+        newest = all(stands_by_arrival(connector, other) for other in later)
+        if newest and (place < 0 or compare_events(connector, order[place], event) < 0):
+            order.append(event)
+        else:
+            order.insert(place + 1, event)
+    return order
+
+
+def _not_after(connector: str, one: Event, other: Event) -> bool:
+    return not stands_by_arrival(connector, one) and compare_events(connector, one, other) <= 0
+
+
+def fold(connector: str, key: KeyState, events: Sequence[Event], truncates: Sequence[Event]) -> Line:
+    """What `base` and then `events` leave, with the truncates at their places among them (rule 3.6). Both are in
+    order."""
+    line = Line(known=key.known)
+    if key.base is not None:
+        _begin(connector, line, key.base, truncates)
+    events = [event for event in events if not event.copy and not _is_companion(event, events)]
+    places = [_place(connector, line, event) for event in events]
+    steps: list[tuple[float, Event, Position | None]] = [(i, event, places[i]) for i, event in enumerate(events)]
+    for truncate in truncates:
+        after = max((i for i, event in enumerate(events) if follows(connector, truncate, event, places[i])), default=-1)
+        steps.append((after + 0.5, truncate, None))
+    for _, event, place in sorted(steps, key=lambda entry: entry[0]) if truncates else steps:
+        step(connector, line, event, place)
+    return line
+
+
+def _is_companion(event: Event, events: Sequence[Event]) -> bool:
+    """Rule 3.3: whether a tombstone came right behind a delete of its key, and so adds nothing."""
+    if event.op != TOMBSTONE:
+        return False
+    before = [other for other in events if other.arrival < event.arrival]
+    return bool(before) and max(before, key=lambda other: other.arrival).op == "d"
+
+
+def _begin(connector: str, line: Line, base: Row, truncates: Sequence[Event]) -> None:
+    """A row that a truncate ended stood until then: the truncate comes once more, at its place among the events."""
+    if not base.ended or comes_again(connector, base, truncates):
+        base = replace(base, ended="", ended_at=None)
+        line.alive = [base]
+        line.stints = [Stint(base)]
+    line.last = base
+
+
+def _place(connector: str, line: Line, event: Event) -> Position | None:
+    """Rule 2.3: where an event stands against a truncate: the higher of its own position and the highest of the key
+    before it. PostgreSQL's snapshot rows take nothing away from the latter."""
+    place = latest(connector, line.known, event.position)
+    streamed = _streamed(event)
+    if streamed is not None and (line.known is None or compare(connector, streamed, line.known) > 0):
+        line.known = streamed
+    return place
+
+
+def _streamed(event: Event) -> Position | None:
+    """The position of a change; None for a snapshot row or a tombstone."""
+    return None if event.op in ("r", TOMBSTONE) or event.copy else event.position

@@ -1,0 +1,62 @@
+"""What a batch asks of the table: one outcome per touched key, and what to count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from distributary.rules.event import Event
+from distributary.rules.pointers import Departures, resolved
+from distributary.rules.state import Row, Rules
+from distributary.rules.step import Line, Stint
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a key's row becomes.
+
+    `row`: None removes it; `ended` set marks it as deleted (rule 3.2). A value lies where `row.origins` says, else in
+    the record `row.at`; what is still a reference to another key is NULL until a later outcome. `stints` (history, rule
+    4.2): the versions that replace the key's from the first one on that holds any of them.
+    """
+
+    row: Row | None
+    stints: tuple[Stint, ...] = ()
+
+
+@dataclass
+class Changes:
+    """What a batch changes.
+
+    First `truncates` take the rows of the table below them, then `outcomes` hold for their keys. `appended`: the
+    records of `mode: append`. `held`: the new events that are in quarantine, `rejected`:
+    those that have to go there, as they lack a key (rule 1.6). `seen` counts what had been applied,
+    `ambiguous` deletes that may have meant another row (rule 2.7), `unknown` values that became NULL (rule 3.7).
+    `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt): the table has to halt, nothing of the batch may be
+    applied and the state is void.
+    """
+
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    truncates: list[Event] = field(default_factory=list)
+    appended: list[Event] = field(default_factory=list)
+    held: list[Event] = field(default_factory=list)
+    rejected: list[Event] = field(default_factory=list)
+    went_back: list[Event] = field(default_factory=list)
+    halting: list[Event] = field(default_factory=list)
+    seen: int = 0
+    ambiguous: int = 0
+    unknown: int = 0
+
+
+def outcome_of(rules: Rules, line: Line, departures: Departures) -> Outcome:
+    """Rules 4.1, 4.2 and 3.2: what a key's line means for the table."""
+    if rules.mode == "history":
+        stints = (Stint(_filled(stint.row, line, departures), stint.end) for stint in line.stints)
+        return Outcome(None, tuple(stints))
+    row = line.top
+    if row is None and rules.deletes == "soft" and not (line.emptied and rules.truncate == "apply"):
+        row = line.last
+    return Outcome(None if row is None else _filled(row, line, departures))
+
+
+def _filled(row: Row, line: Line, departures: Departures) -> Row:
+    return replace(row, known=line.known, origins=resolved(row, departures))

@@ -1,0 +1,76 @@
+"""Rule 3.7: a value that was not sent is a pointer to the record that holds it, decided before any value is copied.
+
+A row keeps, for every column its event did not hold, where the value lies: in the record of the row before it under
+its key, or in the row that a key change took from the old key (rule 3.4). Rows name records, never rows, so that a
+chain of updates is one pointer; only key changes are followed from key to key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from distributary.rules.event import Event, Pointer
+from distributary.rules.state import Departure, Origin, Row
+
+Departures = Mapping[tuple[str, str], Departure]
+
+
+def origins_of(event: Event, under: Row | None) -> tuple[tuple[str, Origin], ...]:
+    """Where the values lie that a put does not hold; `under` is the row that it replaces."""
+    if not event.unavailable:
+        return ()
+    reference = reference_to(event)
+    if reference is not None:
+        return tuple((column, reference) for column in event.unavailable)
+    if under is None or event.op == "c":
+        # A new row is no continuation of the row before it.
+        return tuple((column, None) for column in event.unavailable)
+    known = dict(under.origins)
+    return tuple((column, known.get(column, under.at)) for column in event.unavailable)
+
+
+def reference_to(event: Event) -> tuple[str, str] | None:
+    """(key, change) of the departure that the second half of a key change belongs to."""
+    if event.moved_from is None or event.change is None or event.op != "c":
+        return None
+    return event.moved_from, event.change
+
+
+def reference_of(origin: Origin) -> tuple[str, str] | None:
+    """(key, change) of an origin that names the row which left a key; None for a record, or nothing."""
+    return origin if origin is not None and isinstance(origin[0], str) else None
+
+
+def resolve(column: str, origin: Origin, departures: Departures, *, finally_: bool = False) -> Origin:
+    """The record that holds a column's value. A reference, if a departure on the way is not known (or, `finally_`, may
+    still become another one); None if the value is nowhere."""
+    asked: set[tuple[str, str]] = set()
+    while (reference := reference_of(origin)) is not None:
+        if reference in asked:
+            return None
+        asked.add(reference)
+        departure = departures.get(reference)
+        if departure is None or (finally_ and departure.provisional):
+            return reference
+        row = departure.row
+        origin = None if row is None else dict(row.origins).get(column, row.at)
+    return origin
+
+
+def resolved(row: Row, departures: Departures, *, finally_: bool = False) -> tuple[tuple[str, Origin], ...]:
+    """All origins of a row, as far as departures are known."""
+    return tuple((column, resolve(column, origin, departures, finally_=finally_)) for column, origin in row.origins)
+
+
+def waits(row: Row | None, departures: Departures) -> bool:
+    """Whether a value of the row is in a row of another key whose departure is not known, or not for good."""
+    return row is not None and any(reference_of(origin) for _, origin in resolved(row, departures, finally_=True))
+
+
+def records_of(row: Row) -> set[Pointer]:
+    """The records that a row's values lie in, as far as it names them itself."""
+    found = {row.at} if row.covered is None else {row.at, *records_of(row.covered)}
+    for _, origin in row.origins:
+        if origin is not None and not isinstance(origin[0], str):
+            found.add(origin)
+    return found

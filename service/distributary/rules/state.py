@@ -1,0 +1,108 @@
+"""What the rules remember between two batches.
+
+A plain key's state is its row of the table, nothing else. A special key carries `base`, its row once every change that
+may still be contradicted is left out, and `recent`, its events after that. A key is special while
+
+- a row was brought to it over a living one, and that transaction is open;
+- its row waits for a value of another key's row (rule 3.4);
+- a snapshot row stands ahead of the stream (rule 2.3);
+- one of its events is in quarantine (rule 6.3);
+- the topic has got more partitions (rule 2.5), until every partition has passed its events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from distributary.rules.admit import Mark
+from distributary.rules.event import Event, Pointer, Position
+
+Origin = Pointer | tuple[str, str] | None
+"""Where a value lies that a row's own event does not hold: in another event, in the row that left a key by a change
+(key, change), or nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row that an event wrote under a key.
+
+    `at` is that event, `origins` says for each column it did not hold where the value lies. `position` is the event's
+    own, `place` where the row stands against a truncate (rules 2.3, 3.6), `known` the highest streamed position of the
+    key. `ended`: empty while the row stands, `d` after a delete, `t` after the truncate at `ended_at`.
+    `covered`: the row that a snapshot row of PostgreSQL lies over, until no change from before the snapshot can come.
+    """
+
+    at: Pointer
+    op: str
+    position: Position | None = None
+    place: Position | None = None
+    known: Position | None = None
+    origins: tuple[tuple[str, Origin], ...] = ()
+    ended: str = ""
+    ended_at: Position | None = None
+    covered: Row | None = None
+
+
+@dataclass
+class KeyState:
+    """A special key: `base`, then `recent` in the source's order. `known`: its highest streamed position in `base`."""
+
+    base: Row | None = None
+    known: Position | None = None
+    recent: list[Event] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Departure:
+    """The row that a key change took from its old key; None where no row was known there.
+
+    `provisional`: two rows were there, and a truncate that is unread may have taken the one that is meant to leave.
+    """
+
+    position: Position | None
+    row: Row | None
+    provisional: bool = False
+
+
+@dataclass
+class TableState:
+    """A table's memory: high-water marks, special keys and what has not been passed by every partition.
+
+    `gone`: the highest streamed position of keys without a row. `truncates` and `departures` (by old key and change)
+    are those that a record not read yet may still need. `reads`: identities of the newest snapshot rows.
+    `partitions`: how many the topic has. `grown`: it got more of them; `growth_ends`: once every partition has passed
+    this position and this clock, that is over (None: records of the time before it may still be unread).
+    """
+
+    partitions: int = 1
+    marks: dict[int, Mark] = field(default_factory=dict)
+    special: dict[str, KeyState] = field(default_factory=dict)
+    gone: dict[str, Position] = field(default_factory=dict)
+    truncates: list[Event] = field(default_factory=list)
+    departures: dict[tuple[str, str], Departure] = field(default_factory=dict)
+    reads: dict[str, None] = field(default_factory=dict)
+    grown: bool = False
+    growth_ends: tuple[Position, int] | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether any event is in quarantine: then nothing is forgotten."""
+        return any(event.held for key in self.special.values() for event in key.recent) or any(
+            truncate.held for truncate in self.truncates
+        )
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A table's settings that the rules need.
+
+    `connector`; `mode`, `deletes` and `truncate` of the config; `deletes_are_null`: the stream tells deletes by
+    tombstones alone; `compacted`: so is the topic.
+    """
+
+    connector: str
+    mode: str = "upsert"
+    deletes: str = "hard"
+    truncate: str = "apply"
+    deletes_are_null: bool = False
+    compacted: bool = False

@@ -1,0 +1,163 @@
+"""One step: what one event makes of the rows under its key.
+
+A key has one row, or two while a transaction moves one away from under the one it brought (rules 2.7 and 3.4).
+
+| event | rows under the key |
+| --- | --- |
+| of another transaction | only the top one stays |
+| put (3.1) | replaces the top one |
+| put by a key change (3.4) | lies on top |
+| delete (3.2) | the lowest one leaves |
+| tombstone by itself (3.3) | all leave |
+| truncate (3.6) | those below its position leave |
+
+An update for a key without row inserts, a create for one with a row replaces (3.1). Db2 for z/OS sends a key change as
+an update of the new key: it is a put like any other, and the old row stays (3.5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from distributary.rules.event import TOMBSTONE, Event, Pointer, Position
+from distributary.rules.order import precedes_truncate, read_ahead
+from distributary.rules.pointers import origins_of
+from distributary.rules.state import Departure, Row
+from distributary.rules.truncate import end_by_truncate
+
+
+@dataclass
+class Stint:
+    """A row's time under its key: a version of `mode: history` (rule 4.2). `end` is the event that ended it."""
+
+    row: Row
+    end: Event | None = None
+
+
+@dataclass
+class Line:
+    """What one key's events left behind.
+
+    `alive`: the rows under the key now. `last`: the row that soft deletes keep; `emptied`: a truncate came after it.
+    `known`: the key's highest streamed position. `transaction`: that of the last event. `incomplete`: an event is
+    missing, which is in quarantine. `stacked`: a row came over a living one; `inserted_over`: in the running
+    transaction, and no header told why. `ambiguous` counts deletes that may have meant either of two rows (rule 2.7).
+    """
+
+    alive: list[Row] = field(default_factory=list)
+    last: Row | None = None
+    emptied: bool = False
+    known: Position | None = None
+    transaction: str | None = None
+    incomplete: bool = False
+    stacked: bool = False
+    inserted_over: bool = False
+    ambiguous: int = 0
+    stints: list[Stint] = field(default_factory=list)
+    departed: dict[str, Departure] = field(default_factory=dict)
+
+    @property
+    def top(self) -> Row | None:
+        """The row under the key at the end."""
+        return self.alive[-1] if self.alive else None
+
+
+def step(connector: str, line: Line, event: Event, place: Position | None) -> None:
+    """Lets one event happen. `place`: where the event's row would stand against a truncate."""
+    if event.held:
+        line.incomplete = True
+        return
+    if event.op == "t":
+        _truncate(connector, line, event)
+        return
+    transaction = None if event.position is None else event.position.transaction
+    if transaction is None or transaction != line.transaction:
+        # Rule 2.7: of two rows the older one's delete is lost. After a transaction there can't be two.
+        line.alive = line.alive[-1:]
+        line.inserted_over = False
+    line.transaction = transaction
+    if event.op in ("c", "u", "d"):
+        _uncover(connector, line, event)
+    if event.op == TOMBSTONE:
+        _end(line, line.alive, event)
+        line.alive = []
+        _end_last(line)
+    elif event.op == "d":
+        _delete(line, event)
+    else:
+        _put(line, event, place)
+
+
+def _uncover(connector: str, line: Line, event: Event) -> None:
+    """Rule 2.3: changes from before a blocking snapshot may come after its rows. They mean the row that the snapshot's
+    lies over. Where the change only committed later, both have the same values: it had locked the row.
+
+    A row that comes to a key which was empty before such a snapshot finds nobody there.
+    """
+    while line.alive:
+        top = line.alive[-1]
+        if top.op != "r" or not read_ahead(connector, top.position, event.position):
+            return
+        if top.covered is not None:
+            _end(line, [top], event)
+            line.alive[-1] = replace(top.covered, known=top.known)
+        elif event.op == "c" and top.position is not None and top.position.level is not None:
+            _end(line, [line.alive.pop()], event)
+        else:
+            return
+
+
+def _put(line: Line, event: Event, place: Position | None) -> None:
+    under = line.top
+    if under is not None and event.op in ("c", "r"):
+        # No source inserts a row over a living one: it moves that one away afterwards, or a truncate is still unread.
+        line.stacked = True
+        line.inserted_over = line.inserted_over or (event.op == "c" and not event.is_move)
+    row = Row(event.at, event.op, event.position, place, origins=origins_of(event, under))
+    if event.op == "r":
+        row = replace(row, covered=under)
+    _end(line, line.alive, event)
+    line.alive = [*(line.alive if event.is_move else line.alive[:-1]), row]
+    line.last, line.emptied = row, False
+    line.stints.append(Stint(row))
+
+
+def _delete(line: Line, event: Event) -> None:
+    row = line.alive.pop(0) if line.alive else None
+    if row is not None:
+        _end(line, [row], event)
+        line.ambiguous += line.inserted_over
+    line.inserted_over = False
+    if event.change is not None and event.moved_to is not None and not line.incomplete:
+        line.departed[event.change] = Departure(event.position, row, line.stacked)
+    if not line.alive:
+        _end_last(line)
+
+
+def _truncate(connector: str, line: Line, truncate: Event) -> None:
+    at = truncate.position
+    assert at is not None
+    emptied = [row for row in line.alive if precedes_truncate(connector, row.place, at)]
+    _end(line, emptied, truncate)
+    line.alive = [_uncovered(connector, row, at) for row in line.alive if row not in emptied]
+    if line.last is not None and precedes_truncate(connector, line.last.place, at):
+        line.last = end_by_truncate(connector, line.last, at)
+        line.emptied = True
+
+
+def _uncovered(connector: str, row: Row, truncate: Position) -> Row:
+    if row.covered is not None and precedes_truncate(connector, row.covered.place, truncate):
+        return replace(row, covered=None)
+    return row
+
+
+def _end_last(line: Line) -> None:
+    if line.last is not None:
+        line.last = replace(line.last, ended=line.last.ended or "d")
+
+
+def _end(line: Line, rows: list[Row], event: Event) -> None:
+    ended: set[Pointer] = {row.at for row in rows}
+    for stint in line.stints:
+        if stint.end is None and stint.row.at in ended:
+            stint.end = event

@@ -1,0 +1,62 @@
+"""Rule 3.6: truncates, which have no key and come by any partition.
+
+A truncate takes the rows below its position, whenever their records come: it is remembered until every partition has
+passed it. A row is not forgotten for a truncate that its own partition has not reached: changes before the truncate
+may still move its values to another key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cmp_to_key
+
+from distributary.rules.event import TOMBSTONE, Event, Position
+from distributary.rules.order import compare, precedes_truncate
+from distributary.rules.state import Row
+
+
+def follows(connector: str, truncate: Event, event: Event | None, place: Position | None) -> bool:
+    """Whether a truncate comes after a row, or after an event of a key, that stands at `place`."""
+    if truncate.position is None or (event is not None and event.op == TOMBSTONE):
+        return False
+    return precedes_truncate(connector, place, truncate.position)
+
+
+def add_truncate(connector: str, truncates: list[Event], truncate: Event) -> bool:
+    """Remembers a truncate, in order; False if it is known. Sent again it may come by another partition."""
+    for place, known in enumerate(truncates):
+        if known.change is not None and known.change == truncate.change:
+            if known.held and not truncate.held and known.at == truncate.at:
+                truncates[place] = truncate
+                return True
+            return False
+    truncates.append(truncate)
+    truncates.sort(key=cmp_to_key(lambda one, other: _compare(connector, one, other)))
+    return True
+
+
+def _compare(connector: str, one: Event, other: Event) -> int:
+    if one.position is None or other.position is None:
+        return (one.position is not None) - (other.position is not None)
+    return compare(connector, one.position, other.position)
+
+
+def end_by_truncate(connector: str, row: Row, truncate: Position) -> Row:
+    """A row after a truncate: unchanged where it is not older, was deleted before, or an earlier one had taken it."""
+    if row.ended == "d" or not precedes_truncate(connector, row.place, truncate):
+        return row
+    if row.ended and row.ended_at is not None and compare(connector, row.ended_at, truncate) <= 0:
+        return row
+    return replace(row, ended="t", ended_at=truncate)
+
+
+def comes_again(connector: str, row: Row, truncates: Sequence[Event]) -> bool:
+    """Whether the truncate that ended a row has its place among events that may still come. Until all partitions have
+    passed it, the row stands before them."""
+    return row.ended == "t" and any(
+        truncate.position is not None
+        and follows(connector, truncate, None, row.place)
+        and (row.ended_at is None or compare(connector, truncate.position, row.ended_at) <= 0)
+        for truncate in truncates
+    )

@@ -1,0 +1,100 @@
+"""What every partition has passed: below that no record is unread, and nothing can come between.
+
+A change is passed once each partition has read a change of a later transaction. What stands by its arrival is passed
+once each partition has read a later timestamp. A new partition begins where all others had come to: what it gets of
+the time before was sent again (rule 2.5).
+"""
+
+from __future__ import annotations
+
+from distributary.rules.admit import Mark
+from distributary.rules.event import Event, Position
+from distributary.rules.order import compare, stands_by_arrival
+from distributary.rules.state import Row, TableState
+
+
+def is_passed(connector: str, state: TableState, position: Position | None) -> bool:
+    """Whether all partitions have read a change of a later transaction than that of `position`."""
+    if position is None:
+        return True
+    for partition in range(state.partitions):
+        mark = state.marks.get(partition)
+        top = None if mark is None else mark.top
+        if top is None or compare(connector, position, top) >= 0:
+            return False
+        if position.transaction is not None and position.transaction == top.transaction:
+            return False
+    return True
+
+
+def is_passed_read(state: TableState, row: Row) -> bool:
+    """Whether all partitions have read a transaction that began to count after a snapshot row was read. No change from
+    before the snapshot comes after that."""
+    if row.op != "r" or row.position is None:
+        return True
+    marks = [state.marks.get(partition) for partition in range(state.partitions)]
+    levels = [None if mark is None or mark.position is None else mark.position.level for mark in marks]
+    return all(level is not None and level > row.position.inside for level in levels)
+
+
+def is_settled(connector: str, state: TableState, event: Event) -> bool:
+    """Whether no record that is still unread can come before an event of a key."""
+    if event.held:
+        return False
+    if not stands_by_arrival(connector, event):
+        return is_passed(connector, state, event.position)
+    return not state.grown or event.arrival[0] < lowest_clock(state)
+
+
+def lowest_clock(state: TableState) -> int:
+    """The latest timestamp that every partition has reached."""
+    return min((state.marks.get(partition) or Mark()).clock for partition in range(state.partitions))
+
+
+def grow(connector: str, state: TableState, partitions: int) -> None:
+    """The topic has got more partitions. To be called before a record of the new ones is read.
+
+    A table that has read nothing has nothing that could be sent again by way of them.
+    """
+    lowest = _lowest(connector, state)
+    for partition in range(state.partitions, partitions):
+        state.marks[partition] = Mark() if lowest is None else lowest.copy()
+    for partition in range(partitions):
+        state.marks.setdefault(partition, Mark())
+    awaited = {key: None for mark in state.marks.values() for key in mark.deleted}
+    for mark in state.marks.values():
+        # The tombstone of a delete may come by another partition.
+        mark.deleted, mark.cleared = dict(awaited), set()
+    state.partitions = partitions
+    state.grown = True
+    state.growth_ends = None
+
+
+def _lowest(connector: str, state: TableState) -> Mark | None:
+    marks = [state.marks.get(partition) for partition in range(state.partitions)]
+    lowest: Mark | None = None
+    for mark in marks:
+        if mark is None or mark.top is None:
+            return None
+        if lowest is None or lowest.top is None or compare(connector, mark.top, lowest.top) < 0:
+            lowest = mark
+    return lowest
+
+
+def old_partitions_read(connector: str, state: TableState) -> None:
+    """Every record that was sent before the topic grew has been read. Once all partitions have passed what was read
+    so far, keys are in one partition again."""
+    highest: Position | None = None
+    for mark in state.marks.values():
+        if mark.top is not None and (highest is None or compare(connector, mark.top, highest) > 0):
+            highest = mark.top
+    if state.grown and highest is not None:
+        state.growth_ends = highest, max(mark.clock for mark in state.marks.values())
+
+
+def end_growth(connector: str, state: TableState) -> None:
+    """Ends the time in which every key is special, if it is over."""
+    if state.growth_ends is not None:
+        position, clock = state.growth_ends
+        if is_passed(connector, state, position) and lowest_clock(state) > clock:
+            state.grown, state.growth_ends = False, None

@@ -1,0 +1,84 @@
+"""How a topic's records are read: in batches of any size, partitions at any pace, and noticing late that it has grown.
+
+A reading is a function of its seed. It never reads a record of a new partition before it noticed that the topic has
+grown, and not of before where an old partition may still have one: so does the service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from tests.model.delivery import Arrived, Delivery
+
+SIZES = (0, 0, 1, 1, 2, 3, 5, 20)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Records of one batch. `grown`: it is noticed before it that the topic has grown. `settled`: all that was sent
+    before is read after it. `stop`: the number of the stop that is reached after it."""
+
+    records: tuple[Arrived, ...]
+    grown: bool = False
+    settled: bool = False
+    stop: int | None = None
+
+
+class Reading:
+    """Reads `arrived` up to each of the `stops`: how many records of each partition, one stop after the other."""
+
+    def __init__(self, arrived: Sequence[Arrived], delivery: Delivery, seed: int) -> None:
+        self.partitions = max(delivery.partitions, delivery.more)
+        self._random = Random(seed)
+        self._logs: list[list[tuple[int, Arrived]]] = [[] for _ in range(self.partitions)]
+        sent = 1 + max((record.sending for record in arrived), default=0)
+        grown = delivery.grown % sent if delivery.grown else sent
+        self._old = [0] * self.partitions
+        """How many records each partition has of the time before the topic grew."""
+        for number, record in enumerate(arrived):
+            self._logs[record.partition].append((number, record))
+            self._old[record.partition] += record.sending < grown
+        self._at = [0] * self.partitions
+        self._noticed = self._settled = grown >= sent
+
+    def counts(self, sent: int) -> list[int]:
+        """How many of the first `sent` records each partition has."""
+        return [sum(number < sent for number, _ in log) for log in self._logs]
+
+    def some_counts(self) -> list[int]:
+        """Any place that can be reached: if one partition is beyond the time the topic grew, that was noticed."""
+        return [self._random.randint(0, len(log)) for log in self._logs]
+
+    def batches(self, stops: Sequence[Sequence[int]]) -> Iterator[Batch]:
+        """The batches, one after the other."""
+        for number, stop in enumerate(stops):
+            yield from self._until(stop)
+            yield Batch((), stop=number)
+
+    def _until(self, stop: Sequence[int]) -> Iterator[Batch]:
+        random = self._random
+        last = random.randrange(self.partitions) if random.random() < 0.4 else None
+        """A partition that is read after all others."""
+        size = random.choice((1, 3, 7, 20, 1000))
+        while self._at != list(stop):
+            limits = [min(end, self._old[p]) if not self._noticed else end for p, end in enumerate(stop)]
+            open_ = [p for p in range(self.partitions) if self._at[p] < limits[p]]
+            grown = not self._noticed and (not open_ or random.random() < 0.2)
+            if grown:
+                self._noticed = True
+                yield Batch((), grown=True)
+                continue
+            records: list[Arrived] = []
+            for p in open_:
+                if p == last and open_ != [last]:
+                    continue
+                count = min(random.choice(SIZES), limits[p] - self._at[p], size)
+                records += (record for _, record in self._logs[p][self._at[p] : self._at[p] + count])
+                self._at[p] += count
+            passed = self._noticed and all(at >= old for at, old in zip(self._at, self._old, strict=True))
+            settled = passed and not self._settled and random.random() < 0.5
+            self._settled = self._settled or settled
+            if records or settled:
+                yield Batch(tuple(records), settled=settled)

@@ -1,0 +1,250 @@
+"""The gate: the rules alone, fed batch by batch, equal the simulated database's own books.
+
+    python -m tests.model.gate --histories 5000 [--flavour postgresql] [--seed 0]
+
+Every history of every flavour is kept in every mode. The rows are compared with the books at the end and wherever the
+records tell exactly a prefix of the log, and (rule 2.8) at any place with those of another reading of the same
+records. What the records can't decide is left out by a named reason and counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.model.case import Case, Happened, Rows
+from tests.model.cuts import Reading
+from tests.model.delivery import Arrived
+from tests.model.random_cases import MODES, random_case
+from tests.model.rules_table import EventReader, RulesTable
+from tests.model.shrinking import shrunk
+from tests.model.source.flavours import FLAVOURS
+from tests.model.source.sent import Sent
+
+from distributary.rules.event import Event
+from distributary.rules.watermark import grow, old_partitions_read
+
+REGRESSIONS = Path(__file__).parent / "regressions" / "rules"
+_REOPENED_SHARE = 0.3
+_HELD_SHARE = 0.2
+_READINGS = 10
+"""In how many ways a smaller case is read before it counts as right."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a table was wrong: after which stop, with rows that are missing or too many."""
+
+    place: str
+    missing: list[Any]
+    surplus: list[Any]
+
+    def __str__(self) -> str:
+        return f"{self.place}:\n  missing {self.missing}\n  surplus {self.surplus}"
+
+
+@dataclass
+class Report:
+    """What a run of the gate found."""
+
+    checked: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    stops: int = 0
+    records: int = 0
+    held: int = 0
+    ambiguous: int = 0
+    unknown: int = 0
+    failures: list[tuple[Case, int, str]] = field(default_factory=list)
+
+
+def check(case: Case, seed: int, report: Report | None = None) -> Difference | None:
+    """Reads a case's records in the way of the seed; where the table was wrong, None if it never was."""
+    happened = case.happen()
+    return _Check(happened, seed, report or Report()).run()
+
+
+class _Check:
+    def __init__(self, happened: Happened, seed: int, report: Report) -> None:
+        self._happened = happened
+        self._case = happened.case
+        self._seed = seed
+        self._random = Random(seed)
+        self._report = report
+        self._reader = EventReader(happened.played.connector.name)
+        self._held = self._choose_held() if self._random.random() < _HELD_SHARE else set[int]()
+        self._reopened = self._random.random() < _REOPENED_SHARE
+
+    def run(self) -> Difference | None:
+        arrived, case = self._happened.arrived, self._case
+        self._report.records += len(arrived)
+        truth = self._happened.truth_after()
+        reading = Reading(arrived, case.delivery, self._seed)
+        boundaries = [] if case.delivery.compacted else list(self._happened.boundaries())
+        chosen = sorted(self._random.sample(boundaries, min(len(boundaries), self._random.choice((0, 1, 2, 3, 6)))))
+        stops = [reading.counts(sent) for sent, _ in chosen] + [reading.counts(len(arrived))]
+        expected = [truth[entries] for _, entries in chosen] + [truth[-1]]
+        for number, table in self._tables(reading, stops):
+            self._report.stops += 1
+            if table.rows() != expected[number]:
+                return _difference(f"stop {number} of {len(stops)}", expected[number], table.rows())
+            self._report.ambiguous += table.ambiguous if number == len(stops) - 1 else 0
+            self._report.unknown += table.unknown if number == len(stops) - 1 else 0
+        self._held = set()
+        return self._in_other_cuts()
+
+    def _in_other_cuts(self) -> Difference | None:
+        """Rule 2.8: the same records, read in other batches, leave the same table, also at any other place."""
+        arrived, delivery = self._happened.arrived, self._case.delivery
+        place = Reading(arrived, delivery, self._seed).some_counts()
+        found = []
+        for seed in (self._seed + 1, self._seed + 2):
+            reading = Reading(arrived, delivery, seed)
+            found += [table for _, table in self._tables(reading, [place])]
+        one, other = found
+        if one.content() == other.content():
+            return None
+        if one.rows() == other.rows():
+            ends = one.content()[1], other.content()[1]
+            missing, surplus = ends[0] - ends[1], ends[1] - ends[0]
+            return Difference(f"the ends of versions at {place} in other cuts", list(missing), list(surplus))
+        return _difference(f"{place} in other cuts", one.rows(), other.rows())
+
+    def _tables(self, reading: Reading, stops: list[list[int]]) -> Iterable[tuple[int, RulesTable]]:
+        """The table at each stop."""
+        delivery = self._case.delivery
+        table = RulesTable(
+            self._happened.played.connector.name,
+            self._case.kept,
+            delivery.partitions,
+            compacted=delivery.compacted > 0,
+        )
+        aside: list[tuple[Event, Sent]] = []
+        for batch in reading.batches(stops):
+            if batch.grown:
+                grow(table.rules.connector, table.state, reading.partitions)
+            replayed = aside if aside and (batch.stop is not None or self._random.random() < 0.1) else []
+            aside = [] if replayed else aside
+            again = [(replace(event, held=False), sent) for event, sent in replayed]
+            aside += table.take(map(self._read, batch.records), again)
+            self._report.held += len(replayed)
+            if batch.settled:
+                old_partitions_read(table.rules.connector, table.state)
+            if self._reopened:
+                table.reopen()
+            if batch.stop is not None:
+                yield batch.stop, table
+
+    def _read(self, record: Arrived) -> tuple[Event, Sent]:
+        return self._reader.read(record, held=id(record.sent) in self._held), record.sent
+
+    def _choose_held(self) -> set[int]:
+        """Records that go to quarantine, with all copies of them."""
+        changes = [record.sent for record in self._happened.arrived if record.sent.op in "cudr"]
+        chosen = self._random.sample(changes, min(len(changes), self._random.randint(1, 3)))
+        same = {(sent.entry, sent.group, sent.op) for sent in chosen}
+        arrived = (record.sent for record in self._happened.arrived)
+        return {id(sent) for sent in arrived if (sent.entry, sent.group, sent.op) in same}
+
+
+def _difference(place: str, expected: Rows, found: Rows) -> Difference:
+    return Difference(
+        place,
+        [dict(row) for row in (expected - found).elements()],
+        [dict(row) for row in (found - expected).elements()],
+    )
+
+
+def run(flavours: Sequence[str], histories: int, seed: int = 0, most_failures: int = 3) -> Report:
+    """Checks so many histories of each flavour, in turn in all modes."""
+    report = Report()
+    for number in range(seed, seed + histories):
+        for flavour in flavours:
+            case = random_case(flavour, number, MODES[number % len(MODES)])
+            reason = case.why_not_truth()
+            if reason is not None:
+                report.left_out[reason] += 1
+                continue
+            report.checked[f"{flavour}, {mode_name(case)}"] += 1
+            difference = differs(case, number, report)
+            if difference is not None:
+                sys.stderr.write(f"{flavour}, history {number}: {difference.place}\n")
+                report.failures.append((case, number, str(difference)))
+                if len(report.failures) >= most_failures:
+                    return report
+    return report
+
+
+def mode_name(case: Case) -> str:
+    """How a case's table is kept, in a few words."""
+    kept = case.kept
+    return kept.mode if kept.mode != "upsert" else f"{kept.deletes} deletes, truncates {kept.truncate}"
+
+
+def fails(case: Case) -> int | None:
+    """The first of a few readings in which a case is wrong; None if it never is."""
+    if case.why_not_truth() is not None:
+        return None
+    return next((seed for seed in range(_READINGS) if differs(case, seed) is not None), None)
+
+
+def differs(case: Case, seed: int, report: Report | None = None) -> Difference | None:
+    """As check; an error of the rules is a difference, too."""
+    try:
+        return check(case, seed, report)
+    except Exception as error:
+        return Difference(repr(error), [], [])
+
+
+def shrink(case: Case) -> tuple[Case, int] | None:
+    """A case as small as can be found that fails in some reading, and that reading."""
+    if fails(case) is None:
+        return None
+    small = shrunk(case, lambda other: fails(other) is not None, 250)
+    seed = fails(small)
+    assert seed is not None
+    return small, seed
+
+
+def write_regression(name: str, case: Case, seed: int) -> None:
+    """Keeps a counter-example as a test."""
+    document = {**json.loads(case.to_json()), "reading": seed}
+    (REGRESSIONS / f"{name}.json").write_text(json.dumps(document) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Compares the rules with the books of simulated databases.")
+    parser.add_argument("--histories", type=int, default=5000, help="of each flavour")
+    parser.add_argument("--flavour", action="append", choices=sorted(FLAVOURS))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--failures", type=int, default=3, help="after so many it stops")
+    parser.add_argument("--shrink", action="store_true")
+    options = parser.parse_args()
+    start = time.process_time()
+    report = run(options.flavour or list(FLAVOURS), options.histories, options.seed, options.failures)
+    write = sys.stdout.write
+    for name, count in sorted(report.checked.items()):
+        write(f"{count:7} {name}\n")
+    for reason, count in sorted(report.left_out.items()):
+        write(f"{count:7} left out: {reason}\n")
+    seconds = time.process_time() - start
+    write(f"{report.checked.total()} histories, {report.records} records, {report.stops} comparisons with the books, ")
+    write(f"{report.held} replays from quarantine, {report.ambiguous} ambiguous deletes, ")
+    write(f"{report.unknown} unknown values, {seconds:.0f} CPU s, {len(report.failures)} failures\n")
+    for case, seed, difference in report.failures:
+        write(f"\nreading {seed}: {difference}\n{case}\n")
+        small = shrink(case) if options.shrink else None
+        if small is not None:
+            write(f"smaller, reading {small[1]}: {differs(*small)}\n{small[0]}\n")
+    return 1 if report.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

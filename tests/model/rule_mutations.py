@@ -1,0 +1,273 @@
+"""Deliberate faults of the rules: the gate and the unit tests of the rules must notice each.
+
+python -m tests.model.rule_mutations [--histories 400] [NAME ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.model.mutations import Mutation, mutated
+
+ROOT = Path(__file__).parents[2]
+HISTORIES = 1200
+_TIMEOUT_S = 1800
+
+
+def rule(name: str, number: str, module: str, old: str, new: str) -> Mutation:
+    """A fault of a module of the rules."""
+    return Mutation(name, number, f"rules/{module}.py", old, new)
+
+
+MUTATIONS = (
+    rule(
+        "a delete does not come first at an equal position", "2.2", "order", '(one.op != "d") - (other.op != "d")', "0"
+    ),
+    rule("the place inside a level is no order", "2.1", "order", "or _sign(one.inside, other.inside)", "or 0"),
+    rule("binlog files are ordered as text", "2.1", "order", "return (number, int", "return (str(number), int"),
+    rule("an unknown level sorts lowest", "2.1", "order", "if one.level is None or other.level is None:", "if False:"),
+    rule(
+        "SQL Server's changes of one commit arrive in order", "2.1", "order", '("oracle", "sqlserver")', '("oracle",)'
+    ),
+    rule(
+        "PostgreSQL's snapshot rows go by position",
+        "2.3",
+        "order",
+        'return event.op == "r" and connector == "postgresql"',
+        "return False",
+    ),
+    rule(
+        "no snapshot row shows what a later change did",
+        "2.3",
+        "order",
+        "return read.inside > change.inside",
+        "return False",
+    ),
+    rule(
+        "an equal position is before a truncate",
+        "3.6",
+        "order",
+        "return compare(connector, place, truncate) < 0",
+        "return compare(connector, place, truncate) <= 0",
+    ),
+    rule("nothing is seen", "2.4", "admit", "    if seen:\n        return True\n", ""),
+    rule("an equal position is always seen", "2.4", "admit", "(key == top and identity in mark.ties)", "key == top"),
+    rule(
+        "unknown transactions are always new",
+        "2.4",
+        "admit",
+        "seen = position.time <= mark.time and position.inside <= mark.reach\n    elif",
+        "seen = False\n    elif",
+    ),
+    rule(
+        "a tombstone behind its delete counts",
+        "3.3",
+        "admit",
+        "Verdict.SEEN if event.key in mark.deleted else Verdict.NEW",
+        "Verdict.NEW",
+    ),
+    rule("a source never goes back", "2.6", "admit", "if event.position.time > mark.time and mark.time:", "if False:"),
+    rule(
+        "snapshot rows that come again are new",
+        "2.3",
+        "admit",
+        "if event.read is None or identity not in reads:",
+        "if True:",
+    ),
+    rule("a deferred delete takes the top row", "2.7", "step", "line.alive.pop(0)", "line.alive.pop()"),
+    rule(
+        "a moved row replaces the living one",
+        "2.7",
+        "step",
+        "(line.alive if event.is_move else line.alive[:-1])",
+        "line.alive[:-1]",
+    ),
+    rule("rows of an earlier transaction stay under the top", "2.7", "step", "line.alive = line.alive[-1:]", "pass"),
+    rule(
+        "a lone tombstone deletes nothing",
+        "3.3",
+        "step",
+        "        line.alive = []\n        _end_last(line)",
+        "        pass",
+    ),
+    rule(
+        "a truncate takes all rows",
+        "3.6",
+        "step",
+        "[row for row in line.alive if precedes_truncate(connector, row.place, at)]",
+        "list(line.alive)",
+    ),
+    rule("a delete tells no departure", "3.4", "step", "event.moved_to is not None and not line.incomplete", "False"),
+    rule("a departure is told though a change before it waits", "6.3", "step", " and not line.incomplete", ""),
+    rule("soft deletes do not mark rows", "3.2", "step", 'ended=line.last.ended or "d"', 'ended=line.last.ended or ""'),
+    rule("a move is no reason to remember a key", "2.8", "step", "line.stacked = True", "pass"),
+    rule(
+        "an unsent value comes from the row's own record", "3.7", "pointers", "known.get(column, under.at)", "event.at"
+    ),
+    rule(
+        "an unsent value comes from the last update only", "3.7", "pointers", "known.get(column, under.at)", "under.at"
+    ),
+    rule(
+        "a moved row takes values of the row that it replaces",
+        "3.4",
+        "pointers",
+        "if reference is not None:\n        return tuple",
+        "if False:\n        return tuple",
+    ),
+    rule(
+        "departures are not followed from key to key",
+        "3.4",
+        "pointers",
+        "dict(row.origins).get(column, row.at)",
+        "row.at",
+    ),
+    rule("late snapshot rows stand at the end", "2.3", "fold", "recent.insert(place, event)", "recent.append(event)"),
+    rule(
+        "copies are new where a topic has grown",
+        "2.5",
+        "fold",
+        "        if _is_in_base(connector, key, event):\n            return False\n    elif",
+        "        pass\n    elif",
+    ),
+    rule(
+        "identities are not compared where a topic has grown",
+        "2.5",
+        "fold",
+        "return one.change is not None and one.change == other.change",
+        "return False",
+    ),
+    rule(
+        "truncates come after all events",
+        "3.6",
+        "fold",
+        "steps.append((after + 0.5, truncate, None))",
+        "steps.append((len(events), truncate, None))",
+    ),
+    rule(
+        "a truncate is remembered twice",
+        "4.3",
+        "truncate",
+        "if known.change is not None and known.change == truncate.change:",
+        "if False:",
+    ),
+    rule(
+        "a row that a truncate ended does not come again",
+        "3.6",
+        "truncate",
+        'return row.ended == "t" and any(',
+        "return False and any(",
+    ),
+    rule(
+        "truncates are forgotten at once",
+        "3.6",
+        "closing",
+        "        if not is_passed(connector, state, truncate.position)\n        or any",
+        "        if any",
+    ),
+    rule(
+        "departures are forgotten at once",
+        "3.4",
+        "closing",
+        "if name in asked or not is_passed(connector, state, departure.position)",
+        "if name in asked",
+    ),
+    rule("deletes are forgotten at once", "3.2", "closing", "if not is_passed(connector, state, known)}", "if False}"),
+    rule(
+        "a key that waits is forgotten",
+        "3.4",
+        "closing",
+        "        or any(waits(row, state.departures) for row in rows)\n",
+        "",
+    ),
+    rule(
+        "events in quarantine do not hold their key",
+        "6.3",
+        "closing",
+        "        or any(event.held for event in key.recent)\n",
+        "",
+    ),
+    rule(
+        "snapshot rows ahead of the stream are plain",
+        "2.3",
+        "closing",
+        "        or _reads_ahead(rules, state, key)\n",
+        "",
+    ),
+    rule(
+        "a growing topic makes no key special",
+        "2.5",
+        "closing",
+        "        state.grown\n        or line.stacked",
+        "        line.stacked",
+    ),
+    rule("a transaction is parted", "2.7", "closing", "        count -= 1\n", "        break\n"),
+    rule(
+        "new partitions begin at nothing", "2.5", "watermark", "Mark() if lowest is None else lowest.copy()", "Mark()"
+    ),
+    rule(
+        "one partition's mark is enough",
+        "2.8",
+        "watermark",
+        "for partition in range(state.partitions):\n        mark",
+        "for partition in range(1):\n        mark",
+    ),
+    rule(
+        "soft truncates remove rows", "3.6", "outcome", '(line.emptied and rules.truncate == "apply")', "line.emptied"
+    ),
+    rule("ignored truncates are applied", "3.6", "batch", 'if self._rules.truncate == "ignore" and', "if False and"),
+    rule("tombstones are appended", "4.3", "batch", " and event.op != TOMBSTONE:", ":"),
+    rule(
+        "values that recent events need are not kept",
+        "3.7",
+        "batch",
+        "return found | {event.at for key in state.special.values() for event in key.recent}",
+        "return found",
+    ),
+)
+
+
+def noticed(mutation: Mutation, histories: int = HISTORIES) -> str:
+    """What noticed a fault: `unit tests`, `gate`, or nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        service = mutated(mutation, Path(folder))
+        paths = os.pathsep.join((str(service), str(ROOT)))
+        environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+        unit = [*("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-o", "pythonpath="), "tests/unit/rules"]
+        gate = ["-m", "tests.model.gate", "--histories", str(histories), "--failures", "1"]
+        for name, command in (("unit tests", unit), ("gate", gate)):
+            done = subprocess.run(
+                [sys.executable, *command],
+                cwd=ROOT,
+                env=environment,
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+            if done.returncode == 1 and b"fail" in done.stdout:
+                return name
+    return ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Breaks the rules on purpose and looks who notices.")
+    parser.add_argument("--histories", type=int, default=HISTORIES, help="of each flavour")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    chosen = [mutation for mutation in MUTATIONS if not options.names or mutation.name in options.names]
+    missed = 0
+    for mutation in chosen:
+        by = noticed(mutation, options.histories)
+        missed += not by
+        sys.stdout.write(f"{by or 'NOT NOTICED':12} {mutation.rule:4} {mutation.name}\n")
+        sys.stdout.flush()
+    sys.stdout.write(f"{len(chosen) - missed} of {len(chosen)} faults noticed\n")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

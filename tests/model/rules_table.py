@@ -1,0 +1,217 @@
+"""A table kept by the rules alone, as the service is to keep it: rows, versions or records, and nothing else.
+
+It holds values only where the service can: in the rows of the table, in the batch at hand, and for the records that
+the rules name. A row that the rules forgot to keep is missing here, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tests.model.case import Kept, Rows, appended_row, counted
+from tests.model.delivery import Arrived
+from tests.model.source.sent import PLACEHOLDER, TOMBSTONE, Sent
+
+from distributary.rules.batch import apply, needed
+from distributary.rules.codec import from_plain, to_plain
+from distributary.rules.event import Event, Pointer, Position
+from distributary.rules.order import change_id, compare, position, precedes_truncate
+from distributary.rules.outcome import Changes, Outcome
+from distributary.rules.state import Row, Rules, TableState
+from distributary.rules.truncate import end_by_truncate
+
+Values = Mapping[str, Any]
+
+
+@dataclass
+class _Kept:
+    """A row of the table, or a version of a key. `events`: those that left it as it was; `end`: where it ended."""
+
+    row: Row
+    values: Values
+    events: tuple[Pointer, ...] = ()
+    end: Position | None = None
+
+
+class EventReader:
+    """Makes events of what a connector sent. The same record is read once."""
+
+    def __init__(self, connector: str) -> None:
+        self._connector = connector
+        self._known: dict[int, tuple[Sent, Event]] = {}
+
+    def read(self, record: Arrived, *, held: bool = False) -> Event:
+        """The event of a record; `held`: it is to be set aside."""
+        sent = record.sent
+        if id(sent) not in self._known:
+            self._known[id(sent)] = (sent, self._event(sent))
+        event = self._known[id(sent)][1]
+        place = (record.partition, record.offset)
+        return replace(event, partition=place[0], offset=place[1], timestamp=record.timestamp, held=held)
+
+    def _event(self, sent: Sent) -> Event:
+        key = None if sent.key is None else key_text(sent.key)
+        headers = {name: key_text(row) for name, row in sent.headers}
+        at = None if sent.op == TOMBSTONE else position(self._connector, sent.source)
+        return Event(
+            sent.op,
+            key,
+            *(0, 0, 0),
+            at,
+            None if sent.op in ("r", TOMBSTONE) else change_id(self._connector, at),
+            json.dumps(sent.source, sort_keys=True) if sent.op == "r" else None,
+            headers.get("oldkey"),
+            headers.get("newkey"),
+            tuple(name for name, value in (sent.after or {}).items() if value == PLACEHOLDER),
+        )
+
+
+def key_text(key: Mapping[str, Any]) -> str:
+    """A key as the rules name it."""
+    return json.dumps(dict(key), sort_keys=True)
+
+
+class RulesTable:
+    """The table of one topic."""
+
+    def __init__(self, connector: str, kept: Kept, partitions: int, *, compacted: bool = False) -> None:
+        self.rules = Rules(connector, kept.mode, kept.deletes, kept.truncate, compacted=compacted)
+        self.state = TableState(partitions)
+        self.ambiguous = 0
+        self.unknown = 0
+        self._kept: dict[str, list[_Kept]] = {}
+        self._appended: list[Values] = []
+        self._store: dict[Pointer, Values] = {}
+
+    def take(
+        self, batch: Iterable[tuple[Event, Sent]], replayed: Iterable[tuple[Event, Sent]] = ()
+    ) -> list[tuple[Event, Sent]]:
+        """Takes in a batch. Gives the events that went to quarantine."""
+        records, again = list(batch), list(replayed)
+        changes = apply(
+            self.rules, self.state, [event for event, _ in records], self._row, [event for event, _ in again]
+        )
+        if changes.went_back:
+            raise AssertionError("the source did not go back")
+        self.ambiguous += changes.ambiguous
+        self.unknown += changes.unknown
+        sent = {event.at: sent for event, sent in records if not event.held} | {event.at: sent for event, sent in again}
+        if self.rules.mode == "append":
+            self._append(changes, sent)
+        else:
+            self._change(changes, sent)
+        held = {event.at for event in changes.held}
+        return [(event, one) for event, one in records if event.at in held]
+
+    def reopen(self) -> None:
+        """Goes on with the state as it is read back from a file."""
+        self.state = from_plain(json.loads(json.dumps(to_plain(self.state))))
+
+    def rows(self) -> Rows:
+        """What the table holds, as the books write it."""
+        if self.rules.mode == "append":
+            return counted(self._appended)
+        if self.rules.mode == "history":
+            return counted(
+                {**version.values, "__number": number, "__current": not version.row.ended}
+                for versions in self._kept.values()
+                for number, version in enumerate(versions)
+            )
+        soft = self.rules.deletes == "soft"
+        kept = (versions[-1] for versions in self._kept.values())
+        return counted({**one.values, "__deleted": bool(one.row.ended)} if soft else one.values for one in kept)
+
+    def content(self) -> Any:
+        """All that must not depend on cuts, history's ends too."""
+        ends = Counter(
+            (key, number, str(version.end))
+            for key, versions in self._kept.items()
+            for number, version in enumerate(versions)
+        )
+        return self.rows(), ends if self.rules.mode == "history" else None
+
+    def _row(self, key: str) -> Row | None:
+        versions = self._kept.get(key)
+        return versions[-1].row if versions else None
+
+    def _append(self, changes: Changes, sent: Mapping[Pointer, Sent]) -> None:
+        for event in changes.appended:
+            self._appended.append(appended_row(sent[event.at]))
+            if event.key is not None and event.op != "r" and event.position is not None:
+                row = self._row(event.key)
+                if row is None or row.known is None or compare(self.rules.connector, event.position, row.known) >= 0:
+                    self._kept[event.key] = [
+                        _Kept(Row(event.at, "", known=event.position, ended="d" if event.op == "d" else ""), {})
+                    ]
+
+    def _change(self, changes: Changes, sent: Mapping[Pointer, Sent]) -> None:
+        values: dict[Pointer, Values] = {
+            version.events[-1]: version.values for versions in self._kept.values() for version in versions
+        }
+        values |= self._store
+        values |= {at: one.after for at, one in sent.items() if one.after is not None}
+        for truncate in changes.truncates:
+            self._truncate(truncate)
+        for key, outcome in changes.outcomes.items():
+            if self.rules.mode == "history":
+                self._put_versions(key, outcome, values)
+            elif outcome.row is None:
+                self._kept.pop(key, None)
+            else:
+                row = outcome.row
+                self._kept[key] = [_Kept(replace(row, origins=(), covered=None), _filled(row, values), (row.at,))]
+        self._store = {at: values[at] for at in needed(self.state) if at in values}
+
+    def _truncate(self, truncate: Event) -> None:
+        connector, at = self.rules.connector, truncate.position
+        assert at is not None
+        soft = self.rules.deletes == "soft" and self.rules.truncate == "soft"
+        for key, versions in list(self._kept.items()):
+            for version in versions:
+                if not precedes_truncate(connector, version.row.place, at):
+                    continue
+                if self.rules.mode == "history":
+                    if version.end is None or compare(connector, at, version.end) < 0:
+                        version.end = at
+                        version.row = end_by_truncate(connector, replace(version.row, ended=""), at)
+                elif soft:
+                    version.row = end_by_truncate(connector, version.row, at)
+                else:
+                    self._kept.pop(key, None)
+
+    def _put_versions(self, key: str, outcome: Outcome, values: Mapping[Pointer, Values]) -> None:
+        versions = self._kept.setdefault(key, [])
+        renewed = {stint.row.at for stint in outcome.stints}
+        first = next((i for i, version in enumerate(versions) if not renewed.isdisjoint(version.events)), len(versions))
+        before: tuple[Pointer, ...] = ()
+        if first < len(versions):
+            events = versions[first].events
+            before = events[: next(i for i, at in enumerate(events) if at in renewed)]
+        del versions[first:]
+        last_end: Event | None = None
+        for stint in outcome.stints:
+            content = _filled(stint.row, values)
+            ended = "" if stint.end is None else "t" if stint.end.op == "t" else "d"
+            events = (*before, stint.row.at)
+            before = ()
+            if last_end is not None and last_end.at == stint.row.at and versions[-1].values == content:
+                events = (*versions.pop().events, stint.row.at)
+            end = None if stint.end is None else stint.end.position
+            versions.append(
+                _Kept(replace(stint.row, origins=(), covered=None, ended=ended, ended_at=end), content, events, end)
+            )
+            last_end = stint.end
+        if not versions:
+            del self._kept[key]
+
+
+def _filled(row: Row, values: Mapping[Pointer, Values]) -> Values:
+    filled = dict(values[row.at])
+    for column, origin in row.origins:
+        filled[column] = None if origin is None or isinstance(origin[0], str) else values[origin][column]
+        assert filled[column] != PLACEHOLDER, (row, origin)
+    return filled

@@ -1,0 +1,60 @@
+"""The rules alone equal the books of simulated databases, in every flavour and mode (see gate.py)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.model import gate
+from tests.model.case import Case, Kept
+from tests.model.random_cases import MODES, random_case
+from tests.model.source.flavours import FLAVOURS
+
+HISTORIES = 5000
+"""Of all flavours together; so many of each in the long run."""
+
+REGRESSIONS = sorted((gate.REGRESSIONS.parent).glob("**/*.json"))
+
+
+def expect_no_difference(flavour: str, histories: int) -> None:
+    report = gate.run([flavour], histories)
+    assert not report.failures, "\n".join(f"reading {seed}: {said}\n{case}" for case, seed, said in report.failures)
+    assert report.checked.total() + report.left_out.total() == histories
+    assert report.checked.total() > 0.95 * histories
+    assert len(report.checked) == len(MODES)
+    assert report.stops > report.checked.total()
+    assert report.held > 0
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_2_8_the_rules_equal_the_books_in_all_cuts(flavour: str) -> None:
+    expect_no_difference(flavour, HISTORIES // len(FLAVOURS))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_2_8_the_rules_equal_the_books_in_all_cuts_of_many_histories(flavour: str) -> None:
+    expect_no_difference(flavour, HISTORIES)
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: str(path.stem))
+@pytest.mark.parametrize("kept", MODES, ids=str)
+def test_cases_that_once_failed_are_right_in_every_mode(path: Path, kept: Kept) -> None:
+    text = path.read_text(encoding="utf-8")
+    case = replace(Case.from_json(text), kept=kept)
+    if case.why_not_truth() is not None:
+        assert kept != Case.from_json(text).kept
+        return
+    for reading in (json.loads(text).get("reading", 0), *range(5)):
+        difference = gate.differs(case, reading)
+        assert difference is None, f"reading {reading}: {difference}"
+
+
+def test_the_gate_sees_a_row_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = random_case("mysql", 0, MODES[0])
+    monkeypatch.setattr("tests.model.rules_table.RulesTable.rows", lambda _: Counter())
+    assert gate.differs(case, 0) is not None

@@ -1,0 +1,21 @@
+"""Every deliberate fault of the rules is noticed by their unit tests or the gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.model.mutations import Mutation, mutated
+from tests.model.rule_mutations import MUTATIONS, noticed
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))
+def test_the_rules_still_have_what_the_fault_changes(mutation: Mutation, tmp_path: Path) -> None:
+    mutated(mutation, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))
+def test_a_fault_of_the_rules_is_noticed(mutation: Mutation) -> None:
+    assert noticed(mutation), f"rule {mutation.rule} broken, and nothing failed"
