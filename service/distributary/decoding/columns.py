@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,10 +26,15 @@ class Rows:
 
     types: Mapping[str, ColumnType]
     lake: Mapping[str, str]
-    places: Sequence[int]
-    rows: Sequence[Any]
+    places: Any
+    rows: list[Any]
     bad: dict[int, list[int]] = field(default_factory=dict)
     unavailable: dict[int, list[int]] = field(default_factory=dict)
+
+    def add(self, place: int, row: Any) -> None:
+        """One more row, of the record at that place."""
+        self.places.append(place)
+        self.rows.append(row)
 
 
 @dataclass
@@ -113,7 +118,7 @@ def _group_arrays(
         if name not in wanted:
             continue
         array, wrong = kind.convert(values)
-        absent = placeholder.find(kind, values, array, wrong) if placeholder is not None else []
+        absent = set(placeholder.find(kind, values, array, wrong)) if placeholder is not None else set()
         if absent:
             array = _without(array, absent)
             for at in absent:
@@ -135,7 +140,7 @@ def _group_arrays(
     return arrays
 
 
-def _without(array: pa.Array, places: Sequence[int]) -> pa.Array:
+def _without(array: pa.Array, places: Iterable[int]) -> pa.Array:
     """The array with nulls at these places."""
     order = np.arange(len(array))
     gone = np.zeros(len(array), bool)

@@ -107,26 +107,20 @@ def _columns(
 ) -> Columns:
     """The columns of one side. Where all its rows have one reader, records without a row have an empty one."""
     readers = {id(reader): reader for reader in side.readers if reader is not None}
-    groups: list[tuple[Any, Sequence[int], Sequence[Any]]] = []
     if len(readers) == 1:
         (reader,) = readers.values()
-        rows: Sequence[Any] = [reader.empty if row is None else row for row in side.rows]
-        groups.append((reader, range(count), rows))
+        rows = [reader.empty if row is None else row for row in side.rows]
+        groups = {id(reader): Rows(reader.types, reader.shape.lake, range(count), rows)}
     else:
-        for reader in readers.values():
-            places = [place for place, other in enumerate(side.readers) if other is reader]
-            groups.append((reader, places, [side.rows[place] for place in places]))
-    made = [
-        Rows(
-            getattr(reader, "types", reader.shape.types),
-            reader.shape.lake,
-            places,
-            rows,
-            {place: columns for place, columns in side.bad.items() if side.readers[place] is reader},
-            {place: columns for place, columns in side.unavailable.items() if side.readers[place] is reader},
-        )
-        for reader, places, rows in groups
-    ]
+        groups = {known: Rows(reader.types, reader.shape.lake, [], []) for known, reader in readers.items()}
+        for place, (reader, row) in enumerate(zip(side.readers, side.rows, strict=True)):
+            if reader is not None:
+                groups[id(reader)].add(place, row)
+    for place, columns in side.bad.items():
+        groups[id(side.readers[place])].bad[place] = columns
+    for place, columns in side.unavailable.items():
+        groups[id(side.readers[place])].unavailable[place] = columns
+    made = list(groups.values())
     return make_columns(made, wanted, count, placeholder, most_bytes)
 
 

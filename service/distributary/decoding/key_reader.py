@@ -26,6 +26,7 @@ class KeyReader:
 
     def __init__(self, shape: RowShape, options: DecodeOptions, begin: bytes | None = None) -> None:
         self.shape = shape
+        self.types = shape.types
         self.begin = begin
         self.row_class = struct_class("Key", shape.types)
         self.empty = self.row_class()

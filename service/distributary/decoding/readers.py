@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -33,11 +34,11 @@ class Readers:
         self._rows: dict[bytes, RowReader | Rejected] = {}
         self._keys: dict[bytes, KeyReader | Rejected] = {}
         self._plain_keys: dict[tuple[str, ...], KeyReader] = {}
-        self._new = 0
+        self._new = Counter[str]()
 
     def start_batch(self) -> None:
         """Forgets what is unread, and how many schemas were new."""
-        self._new = 0
+        self._new.clear()
         self.unread.clear()
         self.unread_key.clear()
         for known in (self._rows, self._keys):
@@ -57,7 +58,7 @@ class Readers:
             return self.plain, payload
         found = self._rows.get(schema)
         if found is None:
-            found = self._made(lambda: self._row_reader(schema, begin))
+            found = self._made(lambda: self._row_reader(schema, begin), "value")
             self._rows[schema] = found
         if isinstance(found, Rejected):
             raise found
@@ -70,15 +71,15 @@ class Readers:
             return self._plain_key(payload), payload
         found = self._keys.get(schema)
         if found is None:
-            found = self._made(lambda: self._key_reader(schema, begin))
+            found = self._made(lambda: self._key_reader(schema, begin), "key")
             self._keys[schema] = found
         if isinstance(found, Rejected):
             raise found
         return found, payload
 
-    def _made(self, make: Callable[[], _Reader]) -> _Reader | Rejected:
-        self._new += 1
-        if self._new > self._options.bounds.schemas:
+    def _made(self, make: Callable[[], _Reader], side: str) -> _Reader | Rejected:
+        self._new[side] += 1
+        if self._new[side] > self._options.bounds.schemas:
             raise Rejected(reasons.BEYOND_LIMITS, f"more than {self._options.bounds.schemas} schemas in a batch")
         try:
             return make()

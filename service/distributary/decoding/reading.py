@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from distributary.decoding import reasons
+from distributary.decoding.bad_utf8 import find_bad_utf8
 from distributary.decoding.batch import Batch
 from distributary.decoding.envelope import (
     KEPT_ROW,
@@ -48,6 +49,10 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
         if (value is not None and len(value) > limit) or (key is not None and len(key) > limit):
             batch.faults.add(place, reasons.BEYOND_LIMITS, f"more than {limit} bytes")
             values[place] = keys[place] = None
+    for column, texts in (("key", keys), ("value", values)):
+        for place in find_bad_utf8(step[column]):
+            batch.faults.add(place, reasons.BAD_UTF8)
+            texts[place] = None
     if options.unwrapped is None:
         _read_values(values, batch, readers, options)
     else:
