@@ -6,15 +6,20 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from tests.support.comparable import Value, column_values
 from tests.support.postgres_columns import columns_of
 from tests.support.recorded import Record, Scenario, TruthTable
 
+from distributary.decoding.bounds import Bounds
 from distributary.decoding.decoder import Decoded, Decoder
 from distributary.decoding.options import DecodeOptions, TypeSources
 from distributary.decoding.record_schema import RecordSchema
 from distributary.decoding.source_block import BY_OFFSET
+from distributary.decoding.strict_json import parse_object
+from distributary.decoding.types.base import BadValue, ColumnType, WrongKind
+from distributary.decoding.types.nested import optional
 from distributary.decoding.unwrapped import added_by
 
 RAW = pa.schema(
@@ -68,6 +73,33 @@ def decode_all(records: Sequence[Record], options: DecodeOptions) -> tuple[Decod
     decoder = Decoder(options)
     schema = decoder.learn(raw)
     return decoder.decode(raw, schema), schema
+
+
+def read_values(kind: ColumnType, sent: Sequence[str]) -> list[Value]:
+    """JSON values (as text) read as the decoder reads a column, as comparable values; bad ones come out as "bad"."""
+    wire: list[Any] = []
+    bad = set()
+    decoder = msgspec.json.Decoder(optional(kind.wire))
+    for place, text in enumerate(sent):
+        found, is_bad = _wire_value(kind, decoder, text)
+        wire.append(found)
+        if is_bad:
+            bad.add(place)
+    array, wrong = kind.convert(wire)
+    values = column_values(pa.chunked_array([array]))
+    return ["bad" if place in bad or place in wrong else value for place, value in enumerate(values)]
+
+
+def _wire_value(kind: ColumnType, decoder: msgspec.json.Decoder[Any], text: str) -> tuple[Any, bool]:
+    """A JSON value as a wire value, and whether it can't be one."""
+    try:
+        return decoder.decode(text), False
+    except msgspec.DecodeError:
+        value = parse_object(f'{{"v":{text}}}'.encode(), Bounds())["v"]
+    try:
+        return kind.restate(value), False
+    except (BadValue, WrongKind):
+        return None, True
 
 
 def struct_rows(column: pa.ChunkedArray) -> list[dict[str, Value] | None]:

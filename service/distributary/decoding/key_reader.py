@@ -81,7 +81,8 @@ class KeyReader:
         return self.row_class(*values), bad
 
     def read_header(self, data: bytes) -> Any:
-        """The key in a header, a row of wire values; None where some part of it can't be read.
+        """The key in a header, a row of wire values; None where some part of it can't be read, or
+        all is null.
 
         SimpleHeaderConverter writes the bare key, and escapes quotes and backslashes in texts and nothing else;
         JsonConverter may put a schema beside it.
@@ -97,7 +98,8 @@ class KeyReader:
             values, bad, _ = restate_values(document, self.shape.types, None)
         except (ValueError, RecursionError, WrongKind, Rejected):
             return None
-        return None if bad else self.row_class(*values)
+        is_key = not bad and any(value is not None for value in values)
+        return self.row_class(*values) if is_key else None
 
 
 def _lenient(data: bytes) -> Any:

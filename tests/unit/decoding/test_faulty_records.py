@@ -190,7 +190,7 @@ def test_what_goes_on_behind_its_object_is_told_from_what_is_none(form: Form) ->
 
 def test_ten_thousand_records_with_faults_in_schemas_keys_and_headers_raise_nothing() -> None:
     chance = random.Random(7)
-    kinds = {
+    kinds: dict[str, dict[str, Any]] = {
         **COLUMNS,
         "when": {"type": "string", "name": "io.debezium.time.ZonedTimestamp"},
         "days": {"type": "array", "items": {"type": "int32", "name": "io.debezium.time.Date"}},

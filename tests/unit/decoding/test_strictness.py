@@ -14,7 +14,7 @@ from tests.support.decoding import compact, made_records, rejections, struct_row
 from distributary.decoding.decoder import Decoder
 from distributary.decoding.options import DecodeOptions, TypeSources
 
-COLUMNS = {
+COLUMNS: dict[str, dict[str, Any]] = {
     "id": {"type": "int64"},
     "n": {"type": "int64"},
     "i32": {"type": "int32"},
@@ -216,17 +216,15 @@ def test_a_key_has_its_own_faults() -> None:
         "null": "no-key",
         '{"id":"\\ud800"}': "ambiguous-json",
     }
-    records = [(with_schema(KEY_SCHEMA, key), with_schema(ENVELOPE_SCHEMA, GOOD)) for key in faults]
+    records: list[tuple[bytes | None, bytes]] = [
+        (with_schema(KEY_SCHEMA, key), with_schema(ENVELOPE_SCHEMA, GOOD)) for key in faults
+    ]
     records += [(None, with_schema(ENVELOPE_SCHEMA, GOOD)), (b"\xff", with_schema(ENVELOPE_SCHEMA, GOOD))]
     decoder = Decoder(options())
     schema = decoder.learn(made_records(records[:1]))
     found = rejections(decoder.decode(made_records(records), schema))
     expected = {place: reason for place, reason in enumerate(faults.values()) if reason}
-    assert found == {**expected, len(faults): "no-key", len(faults) + 1: "bad-key"} or found == {
-        **expected,
-        len(faults): "no-key",
-        len(faults) + 1: "not-utf8",
-    }
+    assert found == {**expected, len(faults): "no-key", len(faults) + 1: "not-utf8"}
 
 
 def test_what_is_written_with_blanks_or_the_other_way_round_is_the_same() -> None:
