@@ -70,10 +70,10 @@ class PlainReader(RowReader):
             return change_of_row(row, told, self._options.connector, has_value=True, has_old_key=has_old_key)
         found: Any = self._envelope_decoder.decode(payload)
         change = Change(found.op, found.source)
-        if found.after != b"null":
-            change.after = self._read_row(bytes(found.after))[0]
-        if self._options.reads_before and found.before != b"null":
-            change.before = self._read_row(bytes(found.before))[0]
+        if (after := bytes(found.after)) != b"null":
+            change.after = self._read_row(after)[0]
+        if self._options.reads_before and (before := bytes(found.before)) != b"null":
+            change.before = self._read_row(before)[0]
         if self._options.transactions:
             change.transaction = found.transaction
         return change
@@ -81,7 +81,7 @@ class PlainReader(RowReader):
     def _read_row(self, raw: bytes) -> tuple[Any, dict[str, Any]]:
         """The row of wire values of a JSON object, and what was added to it. Raises REFUSED and Rejected."""
         values = msgspec.structs.astuple(self._row_decoder.decode(raw))
-        known = len(values) - sum(value is UNSET for value in values)
+        known = len(values) - values.count(UNSET)
         # A text that has these characters only makes the count larger: then the object is looked at.
         if raw.translate(None, _BLANKS).count(b'":') != known and parse_object(raw, self._options.bounds).twice:
             raise Rejected(reasons.AMBIGUOUS)

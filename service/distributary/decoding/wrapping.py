@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import msgspec
@@ -14,6 +15,7 @@ from distributary.decoding.strict_json import has_field_twice, parse_object
 _OPEN = b'{"schema":'
 _CUT = b',"payload":'
 _BLANKS = b" \t\r\n"
+_MAY_BE_WRAPPED = re.compile(rb'[ \t\r\n]*{[ \t\r\n]*"(?:schema|payload)"')
 
 
 class Wrapped(NamedTuple):
@@ -45,7 +47,7 @@ def unwrap(data: bytes, bounds: Bounds) -> Wrapped:
             return Wrapped(None, without_last_brace(behind))
         if cut and schema.startswith(b"{") and _is_json(schema):
             return Wrapped(schema, without_last_brace(behind), data[: len(data) - len(behind)])
-    if not data.lstrip(_BLANKS).startswith(b"{"):
+    if not _MAY_BE_WRAPPED.match(data):
         return Wrapped(None, data)
     try:
         loose = _LOOSE.decode(data)
