@@ -1,0 +1,1 @@
+"""Kafka records to typed columns: pure functions over Arrow. No Spark, no I/O."""

@@ -1,0 +1,30 @@
+"""How much one record may ask for, looked at before any work is done for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class TooMuchText(Exception):
+    """The values of these records become more text than the bounds allow: fewer records are to be decoded at once."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Beyond one of these a record is rejected by itself.
+
+    `record_bytes`: of the key and of the value. `decimal_bytes`: of a decimal's unscaled number (PostgreSQL's numeric
+    has up to 147,455 digits, which are 61,233 bytes). `decimal_scale`: digits behind the point, or zeros before it.
+    `text_bytes`: of the decimals' texts of one record and column, as a few bytes may become 20 kB, and eight times that
+    of all its columns. `nesting`: of a schema's types, and of a value that has to be read with care. `columns`: of one
+    struct.
+    `schemas`: that one batch brings.
+    """
+
+    record_bytes: int = 128 * 2**20
+    decimal_bytes: int = 61_440
+    decimal_scale: int = 20_000
+    text_bytes: int = 64 * 2**20
+    nesting: int = 64
+    columns: int = 5_000
+    schemas: int = 200

@@ -1,0 +1,49 @@
+"""Types of columns that nothing but their values tells: whole numbers bigint, fractions double, then boolean, else
+string."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+
+from distributary.decoding.strict_json import Json, Number
+from distributary.decoding.types.base import ColumnType
+from distributary.decoding.types.numbers import BIGINT, BOOLEAN, DOUBLE
+from distributary.decoding.types.text import STRING
+
+_DIGITS_BEYOND_BIGINT = 19
+"""The fewest of a number that bigint can't hold."""
+
+
+def type_by_value(value: Json) -> ColumnType | None:
+    """The type that one value shows (see strict_json); None for null. Whole numbers that bigint can't hold are texts: a
+    double would make one number of several."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return BOOLEAN
+    if not isinstance(value, Number):
+        return STRING
+    if value.lstrip("-").isdigit():
+        return BIGINT if len(value.lstrip("-")) < _DIGITS_BEYOND_BIGINT else STRING
+    return DOUBLE
+
+
+def type_by_raw(raw: bytes) -> ColumnType | None:
+    """The same of JSON text."""
+    first = raw[:1]
+    if first == b"n":
+        return None
+    if first in (b"t", b"f"):
+        return BOOLEAN
+    return type_by_value(Number(raw.decode(errors="replace"))) if first in b"-0123456789" else STRING
+
+
+def add_type(shown: MutableMapping[str, str], column: str, kind: ColumnType | None) -> None:
+    """Adds what one more value of a column shows."""
+    if kind is None:
+        return
+    before = shown.get(column, kind.spark)
+    if before == kind.spark:
+        shown[column] = before
+    else:
+        shown[column] = "double" if {before, kind.spark} == {"bigint", "double"} else "string"

@@ -1,0 +1,71 @@
+"""Kafka's headers: those that a key change has, and those that ExtractNewRecordState adds to rows without an
+envelope."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def find_headers(headers: pa.Array, names: Collection[str]) -> dict[int, dict[str, bytes | None]]:
+    """The values of headers with those names, by the record's place; of two with one name the first counts.
+
+    `headers` is a list of structs of key and value.
+    """
+    entries = pc.list_flatten(headers)
+    if not len(entries):
+        return {}
+    keys = entries.field("key") if isinstance(entries, pa.StructArray) else pc.struct_field(entries, "key")
+    known = np.asarray(pc.is_in(keys.cast(pa.string()), value_set=pa.array(sorted(names), pa.string())))
+    places = np.flatnonzero(known)
+    if not len(places):
+        return {}
+    owners = pc.list_parent_indices(headers).take(pa.array(places)).to_pylist()
+    found: dict[int, dict[str, bytes | None]] = {}
+    for owner, entry in zip(owners, entries.take(pa.array(places)).to_pylist(), strict=True):
+        found.setdefault(owner, {}).setdefault(entry["key"], entry["value"])
+    return found
+
+
+def added_texts(headers: Mapping[str, bytes | None], names: Mapping[str, str]) -> dict[str, str]:
+    """What was added as headers, by what it is (see unwrapped.Unwrapped).
+
+    SimpleHeaderConverter writes the bare text, JsonConverter JSON, perhaps with a schema beside it.
+    """
+    texts: dict[str, str] = {}
+    for name, meaning in names.items():
+        data = headers.get(name)
+        text = None if data is None else _text(data)
+        if text is not None:
+            texts[meaning] = text
+    return texts
+
+
+def _text(data: bytes) -> str | None:
+    text = data.decode(errors="replace")
+    if text.startswith(('{"schema":', '"')):
+        try:
+            document = json.loads(text, parse_float=str, parse_int=str)
+        except (ValueError, RecursionError):
+            return None
+        return _plain(document.get("payload") if isinstance(document, dict) else document)
+    return None if text == "null" else text
+
+
+def _plain(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) and _is_text(value) else None
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

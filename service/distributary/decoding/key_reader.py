@@ -1,0 +1,117 @@
+"""Reads keys, and the keys in the headers of a key change, to rows of wire values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import MutableMapping
+from typing import Any
+
+import msgspec
+
+from distributary.decoding import reasons
+from distributary.decoding.by_value import type_by_value
+from distributary.decoding.options import DecodeOptions
+from distributary.decoding.reasons import Rejected
+from distributary.decoding.record_schema import RecordSchema
+from distributary.decoding.row_reader import REFUSED, restate_values
+from distributary.decoding.row_shape import RowShape, shape_of_names, type_told
+from distributary.decoding.strict_json import Document, Number, has_field_twice, is_deeper, parse_object
+from distributary.decoding.types.base import ColumnType, WrongKind
+from distributary.decoding.types.nested import is_readable, struct_class
+from distributary.decoding.types.text import STRING
+
+
+class KeyReader:
+    """Reads the payloads of keys of one schema. `begin` as RowReader has it."""
+
+    def __init__(self, shape: RowShape, options: DecodeOptions, begin: bytes | None = None) -> None:
+        self.shape = shape
+        self.types = shape.types
+        self.begin = begin
+        self.row_class = struct_class("Key", shape.types)
+        self.empty = self.row_class()
+        self._bounds = options.bounds
+        self._is_readable = all(map(is_readable, shape.types))
+        self._decoder = msgspec.json.Decoder(self.row_class)
+
+    @classmethod
+    def of_names(
+        cls,
+        payload: bytes,
+        schema: RecordSchema,
+        options: DecodeOptions,
+        known: MutableMapping[tuple[str, ...], KeyReader],
+    ) -> KeyReader:
+        """The reader of a key without a schema: its fields' types are those of the table, or what its values show.
+
+        Raises Rejected.
+        """
+        try:
+            names = tuple(msgspec.json.decode(payload, type=dict[str, msgspec.Raw]))
+        except REFUSED:
+            document = parse_object(payload, options.bounds)
+            names = tuple(document)
+        if names not in known:
+            if len(names) > options.bounds.columns:
+                raise Rejected(reasons.BEYOND_LIMITS, f"more than {options.bounds.columns} columns")
+            table = {**schema.row, **schema.key}
+            found = {name: type_told(name, table, options) or _shown(payload, name, options) for name in names}
+            shape = shape_of_names((), {}, options)
+            known[names] = cls(RowShape(found, {name: options.lake_name(name) for name in names}, shape.added), options)
+        return known[names]
+
+    def read(self, payload: bytes) -> Any:
+        """A row of wire values; it may be read again with care. Raises one of row_reader.REFUSED."""
+        if not self._is_readable or payload.count(b":") > len(self.shape.types):
+            raise msgspec.DecodeError("a key that has to be read with care")
+        return self._decoder.decode(payload)
+
+    def read_with_care(self, payload: bytes) -> tuple[Any, list[int]]:
+        """The same of a payload that was refused, and the places of values that can't be restated. Raises Rejected."""
+        try:
+            document = parse_object(payload, self._bounds)
+        except Rejected as rejected:
+            raise (Rejected(reasons.BAD_KEY) if rejected.reason is reasons.NOT_JSON else rejected) from None
+        if has_field_twice(document):
+            raise Rejected(reasons.AMBIGUOUS)
+        try:
+            values, bad, _ = restate_values(document, self.shape.types, None)
+        except Rejected:
+            raise Rejected(reasons.BAD_KEY) from None
+        return self.row_class(*values), bad
+
+    def read_header(self, data: bytes) -> Any:
+        """The key in a header, a row of wire values; None where some part of it can't be read, or
+        all is null.
+
+        SimpleHeaderConverter writes the bare key, and escapes quotes and backslashes in texts and nothing else;
+        JsonConverter may put a schema beside it.
+        """
+        if len(data) > self._bounds.record_bytes or is_deeper(data, self._bounds.nesting):
+            return None
+        try:
+            document = _lenient(data)
+            if data.startswith(b'{"schema":{') and isinstance(document, dict):
+                document = document.get("payload")
+            if not isinstance(document, dict):
+                return None
+            values, bad, _ = restate_values(document, self.shape.types, None)
+        except (ValueError, RecursionError, WrongKind, Rejected):
+            return None
+        is_key = not bad and any(value is not None for value in values)
+        return self.row_class(*values) if is_key else None
+
+
+def _lenient(data: bytes) -> Any:
+    decoder = json.JSONDecoder(object_pairs_hook=Document, parse_float=Number, parse_int=Number, strict=False)
+    text = data.decode()
+    text.encode()
+    return decoder.decode(text)
+
+
+def _shown(payload: bytes, name: str, options: DecodeOptions) -> ColumnType:
+    try:
+        value = parse_object(payload, options.bounds).get(name)
+    except Rejected:
+        return STRING
+    return type_by_value(value) or STRING

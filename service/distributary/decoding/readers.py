@@ -1,0 +1,115 @@
+"""Finds the reader of a key or a value by the schema that it has beside it, and remembers it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from distributary.decoding import reasons
+from distributary.decoding.key_reader import KeyReader
+from distributary.decoding.options import DecodeOptions
+from distributary.decoding.plain_reader import PlainReader
+from distributary.decoding.reasons import Rejected
+from distributary.decoding.record_schema import RecordSchema, wider
+from distributary.decoding.row_reader import RowReader
+from distributary.decoding.row_shape import RowShape, key_shape_of_schema, row_shape_of_schema
+from distributary.decoding.wrapping import unwrap
+
+_REMEMBERED = 512
+_Reader = TypeVar("_Reader")
+
+
+class Readers:
+    """The readers of a table's records, for the columns of `schema`. What records have and it does not is gathered in
+    `unread` and `unread_key`: Spark types by the lake's names; also columns that records have with other types, and the
+    type that holds both."""
+
+    def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
+        self.schema = schema
+        self.unread: dict[str, str] = {}
+        self.unread_key: dict[str, str] = {}
+        self.plain = PlainReader(schema, options)
+        self._options = options
+        self._rows: dict[bytes, RowReader | Rejected] = {}
+        self._keys: dict[bytes, KeyReader | Rejected] = {}
+        self._plain_keys: dict[tuple[str, ...], KeyReader] = {}
+        self._new = Counter[str]()
+
+    def start_batch(self) -> None:
+        """Forgets what is unread, and how many schemas were new."""
+        self._new.clear()
+        self.unread.clear()
+        self.unread_key.clear()
+        for known in (self._rows, self._keys):
+            if len(known) > _REMEMBERED:
+                known.clear()
+        for reader in self._rows.values():
+            if isinstance(reader, RowReader):
+                self._gather(reader.shape, self.schema.row, self.unread)
+        for key_reader in self._keys.values():
+            if isinstance(key_reader, KeyReader):
+                self._gather(key_reader.shape, self.schema.key, self.unread_key)
+
+    def of_value(self, data: bytes) -> tuple[RowReader, bytes]:
+        """The reader of a value, and its payload. Raises Rejected."""
+        schema, payload, begin = unwrap(data, self._options.bounds)
+        if schema is None:
+            return self.plain, payload
+        found = self._rows.get(schema)
+        if found is None:
+            found = self._made(lambda: self._row_reader(schema, begin), "value")
+            self._rows[schema] = found
+        if isinstance(found, Rejected):
+            raise found
+        return found, payload
+
+    def of_key(self, data: bytes) -> tuple[KeyReader, bytes]:
+        """The reader of a key, and its payload. Raises Rejected."""
+        schema, payload, begin = unwrap(data, self._options.bounds)
+        if schema is None:
+            return self._plain_key(payload), payload
+        found = self._keys.get(schema)
+        if found is None:
+            found = self._made(lambda: self._key_reader(schema, begin), "key")
+            self._keys[schema] = found
+        if isinstance(found, Rejected):
+            raise found
+        return found, payload
+
+    def _made(self, make: Callable[[], _Reader], side: str) -> _Reader | Rejected:
+        self._new[side] += 1
+        if self._new[side] > self._options.bounds.schemas:
+            raise Rejected(reasons.BEYOND_LIMITS, f"more than {self._options.bounds.schemas} schemas in a batch")
+        try:
+            return make()
+        except Rejected as rejected:
+            return rejected
+
+    def _row_reader(self, schema: bytes, begin: bytes | None) -> RowReader:
+        shape = row_shape_of_schema(schema, self._options)
+        if shape.conflict is not None:
+            raise Rejected(reasons.BAD_SCHEMA, f": {shape.conflict}")
+        self._gather(shape, self.schema.row, self.unread)
+        types = {name: kind for name, kind in shape.types.items() if shape.lake[name] in self.schema.row}
+        return RowReader(shape, types, self._options, begin)
+
+    def _key_reader(self, schema: bytes, begin: bytes | None) -> KeyReader:
+        shape = key_shape_of_schema(schema, self._options)
+        if shape.conflict is not None:
+            raise Rejected(reasons.BAD_SCHEMA, f": {shape.conflict}")
+        self._gather(shape, self.schema.key, self.unread_key)
+        return KeyReader(shape, self._options, begin)
+
+    def _plain_key(self, payload: bytes) -> KeyReader:
+        reader = KeyReader.of_names(payload, self.schema, self._options, self._plain_keys)
+        self._gather(reader.shape, self.schema.key, self.unread_key)
+        return reader
+
+    def _gather(self, shape: RowShape, known: Mapping[str, str], unread: dict[str, str]) -> None:
+        for name, kind in shape.types.items():
+            lake = shape.lake[name]
+            if known.get(lake) != kind.spark:
+                sent = wider(unread.get(lake, kind.spark), kind.spark)
+                if wider(known.get(lake, sent), sent) != known.get(lake):
+                    unread[lake] = sent

@@ -1,0 +1,163 @@
+"""Which columns the records of one schema have: their types, and what the lake calls them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from distributary.decoding import reasons
+from distributary.decoding.connect_schema import ConnectType, NotAConnectSchema, SchemaBeyondLimits, parse_schema
+from distributary.decoding.conversions import NoConversion, type_over
+from distributary.decoding.options import DecodeOptions
+from distributary.decoding.reasons import Rejected
+from distributary.decoding.types.base import ColumnType
+from distributary.decoding.types.from_name import UnknownColumnType, type_of_name
+from distributary.decoding.types.from_schema import type_of_schema
+from distributary.decoding.types.text import STRING
+from distributary.errors import TableHalt
+
+
+@dataclass(frozen=True)
+class RowShape:
+    """`types` go by the source's names, `lake` has the lake's name of each. `added` are fields of a row without an
+    envelope that are no columns, and what they are (see unwrapped.Unwrapped). `conflict` is why the config can't have
+    these columns: the table is to halt, and until then their records are rejected."""
+
+    types: Mapping[str, ColumnType]
+    lake: Mapping[str, str]
+    added: Mapping[str, str] = field(default_factory=dict)
+    conflict: TableHalt | None = None
+
+
+def row_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
+    """The shape of rows whose values have that schema beside them. Raises Rejected for what is no such schema."""
+    struct = _parsed(schema, options)
+    if options.unwrapped is None:
+        row = _row_of_envelope(struct)
+    elif _is_envelope(struct) or struct.kind != "struct":
+        raise Rejected(reasons.BAD_SCHEMA)
+    else:
+        row = struct
+    meanings = {} if options.unwrapped is None else options.unwrapped.fields
+    added = {part.name: meanings[part.name] for part in row.fields if part.name in meanings}
+    sent = {part.name: part.type for part in row.fields if part.name not in added and part.name not in options.exclude}
+    return _shape(sent, options, added)
+
+
+def key_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
+    """The shape of keys with that schema. Raises Rejected for what is none."""
+    struct = _parsed(schema, options)
+    if struct.kind != "struct":
+        raise Rejected(reasons.BAD_SCHEMA)
+    shape = _shape({part.name: part.type for part in struct.fields}, options, {})
+    conflict = shape.conflict or _key_conflict(shape.types, options)
+    return RowShape(shape.types, shape.lake, conflict=conflict)
+
+
+def shape_of_names(names: Iterable[str], table: Mapping[str, str], options: DecodeOptions) -> RowShape:
+    """The shape of rows without a schema that have those fields; of fields whose type nothing tells it has none.
+
+    `table` has the Spark types of the table's columns, by the lake's names.
+    """
+    meanings = {} if options.unwrapped is None else options.unwrapped.fields
+    names = list(names)
+    types = {}
+    for name in names:
+        if name not in meanings and name not in options.exclude and (kind := type_told(name, table, options)):
+            types[name] = kind
+    added = {name: meanings[name] for name in names if name in meanings}
+    lake, conflict = _lake_names(types, options)
+    return RowShape(types, lake, added, conflict)
+
+
+def type_told(column: str, table: Mapping[str, str], options: DecodeOptions) -> ColumnType | None:
+    """The type of a column (the source's name) whose values carry none; None where nothing tells it yet."""
+    sources, bounds = options.types, options.bounds
+    if column in options.masks.how:
+        named = sources.configured.get(column)
+        kind = STRING if named is None else type_of_name(named, sources.properties, bounds)
+        return options.masks.over(column, kind)
+    lake = options.lake_name(column)
+    for types, name in ((sources.configured, column), (sources.announced, column), (table, lake)):
+        if name in types:
+            return type_of_name(types[name], sources.properties, bounds)
+    return None
+
+
+def _parsed(schema: bytes, options: DecodeOptions) -> ConnectType:
+    try:
+        return parse_schema(schema, options.bounds)
+    except SchemaBeyondLimits as beyond:
+        raise Rejected(reasons.BEYOND_LIMITS, f"its schema has {beyond}") from None
+    except NotAConnectSchema:
+        raise Rejected(reasons.BAD_SCHEMA) from None
+
+
+def _is_envelope(struct: ConnectType) -> bool:
+    source = struct.field("source")
+    return struct.field("op") is not None and source is not None and source.kind == "struct"
+
+
+def _row_of_envelope(envelope: ConnectType) -> ConnectType:
+    row = envelope.field("after") or envelope.field("before")
+    if row is None or row.kind != "struct":
+        raise Rejected(reasons.BAD_SCHEMA)
+    return row
+
+
+def _shape(sent: Mapping[str, ConnectType], options: DecodeOptions, added: Mapping[str, str]) -> RowShape:
+    types: dict[str, ColumnType] = {}
+    conflict = None
+    for name, connect in sent.items():
+        wanted = options.types.configured.get(name)
+        try:
+            own = type_of_schema(connect, options.bounds)
+            kind = own if wanted is None else type_over(connect, wanted, options.types.properties, options.bounds)
+        except NotAConnectSchema:
+            raise Rejected(reasons.BAD_SCHEMA) from None
+        except (NoConversion, UnknownColumnType) as refused:
+            conflict = TableHalt(
+                "no-conversion",
+                f"the config has {wanted} for the column {name!r} under `columns`, and the source sends"
+                f" {getattr(refused, 'sent', connect.kind)}, of which nothing makes that type",
+                "name another type, or take the column out of `columns`",
+            )
+            continue
+        types[name] = options.masks.over(name, kind)
+    lake, twins = _lake_names(types, options)
+    return RowShape(types, lake, added, conflict or twins)
+
+
+def _lake_names(columns: Iterable[str], options: DecodeOptions) -> tuple[dict[str, str], TableHalt | None]:
+    lake = {name: options.lake_name(name) for name in columns}
+    count = Counter(lake.values())
+    seen: dict[str, str] = {}
+    for name in lake.values():
+        twin = seen.setdefault(name.lower(), name)
+        if count[name] > 1:
+            return lake, TableHalt(
+                "rename-taken",
+                f"by `rename` two columns of the source would be called {name!r}",
+                "give one of them another name, or leave it out with `exclude`",
+            )
+        if twin != name:
+            return lake, TableHalt(
+                "columns-differ-in-case",
+                f"the columns {twin!r} and {name!r} differ only in case; a Delta table can't hold both",
+                "leave one out with `exclude`, or give it another name with `rename`",
+            )
+    return lake, None
+
+
+def _key_conflict(columns: Iterable[str], options: DecodeOptions) -> TableHalt | None:
+    names = list(columns)
+    if left_out := [name for name in names if name in options.exclude]:
+        return TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
+    if redacted := [name for name in names if options.masks.how.get(name) == "redact"]:
+        return TableHalt(
+            "key-redacted",
+            f"`mask` redacts a column of the key: {', '.join(redacted)}; rows could not be told apart",
+            "write hash in its place",
+        )
+    return None

@@ -1,0 +1,151 @@
+"""Recorded and made records as the decoder takes them, and what it makes of them as comparable values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from tests.support.comparable import Value, column_values
+from tests.support.postgres_columns import columns_of
+from tests.support.recorded import Record, Scenario, TruthTable
+
+from distributary.decoding.bounds import Bounds
+from distributary.decoding.decoder import Decoded, Decoder
+from distributary.decoding.options import DecodeOptions, TypeSources
+from distributary.decoding.record_schema import RecordSchema
+from distributary.decoding.source_block import BY_OFFSET
+from distributary.decoding.strict_json import parse_object
+from distributary.decoding.types.base import BadValue, ColumnType, WrongKind
+from distributary.decoding.types.nested import optional
+from distributary.decoding.unwrapped import added_by
+
+RAW = pa.schema(
+    {
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("ms", tz="UTC"),
+        "headers": pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()})),
+    }
+)
+
+
+def raw_table(records: Iterable[Record]) -> pa.Table:
+    """Records as they come from Kafka."""
+    rows = [
+        {
+            "key": record.key,
+            "value": record.value,
+            "partition": record.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "headers": [{"key": name, "value": value} for name, value in record.headers],
+        }
+        for record in records
+    ]
+    return pa.Table.from_pylist(rows, schema=RAW)
+
+
+def made_records(pairs: Iterable[tuple[bytes | None, bytes | None]]) -> pa.Table:
+    """Records of keys and values alone."""
+    return raw_table(Record("t", 0, place, 1_700_000_000_000, *pair, ()) for place, pair in enumerate(pairs))
+
+
+def options_of(scenario: Scenario, table: TruthTable, **more: Any) -> DecodeOptions:
+    """The options of a recorded table: types are configured where its records have no schema."""
+    settings = {name: value for name, value in scenario.connector.items() if isinstance(value, str)}
+    connector = "mariadb" if scenario.name.startswith("maria") else "postgresql"
+    is_plain = settings["value.converter.schemas.enable"] != "true"
+    types = TypeSources(configured=columns_of(table) if is_plain else {}, properties=settings)
+    if settings.get("transforms"):
+        more = {"unwrapped": added_by(settings, connector), **more}
+        connector = BY_OFFSET
+    return DecodeOptions(connector, types=types, keyless=not table.key, **more)
+
+
+def decode_all(records: Sequence[Record], options: DecodeOptions) -> tuple[Decoded, RecordSchema]:
+    """The records with all columns that they have."""
+    raw = raw_table(records)
+    decoder = Decoder(options)
+    schema = decoder.learn(raw)
+    return decoder.decode(raw, schema), schema
+
+
+def read_values(kind: ColumnType, sent: Sequence[str]) -> list[Value]:
+    """JSON values (as text) read as the decoder reads a column, as comparable values; bad ones come out as "bad"."""
+    wire: list[Any] = []
+    bad = set()
+    decoder = msgspec.json.Decoder(optional(kind.wire))
+    for place, text in enumerate(sent):
+        found, is_bad = _wire_value(kind, decoder, text)
+        wire.append(found)
+        if is_bad:
+            bad.add(place)
+    array, wrong = kind.convert(wire)
+    values = column_values(pa.chunked_array([array]))
+    return ["bad" if place in bad or place in wrong else value for place, value in enumerate(values)]
+
+
+def _wire_value(kind: ColumnType, decoder: msgspec.json.Decoder[Any], text: str) -> tuple[Any, bool]:
+    """A JSON value as a wire value, and whether it can't be one."""
+    try:
+        return decoder.decode(text), False
+    except msgspec.DecodeError:
+        value = parse_object(f'{{"v":{text}}}'.encode(), Bounds())["v"]
+    try:
+        return kind.restate(value), False
+    except (BadValue, WrongKind):
+        return None, True
+
+
+def struct_rows(column: pa.ChunkedArray) -> list[dict[str, Value] | None]:
+    """The structs of a column as comparable values."""
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    names = [field.name for field in array.type]
+    if not names:
+        return [{} if known else None for known in array.is_valid().to_pylist()]
+    columns = [column_values(pa.chunked_array([part])) for part in array.flatten()]
+    known = array.is_valid().to_pylist()
+    return [
+        dict(zip(names, values, strict=True)) if there else None
+        for there, values in zip(known, zip(*columns, strict=True), strict=True)
+    ]
+
+
+def events_by_place(decoded: Decoded, *structs: str) -> dict[tuple[int, int], dict[str, Any]]:
+    """Events by partition and offset; `structs` are columns to have as comparable values."""
+    plain = decoded.events.select(
+        [name for name in decoded.events.column_names if not pa.types.is_struct(decoded.events.schema.field(name).type)]
+    ).to_pylist()
+    columns = {name: struct_rows(decoded.events[name]) for name in structs}
+    found = {}
+    for place, event in enumerate(plain):
+        for name, values in columns.items():
+            event[name] = values[place]
+        found[event["partition"], event["offset"]] = event
+    return found
+
+
+def rejections(decoded: Decoded) -> dict[int, str]:
+    """The reasons of rejected records, by offset."""
+    return dict(zip(decoded.rejected["offset"].to_pylist(), decoded.rejected["reason"].to_pylist(), strict=True))
+
+
+def compact(value: object) -> str:
+    """JSON as JsonConverter writes it."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def with_schema(schema: object, payload: str) -> bytes:
+    """A payload with its schema beside it, as JsonConverter writes it."""
+    return f'{{"schema":{compact(schema)},"payload":{payload}}}'.encode()
+
+
+def struct_schema(fields: Mapping[str, Mapping[str, Any]], **more: Any) -> dict[str, Any]:
+    """A Connect struct of those fields."""
+    named = [{"optional": True, **kind, "field": name} for name, kind in fields.items()]
+    return {"type": "struct", "fields": named, "optional": True, **more}
