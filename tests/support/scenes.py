@@ -109,7 +109,8 @@ def plan_of(
     told: Mapping[str, str] = MappingProxyType({}),
 ) -> TablePlan:
     """What `plan` says of the table; `told` are types that the schema-change topic tells."""
-    one = Listed(TableId("dbo", "t"), TOPIC, TableSettings(match="*.*", where="c.yaml:6", **settings), "/lake/dbo/t")
+    said = TableSettings(**{"match": "*.*", "where": "c.yaml:6", **settings})
+    one = Listed(TableId("dbo", "t"), TOPIC, said, "/lake/dbo/t")
     return planned(one, config(properties), found, known, lake, NOW, lambda _topic: told)[0]
 
 

@@ -94,6 +94,7 @@ def test_the_snapshot_is_the_same_after_json() -> None:
         "compacted_at": None,
         "vacuumed_at": None,
         "catalog_name": None,
+        "warnings": [],
         "lag_records": 2,
         "lag_seconds": 60.0,
         "command": "distributary resume -c FILE s.t",

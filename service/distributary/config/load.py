@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from distributary.config.document import Document, Loc, dotted, read
 from distributary.config.explain import explain
 from distributary.config.model import Config
+from distributary.config.table import TableDefaults, named_columns
 from distributary.errors import ConfigError, Fault
 
 _GLOB = re.compile(r"[*?\[]")
@@ -41,7 +42,19 @@ def load(path: Path, held: Mapping[Path, bytes | None] = MappingProxyType({})) -
     if main.faults:
         raise ConfigError(main.faults)
     places = (main.places["tables", i] for i in range(len(config.tables)))
-    return config.with_places(tuple(f"{place.file}:{place.line}" for place in places))
+    names: dict[int | None, Mapping[tuple[str, str], str]] = {None: _name_places(main, ("defaults",), config.defaults)}
+    names.update((i, _name_places(main, ("tables", i), rule)) for i, rule in enumerate(config.tables))
+    return config.with_places(tuple(f"{place.file}:{place.line}" for place in places), names)
+
+
+def _name_places(main: Document, loc: Loc, rule: TableDefaults) -> dict[tuple[str, str], str]:
+    """The `file:line` of each column that an entry names."""
+    excluded = {name: i for i, name in enumerate(rule.exclude or ())}
+    places = {
+        (key, name): (*loc, key, excluded[name] if key == "exclude" else name) for key, name in named_columns(rule)
+    }
+    found = {named: main.places[place] for named, place in places.items() if place in main.places}
+    return {named: f"{place.file}:{place.key_line}" for named, place in found.items()}
 
 
 def _drop_empty_sections(main: Document) -> None:

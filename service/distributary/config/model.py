@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Annotated, Any
 
 from pydantic import (
@@ -139,6 +140,10 @@ class ConsumerGroup(Section):
     )
 
 
+NamePlaces = Mapping[int | None, Mapping[tuple[str, str], str]]
+"""By entry of `tables` (None: `defaults`) the `file:line` of each column that it names, by its key and name."""
+
+
 class Config(Section):
     """The config of distributary, version 1."""
 
@@ -185,6 +190,7 @@ class Config(Section):
     masking: Masking = Field(default_factory=Masking, validate_default=True, description="The salt of masked columns.")
 
     _places: tuple[str, ...] = PrivateAttr(())
+    _name_places: NamePlaces = PrivateAttr(default_factory=dict)
 
     @field_validator("checkpoint")
     @classmethod
@@ -270,7 +276,8 @@ class Config(Section):
         """All that counts for a table, spelled as in its topic; None where no rule matches it."""
         for i, rule in enumerate(self.tables):
             if fnmatchcase(f"{schema}.{table}", rule.match):
-                return resolve(rule, self.defaults, self.place_of(i), self.masking.salt)
+                names = {**self._name_places.get(None, {}), **self._name_places.get(i, {})}
+                return resolve(rule, self.defaults, self.place_of(i), self.masking.salt, names)
         return None
 
     def quarantine_path(self) -> str:
@@ -292,12 +299,13 @@ class Config(Section):
     def with_tables_of(self, other: Config) -> Config:
         """The same config with the other one's tables and their defaults."""
         copy = self.model_copy(update={name: getattr(other, name) for name in ABOUT_TABLES})
-        return copy.with_places(other._places)
+        return copy.with_places(other._places, other._name_places)
 
-    def with_places(self, places: tuple[str, ...]) -> Config:
-        """The same config that knows the `file:line` of each entry of `tables`."""
+    def with_places(self, places: tuple[str, ...], name_places: NamePlaces = MappingProxyType({})) -> Config:
+        """The same config that knows the `file:line` of each entry of `tables` and of the columns that they name."""
         copy = self.model_copy()
         copy._places = places
+        copy._name_places = name_places
         return copy
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
@@ -167,6 +169,8 @@ class TableSettings:
     """All that counts for one table: its rule over the defaults over what holds where nothing is said.
 
     `match` is the rule's pattern, `where` its `file:line` (empty where the config was not read from a file).
+    `own_names` are the names of columns that the rule itself has, and not the defaults, by their key (`mask`,
+    `exclude`, `columns`, `rename`); `name_places` the `file:line` of each such name, as far as known.
     """
 
     match: str
@@ -187,6 +191,13 @@ class TableSettings:
     mask: dict[str, str] = field(default_factory=dict)
     salt: SecretStr | None = None
     maintenance: Maintenance = field(default_factory=Maintenance)
+    own_names: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
+    name_places: Mapping[tuple[str, str], str] = field(default_factory=dict, compare=False)
+
+    @property
+    def is_for_one_table(self) -> bool:
+        """Whether the rule names one table, without a pattern."""
+        return not any(character in self.match for character in "*?[")
 
     @property
     def marks_deleted(self) -> bool:
@@ -205,7 +216,19 @@ def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
     return replace(one, match="", where="") == replace(other, match="", where="")
 
 
-def resolve(rule: TableRule, defaults: TableDefaults, where: str = "", salt: SecretStr | None = None) -> TableSettings:
+def named_columns(rule: TableDefaults) -> list[tuple[str, str]]:
+    """The names of columns under `mask`, `exclude`, `columns` and `rename`, each with its key."""
+    named = {"mask": rule.mask, "exclude": rule.exclude, "columns": rule.columns, "rename": rule.rename}
+    return [(key, name) for key, names in named.items() for name in names or ()]
+
+
+def resolve(
+    rule: TableRule,
+    defaults: TableDefaults,
+    where: str = "",
+    salt: SecretStr | None = None,
+    name_places: Mapping[tuple[str, str], str] = MappingProxyType({}),
+) -> TableSettings:
     """The settings of the tables that `rule` matches. `salt` counts where something is hashed.
 
     A key of the rule counts instead of the defaults', in `maintenance` too; `columns`, `exclude`, `rename`, `mask`
@@ -234,4 +257,6 @@ def resolve(rule: TableRule, defaults: TableDefaults, where: str = "", salt: Sec
         mask=mask,
         salt=salt if "hash" in mask.values() else None,
         maintenance=maintenance.resolve(rule.maintenance, defaults.maintenance),
+        own_names=frozenset(named_columns(rule)),
+        name_places=name_places,
     )

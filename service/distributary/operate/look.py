@@ -23,6 +23,17 @@ _TELLING = (
     ("file", "mysql"),
     ("lsn", "postgresql"),
 )
+# Debezium's envelope, with all that its connectors put there.
+_ENVELOPE_FIELDS = frozenset(
+    ("before", "after", "source", "op", "ts_ms", "ts_us", "ts_ns", "transaction", "updateDescription")
+)
+# The fields that records of another form have, none of which is a column.
+_OTHER_FORMS = {
+    "CloudEvents": frozenset(("specversion", "id", "source", "type")),
+    "Maxwell": frozenset(("database", "table", "type", "ts", "data")),
+    "Canal": frozenset(("database", "table", "type", "isDdl", "data")),
+}
+_CLOUD_EVENT_ATTRIBUTES = "iodebezium"
 _DB2_LSN = len("00000027:00000ac0:0000000000000002")
 
 
@@ -83,7 +94,10 @@ def look_at(
         return _unwrapped(records, rows, topic, configured, added, known, Look("", key, has_schema))
     if envelopes and known is not None and known.order == BY_OFFSET:
         raise _form_changed(topic, "rows without an envelope, ordered by their offsets", "envelopes")
-    connector = configured or _source_connector(envelopes) or (known.order if known else None)
+    named = _source_connector(envelopes)
+    if known is None and named is not None and named not in CONNECTORS:
+        raise _unsupported(topic, named)
+    connector = configured or named or (known.order if known else None)
     if connector is None:
         raise TableHalt(
             "connector-unknown",
@@ -105,7 +119,9 @@ def _unwrapped(
     look: Look,
 ) -> Look:
     """Rows without an envelope. Those of an envelope's parts (`op` without `source`) are no rows, but broken."""
-    if rows and all(_is_broken_envelope(value) for value in rows):
+    if known is None:
+        _refuse_other_forms(rows, topic, look.key, added)
+    if rows and all(_is_broken_envelope(value, look.key) for value in rows):
         raise TableHalt(
             "not-an-envelope",
             f"the records of {topic} are neither Debezium envelopes nor rows as ExtractNewRecordState leaves them:"
@@ -135,6 +151,56 @@ def _unwrapped(
     )
 
 
+def _refuse_other_forms(rows: Sequence[Mapping[str, Any]], topic: str, key: Sequence[str], added: Unwrapped) -> None:
+    """Raises TableHalt where the first records are of a form whose fields are no columns."""
+    forms = {_other_form(value, key, added) for value in rows}
+    if not rows or len(forms) != 1 or (form := forms.pop()) is None:
+        return
+    if form == "payload":
+        named = _source_connector(value["payload"] for value in rows if is_envelope(value["payload"]))
+        if named is not None and named not in CONNECTORS:
+            raise _unsupported(topic, named)
+        raise TableHalt(
+            "payload-without-schema",
+            f"the records of {topic} are objects with the field `payload` alone: what it holds stands in no form that"
+            " Debezium's converters write",
+            'have the writer send the payload itself, or {"schema": …, "payload": …} (JsonConverter\'s schemas.enable)',
+        )
+    raise TableHalt(
+        "other-form",
+        f"the records of {topic} have the form of {form}: their fields are attributes of the event, and no columns",
+        "have the connector write Debezium's own events (JsonConverter or AvroConverter), or leave the topic out of"
+        " `tables`",
+    )
+
+
+def _other_form(value: Mapping[str, Any], key: Sequence[str], added: Unwrapped) -> str | None:
+    if set(value) == {"payload"} and isinstance(value["payload"], dict):
+        return "payload"
+    if added.present(iter(value)):
+        return None  # ExtractNewRecordState made it
+    is_cloud_event = any(name.startswith(_CLOUD_EVENT_ATTRIBUTES) for name in value)
+    for form, fields in _OTHER_FORMS.items():
+        # A table may have columns of such names: then the row has its key, too, or no attributes of Debezium's.
+        if fields <= set(value) and (is_cloud_event if form == "CloudEvents" else not _holds_key(value, key)):
+            return form
+    return None
+
+
+def _unsupported(topic: str, connector: str) -> TableHalt:
+    return TableHalt(
+        "connector-unsupported",
+        f"the records of {topic} come from the connector {connector!r}, of which this service does not know the order"
+        " of changes",
+        f"leave the topic out of `tables`; known are {', '.join(CONNECTORS)}",
+    )
+
+
+def _holds_key(row: Mapping[str, Any], key: Sequence[str]) -> bool:
+    """Whether a record's value is a row by the key beside it. Names that an envelope has too tell nothing."""
+    return set(key) <= set(row) and not set(key) <= _ENVELOPE_FIELDS
+
+
 def _form_changed(topic: str, before: str, now: str) -> TableHalt:
     return TableHalt(
         "form-changed",
@@ -155,8 +221,12 @@ def is_envelope(value: Mapping[str, Any]) -> bool:
     return isinstance(value.get("source"), dict) and "op" in value
 
 
-def _is_broken_envelope(value: Mapping[str, Any]) -> bool:
-    return {"op", "before", "after"} <= set(value) or any(isinstance(value.get(n), dict) for n in ("before", "after"))
+def _is_broken_envelope(value: Mapping[str, Any], key: Sequence[str]) -> bool:
+    """Columns may be called `op`, `before` and `after`: a row has its key beside them, an envelope nothing else."""
+    if _holds_key(value, key):
+        return False
+    has_row = any(isinstance(value.get(name), dict) for name in ("before", "after"))
+    return has_row or ("op" in value and set(value) <= _ENVELOPE_FIELDS)
 
 
 def _source_connector(envelopes: Iterable[Mapping[str, Any]]) -> str | None:

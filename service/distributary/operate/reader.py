@@ -30,6 +30,14 @@ from distributary.decode.slices import shape_number
 from distributary.decode.unwrapped import Unwrapped, added_by
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, taken_as
+from distributary.evolve.unknown_columns import (
+    CODE,
+    FIX,
+    UnknownColumn,
+    check_protected_columns,
+    column_names,
+    unknown_columns,
+)
 from distributary.merge.facts import Facts, facts
 from distributary.merge.kept import kept, let_go
 from distributary.merge.mode import Wants
@@ -95,6 +103,8 @@ class TableReader:
         self._shapes: list[Shape] = []
         self._careful = 0
         self._look: Look | None = None
+        self._seen: set[str] = set()
+        self._warned: list[UnknownColumn] = []
         self._unwrapped: Unwrapped | None = None
         self._key_from_row = False
         self._queries = queries
@@ -116,6 +126,13 @@ class TableReader:
     def columns(self) -> Mapping[str, str]:
         """The source's columns that the table has: name to Spark type."""
         return self._table.now
+
+    def unknown_columns(self) -> list[UnknownColumn]:
+        """Names in the config that neither the table's columns nor the records read so far have; none before records
+        tell the columns."""
+        if not self._seen:
+            return []
+        return unknown_columns(self._settings, {*self._seen, *self._renames.as_source(self._table.now)})
 
     def look(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> Look | None:
         """The format of the table's records, learnt from the first ones from `start` on; None where there are none (of
@@ -147,6 +164,8 @@ class TableReader:
             self._learn(self._sliced(self._as_raw(records)))
         elif first:
             self._take_shapes([self._shape(seen.signature, {}) for seen in first])
+        if progress is None:
+            check_protected_columns(self._settings, self._seen)
         return look
 
     def has_other_form(self, topic: Topic, start: Mapping[int, int], progress: Progress) -> bool:
@@ -189,12 +208,21 @@ class TableReader:
             let_go(read.records)
             read = self._decoded(raw, cut, progress)
         let_go(cut)  # whatever is read from now on is read from the records
+        self._warn_of_unknown_columns()
         self._shapes = self._shapes[-1:]  # the newest; what comes next most likely looks like it
         if self._key_from_row and read.found.bad:
             records = kept(with_whole_updates(read.records), eager=True)
             let_go(read.records)
             read = Read(records, facts(records, progress, self._queries), altered)
         return Read(read.records, read.found, altered)
+
+    def _warn_of_unknown_columns(self) -> None:
+        """Warns once of each: a column may also come later."""
+        found = self.unknown_columns()
+        for unknown in found:
+            if unknown not in self._warned:
+                self._log.warning("a column in the config is unknown", code=CODE, detail=str(unknown), fix=FIX)
+        self._warned = found
 
     def _as_raw(self, records: Sequence[Record]) -> DataFrame:
         rows = {name: [getattr(r, name) for r in records] for name in ("key", "value")}
@@ -245,6 +273,8 @@ class TableReader:
 
     def _take_shapes(self, shapes: list[Shape]) -> None:
         for shape in shapes:
+            for signature in shape.signatures:
+                self._seen |= column_names(signature, unwrapped=self._unwrapped is not None)
             self._marks.meet(self._table.heeded(shape.row), shape.key)
             self.renamed.update(shape.renames.lake)
         self._shapes = shapes

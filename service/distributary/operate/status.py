@@ -63,7 +63,8 @@ class TableStatus:
     `compacted_at` and `vacuumed_at` are when the table's files were looked after last (see upkeep.py), in seconds since
     1970; None where they never were.
     `catalog_name` is what the config's catalog calls the table; None without one, and while it does not have it.
-    `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted.
+    `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted. `warnings` have
+    the same keys: what its config asks for and is probably not meant.
     """
 
     table: str
@@ -84,6 +85,7 @@ class TableStatus:
     last_batch: Batch | None = None
     compacted_at: float | None = None
     vacuumed_at: float | None = None
+    warnings: tuple[Mapping[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         # Copies: the service goes on changing its own dicts while another thread reads these.
@@ -92,6 +94,7 @@ class TableStatus:
         object.__setattr__(self, "next_offsets", _copy(self.next_offsets))
         object.__setattr__(self, "goal_offsets", _copy(self.goal_offsets))
         object.__setattr__(self, "error", dict(self.error) if self.error is not None else None)
+        object.__setattr__(self, "warnings", tuple(map(dict, self.warnings)))
 
     @property
     def lag_records(self) -> int:
@@ -133,6 +136,7 @@ class TableStatus:
                 for topic, partitions in fields[name].items()
             }
         fields["error"] = dict(self.error) if self.error is not None else None
+        fields["warnings"] = list(map(dict, self.warnings))
         fields["last_batch"] = asdict(self.last_batch) if self.last_batch is not None else None
         fields["lag_records"] = self.lag_records
         fields["lag_seconds"] = self.lag_seconds(now)

@@ -12,6 +12,7 @@ from distributary.consume.broker import Topic
 from distributary.consume.offsets import Slice
 from distributary.decode.queries import Queries
 from distributary.evolve.diff import check_key
+from distributary.evolve.unknown_columns import CODE, FIX
 from distributary.merge.advance import advanced
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
@@ -74,6 +75,11 @@ class SliceTaker:
     def look_anew(self) -> None:
         """The table is not as it was, or is to be filled otherwise: what was learnt of its records is learnt anew."""
         self._reader = self._new_reader()
+
+    @property
+    def warnings(self) -> tuple[Mapping[str, str], ...]:
+        """What is to be seen to in the table's config, each with `code`, `message` and `fix`."""
+        return tuple({"code": CODE, "message": str(one), "fix": FIX} for one in self._reader.unknown_columns())
 
     def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> Slice:
         """What to take next on the way from `taken` to `goal`."""

@@ -338,6 +338,7 @@ class TableWorker:
             source_ts=progress.source_ts_ms if progress else None,
             ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
             error=None,
+            warnings=self._taker.warnings,
             **self.upkeep.told(),
         )
 

@@ -29,6 +29,7 @@ class Code(str, Enum):
     TRUNCATES_IN_PARTITIONS = "truncates-in-partitions"
     TRUNCATES_SKIPPED = "truncates-skipped"
     TYPED_BY_VALUE = "typed-by-value"
+    UNKNOWN_COLUMN = "unknown-column"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from distributary.decode.connect import ConnectType, NotAConnectSchema
 from distributary.decode.position import BY_OFFSET
 from distributary.decode.shapes import has_schema, row_fields
 from distributary.decode.unwrapped import setting
+from distributary.evolve.unknown_columns import FIX, unknown_columns
 from distributary.survey.concern import Code, Concern
 from distributary.survey.scene import Scene
 from distributary.survey.shown import Cut
@@ -182,6 +183,20 @@ def _ghosts(scene: Scene) -> Concern | None:
     )
 
 
+def _unknown_column(scene: Scene) -> Concern | None:
+    known = scene.known_columns
+    found = unknown_columns(scene.settings, known) if known else []
+    if not found:
+        return None
+    return Concern(
+        Code.UNKNOWN_COLUMN,
+        "the config names columns that neither the table nor the records have: a misspelt `mask` or `exclude` publishes"
+        " the column",
+        FIX,
+        "; ".join(map(str, found)),
+    )
+
+
 def skipped_operations(source: Source) -> frozenset[str] | None:
     """The operations that the connector leaves out, as `source.connector_properties` say; None where they don't."""
     said = setting(source.connector_properties, "skipped.operations")
@@ -193,5 +208,5 @@ SENDS_TRUNCATES = ("postgresql", "mysql", "mariadb", "oracle")
 
 _LOOKS: tuple[Callable[[Scene], Concern | None], ...] = (
     _order_by_offset, _deletes_dropped, _typed_by_value, _no_type_yet, _decimal_double, _replica_identity,
-    _key_from_row, _truncates_in_partitions, _ghosts,
+    _key_from_row, _truncates_in_partitions, _ghosts, _unknown_column,
 )  # fmt: skip

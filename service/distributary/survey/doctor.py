@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from distributary.config import Config
+from distributary.survey.columns_check import columns_are_known
 from distributary.survey.finding import Check, Finding, findings
 from distributary.survey.kafka_checks import clocks_agree, kafka_answers, registry_answers, topics_are_readable
 from distributary.survey.machine import jars_are_there, java_is_there, memory_suffices, time_zone_is_utc
@@ -28,6 +29,7 @@ def _checks(config: Config) -> Iterator[Check]:
     if registry is not None:
         yield Check("registry", lambda: registry_answers(registry))
     yield Check("target", lambda: target_is_writable(config))
+    yield Check("columns", lambda: columns_are_known(config), needs=("topics", "registry", "target"))
     yield Check("disk", lambda: disk_has_room(config))
     yield Check("checkpoint", lambda: checkpoint_is_ours(config))
     yield Check("driver", lambda: driver_is_known(config), needs=("target",))

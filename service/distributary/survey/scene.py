@@ -9,6 +9,7 @@ from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.decode.renames import Renames
 from distributary.decode.unwrapped import setting
+from distributary.evolve.unknown_columns import column_names
 from distributary.merge.progress import Progress
 from distributary.operate.look import Look
 from distributary.survey.sample import Sample
@@ -20,7 +21,7 @@ class Scene:
     """A table by the config, by a sample of its topic, and by its own record.
 
     `look` is None where no record tells the format; `connector` where none tells who wrote them. `now` is in
-    milliseconds since 1970.
+    milliseconds since 1970. `table_columns` are the source's columns that the table has, by its own names.
     """
 
     source: Source
@@ -31,6 +32,7 @@ class Scene:
     look: Look | None = None
     cuts: tuple[Cut, ...] = ()
     shown: Shown = field(default_factory=Shown)
+    table_columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def connector(self) -> str | None:
@@ -65,6 +67,14 @@ class Scene:
     def columns(self) -> Mapping[str, str]:
         """The columns that the records show: name to Spark type."""
         return {name: kind for columns in self.shown.wire() for name, kind in columns.items()}
+
+    @property
+    def known_columns(self) -> set[str]:
+        """All columns that the records and the table show, excluded ones too, by the source's names; none where no
+        record tells any."""
+        told = [column_names(cut.signature, unwrapped=self.is_unwrapped) for cut in self.cuts]
+        shown = {name for names in told for name in names}
+        return shown and {*shown, *Renames(self.settings.rename).as_source(self.table_columns)}
 
     def said(self, named: str) -> str | None:
         """What `source.connector_properties` say of one of the connector's settings, in lower case."""

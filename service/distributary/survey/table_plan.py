@@ -14,6 +14,7 @@ from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
 from distributary.evolve.diff import check_key, check_key_columns, taken_as
 from distributary.evolve.policy import allowed_changes, heeded
+from distributary.evolve.unknown_columns import check_protected_columns
 from distributary.merge.layout import LayoutChanges, changes, check_layout, wanted_layout
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress
@@ -121,13 +122,15 @@ def planned(
         _bare(one), start=sample.start, end=sample.end, records=sample.left, columns=columns,
         key=progress.key if progress else (), connector=progress.connector if progress else config.source.connector,
     )  # fmt: skip
-    scene = Scene(config.source, one.settings, sample, now, progress)
+    scene = Scene(config.source, one.settings, sample, now, progress, table_columns=columns)
     lacks = changes(wanted_layout(one.settings), lake.layout) if lake and columns else None
     try:
         _check_place(one, sample, progress, lake, columns)
         scene = _looked(scene, columns, told, only_known=not sample.head)
         found = scene.shown
         plan = replace(plan, by_value=found.by_value, guesses=found.guesses, untyped=found.untyped)
+        if progress is None or progress.is_new:
+            check_protected_columns(one.settings, scene.known_columns)
         plan = _with_columns(plan, scene, columns, exists=lake is not None)
         plan = _with_layout(plan, scene, lacks)
     except TableHalt as halt:

@@ -106,6 +106,82 @@ def test_1_3_a_broken_envelope_is_no_unwrapped_row() -> None:
             look(record(broken, {"id": 1}), connector="postgresql")
 
 
+AUDIT = {"id": 1, "tbl": "orders", "op": "INSERT", "before": None, "after": '{"id": 7}'}
+
+
+@pytest.mark.parametrize(
+    ("row", "key"),
+    [
+        (AUDIT, {"id": 1}),
+        ({**AUDIT, "before": {"srid": None, "wkb": "AQ=="}}, {"id": 1}),  # a geometry
+        (AUDIT, None),  # a table without key
+        ({"op": "x", "after": None, "n": 1}, {"op": "x", "n": 1}),
+        ({"id": 1, "payload": "x"}, {"id": 1}),
+        ({"payload": "x"}, {"payload": "x"}),
+        ({"specversion": "1.0", "id": "a", "source": "/s", "type": "t"}, {"id": "a"}),  # a table of stored events
+        ({"database": "d", "table": "t", "type": "x", "ts": 1, "data": "{}", "id": 4}, {"id": 4}),
+        ({"database": "d", "table": "t", "type": "x", "ts": 1, "data": "{}", "__deleted": "false"}, None),
+    ],
+)
+def test_1_1_rows_whose_columns_are_called_as_an_envelopes_fields_are_rows(row: object, key: object) -> None:
+    assert look(record(row, key)).unwrapped is not None
+
+
+def test_1_1_an_envelope_of_a_table_whose_key_is_called_as_a_field_of_it_is_one() -> None:
+    envelope = {"op": "c", "source": {"connector": "db2"}, "after": {"source": "a"}}
+    assert look(record(envelope, {"source": "a"})).unwrapped is None
+    with pytest.raises(TableHalt, match="not-an-envelope"):
+        look(record({"op": "c", "after": {"op": 1}}, {"op": 1}), connector="db2")
+
+
+CLOUD_EVENT = {
+    "id": "name:s;lsn:1", "source": "/debezium/postgresql/s", "specversion": "1.0", "type": "io.debezium.d",
+    "time": "2024-01-01T00:00:00Z", "datacontenttype": "application/json", "iodebeziumop": "c", "data": {"id": 1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "code", "named"),
+    [
+        (CLOUD_EVENT, {"id": 1}, "other-form", "CloudEvents"),
+        ({**CLOUD_EVENT, "data": {"payload": {"op": "c"}}}, None, "other-form", "CloudEvents"),
+        (
+            {"database": "d", "table": "t", "type": "insert", "ts": 1, "xid": 1, "data": {"id": 1}},
+            {"database": "d", "table": "t", "pk.id": 1},
+            "other-form",
+            "Maxwell",
+        ),
+        ({"payload": {"id": 1}}, {"payload": {"id": 1}}, "payload-without-schema", "payload"),
+        (
+            {"payload": {"op": "c", "source": {"connector": "mysql"}, "after": {"id": 1}}},
+            None,
+            "payload-without-schema",
+            "payload",
+        ),
+        (
+            {"payload": {"op": "c", "source": {"connector": "TiCDC", "pos": 0}, "after": {"id": 1}}},
+            {"payload": {"id": 1}},
+            "connector-unsupported",
+            "TiCDC",
+        ),
+        (
+            {"op": "c", "source": {"connector": "mongodb"}, "after": '{"_id": 1}'},
+            {"id": "1"},
+            "connector-unsupported",
+            "mongodb",
+        ),
+    ],
+)
+def test_1_1_records_of_another_form_halt_the_table_by_its_name(
+    value: object, key: object, code: str, named: str
+) -> None:
+    for connector in (None, "mysql"):
+        with pytest.raises(TableHalt, match=named) as halt:
+            look(record(value, key), connector=connector)
+        assert halt.value.code == code
+        assert halt.value.fix
+
+
 def test_1_3_the_form_is_that_of_most_records() -> None:
     row, envelope = record({"id": 1}), record({"op": "c", "source": {"connector": "db2"}, "after": {"id": 1}})
     assert look(row, envelope, row).unwrapped is not None

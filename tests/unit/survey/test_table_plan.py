@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
-from tests.support.scenes import config, envelope, plan_of, progress, sample
+from tests.support.scenes import config, envelope, plan_of, progress, sample, warnings_of
 
 from distributary.config.table import TableSettings
 from distributary.consume.topics import TableId
@@ -250,3 +250,18 @@ def test_1_5_topics_that_become_no_table_are_told_with_the_reason() -> None:
         "server1.base.dbo.t": "connector-unknown",
         "server1.lone": "no-table-name",
     }
+
+
+def test_a_misspelt_mask_is_told_and_halts_a_table_that_would_publish_the_column() -> None:
+    pair = envelope("c", {"id": 1, "email": "a", "name": "n"})
+    plan = plan_of(sample(pair), {"mask": {"emial": "redact"}, "own_names": frozenset({("mask", "emial")})})
+    assert "unknown-column" in warnings_of(plan)  # by an entry for all tables
+    own = {"match": "dbo.t", "mask": {"emial": "redact"}, "own_names": frozenset({("mask", "emial")})}
+    halted = plan_of(sample(pair), own)
+    assert halted.error is not None
+    assert halted.error["code"] == "unknown-column"
+    assert "email" in warnings_of(halted)["unknown-column"].detail
+    columns = {"id": "bigint", "email": "string", "name": "string"}
+    going_on = plan_of(sample(pair, pair, taken=1), own, progress(1), Stored(columns, has_files=True))
+    assert going_on.error is None
+    assert "c.yaml:6" in warnings_of(going_on)["unknown-column"].detail
