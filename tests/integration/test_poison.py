@@ -40,6 +40,25 @@ def test_6_3_poison_of_every_kind_is_quarantined_with_its_reason(bench: Bench) -
     assert bench.rows() == [(1, 1), (4, 4)]
 
 
+def test_6_3_a_position_that_no_log_has_stands_in_the_way_of_no_change(bench: Bench) -> None:
+    bench.create()
+    topic = good(bench, 1)
+    document = json.loads(good(bench, 2).records[0].value or b"")
+    for lsn in ("zzzz", "ffffffff:ffffffff:ffffffff", "\U0010ffff"):
+        source = {**document["source"], "commit_lsn": lsn, "ts_ms": 9 * 10**18}
+        topic.add({"id": 2}, json.dumps({**document, "source": source}).encode())
+    worker = bench.take(topic.records)
+    later = Topic(bench.topic)
+    later.change("c", {"id": 3}, {"id": 3, "v": 3}, at=3)
+    later.change("u", {"id": 1}, {"id": 1, "v": 4}, at=4)
+    bench.take(later.records, worker)
+    assert bench.rows() == [(1, 4), (3, 3)]
+    assert rows_of(bench.quarantine, "offset", "reason") == [(n, "bad-position") for n in (1, 2, 3)]
+    assert worker.progress is not None
+    assert worker.progress.position is not None
+    assert worker.progress.position.startswith("000:00000027:00000004:ffff/")
+
+
 def good(bench: Bench, number: int) -> Topic:
     topic = Topic(bench.topic)
     topic.change("c", {"id": number}, {"id": number, "v": number}, at=number)

@@ -90,7 +90,8 @@ def test_3_4_header_texts_with_line_breaks_and_in_every_form(session: SparkSessi
     texts = ["a\nb", 'q"\\', "\t", "plain"]
     rows = []
     for number, text in enumerate(texts):
-        value = {"op": "c", "after": {"k": "x"}, "source": {"connector": "db2", "commit_lsn": "1", "change_lsn": "1"}}
+        lsn = "00000027:00000ac0:0000000000000002"
+        value = {"op": "c", "after": {"k": "x"}, "source": {"connector": "db2", "commit_lsn": lsn, "change_lsn": lsn}}
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')  # all that SimpleHeaderConverter escapes
         bare = f'{{"k":"{escaped}"}}'
         wrapped = json.dumps({"schema": {"type": "struct"}, "payload": {"k": text}}, separators=(",", ":"))

@@ -117,12 +117,74 @@ def test_1_4_old_versions_write_numbers_as_text_and_leave_fields_out(session: Sp
     assert later(session, "postgresql", [(with_sequence, newer), (newer, with_sequence)]) == [True, False]
 
 
+LSN, LONG_LSN = "00000027:00000758:0003", "00000027:00000ac0:0000000000000002"
+WELL_FORMED: dict[str, list[Source]] = {
+    "sqlserver": [
+        {"commit_lsn": LSN, "change_lsn": "FFFFFFFF:ffffffff:FFFF", "event_serial_no": str(2**63 - 1)},
+        {"commit_lsn": LSN, "change_lsn": "NULL"},
+    ],
+    "db2": [{"commit_lsn": LONG_LSN, "change_lsn": LONG_LSN}],
+    "postgresql": [
+        {"sequence": '["0", "18446744073709551615"]', "lsn": 2**64 - 1},
+        {"sequence": "[null,7]", "lsn": "7"},
+        {"sequence": None, "lsn": 7},
+    ],
+    "mysql": [{"file": "mysql-bin.2147483647", "pos": 2**63 - 1, "row": 2**31 - 1}, {"file": "b.1", "pos": 4}],
+    "oracle": [{"commit_scn": str(2**64 - 1), "scn": "1", "rs_id": " 0x000112.00001d96.0010 ", "ssn": 1}],
+}
+MALFORMED: dict[str, list[Source]] = {
+    "sqlserver": [
+        *({"commit_lsn": lsn} for lsn in ("zzzz", "", LSN + "\n", f" {LSN}", LSN + "0", LONG_LSN, "1:2:3", "é" * 22)),
+        *({"commit_lsn": LSN, "change_lsn": lsn} for lsn in ("zzzzzzzz:zzzzzzzz:zzzz", "~", LONG_LSN)),
+        *({"commit_lsn": LSN, "event_serial_no": n} for n in (-1, "x", "9" * 19, "1" * 30, "1\n")),
+    ],
+    "db2": [{"commit_lsn": "zzzz"}, {"commit_lsn": LSN}, {"commit_lsn": LONG_LSN, "change_lsn": "~"}],
+    "postgresql": [
+        *({"sequence": text, "lsn": 7} for text in ("", "zz", '["zz","7"]', "[7]", '["1","2","3"]', '["1","2"]\n')),
+        *({"sequence": f'["1","{n}"]', "lsn": 7} for n in (2**64, "9" * 20, -1)),
+        {"sequence": f'["{2**64}","7"]', "lsn": 7},
+        *({"sequence": '["1","7"]', "lsn": n} for n in (2**64, "z", -1)),
+    ],
+    "mysql": [
+        *({"file": name, "pos": 4} for name in ("zzzz", "b.2147483648", "b." + "9" * 20, "b.1x", "b.1\n")),
+        *({"file": "b.1", "pos": n} for n in (2**63, "z", -1, "1.5")),
+        *({"file": "b.1", "pos": 4, "row": n} for n in (2**31, "z", -1)),
+    ],
+    "oracle": [
+        *({"commit_scn": n, "scn": "1"} for n in ("z", 2**64, "9" * 20, -1)),
+        *({"commit_scn": "1", "scn": n} for n in ("z", 2**64)),
+        *({"commit_scn": "1", "scn": "1", **more} for more in ({"ssn": "z"}, {"rs_id": "~~~"}, {"rs_id": "0" * 100})),
+    ],
+}
+
+
+@pytest.mark.parametrize("connector", MALFORMED)
+@pytest.mark.parametrize("op", ["u", "r"])
+def test_2_1_what_has_not_the_form_of_a_position_is_none(session: SparkSession, connector: str, op: str) -> None:
+    good, bad = WELL_FORMED[connector], MALFORMED[connector]
+    assert None not in positions(session, connector, good, op)
+    found = positions(session, connector, bad, op)
+    assert [source for source, position in zip(bad, found, strict=True) if position is not None] == []
+
+
+def test_2_1_a_gtid_that_is_none_leaves_the_place_in_the_file(session: SparkSession) -> None:
+    place = {"server_id": 1, "file": "b.000010", "pos": 4, "row": 0}
+    tagged = "3e11fa47-71ca-11e1-9e33-c80aa9429562:tag:7"
+    found = positions(session, "mysql", [{**place, "gtid": g} for g in (None, "a/b/c:9", "zzzz", tagged)])
+    assert found[0] == found[1] == found[2]
+    assert str(found[3]).startswith(str(found[0]) + "/1/")
+    assert positions(session, "mysql", [{**place, "server_id": "1/2", "gtid": tagged}]) == found[:1]
+
+
 WIRE: dict[str, list[Source]] = {
     "sqlserver": [
         {"commit_lsn": f"00000027:00000{a}b8:0005", "change_lsn": change, "event_serial_no": serial}
         for a in "0af" for change in (None, "00000027:00000ab8:0002") for serial in (None, 1, "12")
     ],
-    "db2": [{"commit_lsn": f"{a:024x}", "change_lsn": c} for a in (9, 10, 255) for c in (None, f"{a:024x}")],
+    "db2": [
+        {"commit_lsn": f"00000027:00000ac0:{a:016x}", "change_lsn": change}
+        for a in (9, 10, 255) for change in (None, f"00000027:00000ac0:{a:016x}")
+    ],
     "oracle": [{"commit_scn": a, "scn": b, "rs_id": " 0x0001.0A ", "ssn": b} for a in (None, 9, 10) for b in (1, 2)],
     "mysql": [
         {"server_id": server, "file": f"b.0000{number:02}", "pos": pos, "row": 0, "gtid": gtid}

@@ -79,6 +79,9 @@ NO_KEY = Reason("no-key", "the table's records have keys, this one has none")
 NO_KEY_COLUMNS = Reason("no-key-columns", "the row does not hold the columns that `key` in the config names")
 BAD_KEY = Reason("bad-key", "the key does not hold a value for each key column that its type can hold")
 NO_POSITION = Reason("no-position", "`source` does not say where in the database's log the change stands")
+BAD_POSITION = Reason(
+    "bad-position", "a place in the database's log that `source` names has not the form that its connector writes"
+)
 BAD_VALUE = Reason("bad-value", "these columns hold a value that their type can't hold: ")
 OTHER_CONNECTOR = Reason("other-connector", "`source.connector` is not the one the table's other records come from")
 
@@ -91,6 +94,6 @@ REASONS = {
     reason.code: reason
     for reason in (
         NOT_JSON, WRONG_TYPE, TOO_LONG, *NOT_STRICT, *UNREADABLE, BAD_SCHEMA, NOT_AN_ENVELOPE, UNKNOWN_OPERATION,
-        NOT_A_ROW, NO_ROW, NO_KEY, NO_KEY_COLUMNS, BAD_KEY, NO_POSITION, BAD_VALUE, OTHER_CONNECTOR,
+        NOT_A_ROW, NO_ROW, NO_KEY, NO_KEY_COLUMNS, BAD_KEY, NO_POSITION, BAD_POSITION, BAD_VALUE, OTHER_CONNECTOR,
     )
 }  # fmt: skip

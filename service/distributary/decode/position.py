@@ -18,9 +18,14 @@ The first transaction after a start of the PostgreSQL connector has no commit le
 lsn alone is no order (a transaction may log a change before another one that commits first), so it is compared with
 others by the commit time, then the lsn. A snapshot row is compared, with truncates alone, by its lsn: the highest that
 its source block names, as an incremental snapshot's row has only those of the stream around it.
+
+A field that has not the form that its database gives it, or that is larger than its type, makes no position: by its
+bytes it could sort after all real ones (see is_malformed). A GTID or server id without its form counts as not sent.
 """
 
 from __future__ import annotations
+
+from distributary.decode import sql
 
 BY_OFFSET = "offset"
 """The name that stands for a connector's where the source's own positions are not known."""
@@ -34,6 +39,29 @@ _NEEDED = {
     "mariadb": ("file", "pos"),
     "oracle": ("commit_scn", "scn"),
 }
+
+# What of it says where a change stands.
+_ORDERING = {
+    "sqlserver": ("commit_lsn", "change_lsn", "event_serial_no"),
+    "db2": ("commit_lsn", "change_lsn"),
+    "postgresql": ("sequence", "lsn"),
+    "mysql": ("file", "pos", "row"),
+    "mariadb": ("file", "pos", "row"),
+    "oracle": ("commit_scn", "scn", "rs_id", "ssn"),
+    BY_OFFSET: (),
+}
+_LARGEST_LONG = 2**63 - 1
+_LARGEST_INT = 2**31 - 1  # also of the numbers that MySQL and MariaDB give their log files
+_LARGEST_LSN = 2**64 - 1
+_HEX = "[0-9a-fA-F]"
+_LSN_FORM = rf"\A(?:{_HEX}{{8}}:{_HEX}{{8}}:{_HEX}{{%d}}|NULL)\z"
+_LAST_PART = {"sqlserver": 4, "db2": 16}  # hexadecimal digits
+_SEQUENCE_PART = r'(?:null|[0-9]{1,20}|"[0-9]{1,20}")'
+_SEQUENCE_FORM = rf"\A *\[ *{_SEQUENCE_PART} *, *{_SEQUENCE_PART} *\] *\z"
+_FILE_FORM = r"\A(?:|(?s:.*)[^0-9][0-9]{1,10}|[0-9]{1,10})\z"  # none: a snapshot of a server that writes no log
+_REDO_FORM = r"\A *[0-9A-Za-z.]{1,64} *\z"
+# Without a slash, which parts a position.
+_GTID_FORM = r"\A[0-9A-Za-z_.:-]{1,128}[:-][0-9]{1,20}\z"
 
 _TIME_DIGITS = 13  # milliseconds since 1970, until the year 2286
 _UNSIGNED_DIGITS = 20  # a 64-bit log sequence number has at most 20 decimal digits
@@ -51,7 +79,7 @@ def needed_for_order(connector: str) -> tuple[str, ...]:
 def position_sql(connector: str, source: str, op: str, epoch: int) -> str:
     """STRING: the position of a record from its `source` struct (all fields STRING); NULL where it has none.
 
-    `op` is an expression of the record's operation.
+    `op` is an expression of the record's operation. NULL, too, for what is_malformed() is of.
     """
     parts = {
         "sqlserver": _sqlserver,
@@ -62,38 +90,76 @@ def position_sql(connector: str, source: str, op: str, epoch: int) -> str:
         "oracle": _oracle,
         BY_OFFSET: _offset,
     }[connector](source, op)
-    return f"concat('{epoch:03d}:', {parts})"
+    return f"CASE WHEN NOT ({is_malformed(connector, source)}) THEN concat('{epoch:03d}:', {parts}) END"
+
+
+def is_malformed(connector: str, source: str) -> str:
+    """BOOLEAN: a field of a `source` struct by which the connector's changes are ordered has not the form that the
+    database gives it, or is larger than the database's own type."""
+    at = {name: f"{source}.{name}" for name in _ORDERING[connector]}
+    if connector in _LAST_PART:
+        lsn_form = _LSN_FORM % _LAST_PART[connector]
+        faults = [_differs(at[name], lsn_form) for name in ("commit_lsn", "change_lsn")]
+        if "event_serial_no" in at:
+            faults.append(_exceeds(at["event_serial_no"], _LARGEST_LONG))
+    elif connector == "postgresql":
+        level, lsn = _sequence_parts(at["sequence"])
+        too_large = f"coalesce(greatest({_wide(level)}, {_wide(lsn)}) > '{_LARGEST_LSN}', false)"
+        faults = [_differs(at["sequence"], _SEQUENCE_FORM), too_large, _exceeds(at["lsn"], _LARGEST_LSN)]
+    elif connector in ("mysql", "mariadb"):
+        largest = {"pos": _LARGEST_LONG, "row": _LARGEST_INT}
+        faults = [_differs(at["file"], _FILE_FORM), _exceeds(f"nullif({_file_number(at['file'])}, '')", _LARGEST_INT)]
+        faults += [_exceeds(at[name], limit) for name, limit in largest.items()]
+    elif connector == "oracle":
+        largest = {"commit_scn": _LARGEST_LSN, "scn": _LARGEST_LSN, "ssn": _LARGEST_INT}
+        faults = [_exceeds(at[name], limit) for name, limit in largest.items()]
+        faults.append(_differs(at["rs_id"], _REDO_FORM))
+    else:
+        faults = ["false"]
+    return " OR ".join(faults)
+
+
+def _differs(value: str, form: str) -> str:
+    """BOOLEAN: there is a value, and it has not the form."""
+    return f"NOT coalesce({value} RLIKE {sql.text(form)}, true)"
+
+
+def _exceeds(value: str, largest: int) -> str:
+    """BOOLEAN: there is a value, and it is no whole number from 0 to `largest`."""
+    return f"({value} IS NOT NULL AND NOT coalesce({_number(value, len(str(largest)))} <= '{largest}', false))"
 
 
 def _number(value: str, digits: int = _UNSIGNED_DIGITS) -> str:
-    return f"CASE WHEN {value} RLIKE '^[0-9]{{1,{digits}}}$' THEN lpad({value}, {digits}, '0') END"
+    form = sql.text(rf"\A[0-9]{{1,{digits}}}\z")
+    return f"CASE WHEN {value} RLIKE {form} THEN lpad({value}, {digits}, '0') END"
 
 
 def _lsn(value: str) -> str:
-    return f"coalesce(lower({value}), '')"
+    return f"coalesce({_known_lsn(value)}, '')"
+
+
+def _known_lsn(value: str) -> str:
+    """The connector's own text for no LSN is `NULL`."""
+    return f"nullif(lower({value}), 'null')"
 
 
 def _sqlserver(s: str, op: str) -> str:
     serial = f"coalesce({_number(f'{s}.event_serial_no')}, '')"
     return (
-        f"CASE WHEN {s}.commit_lsn IS NOT NULL OR {op} = 'r'"
+        f"CASE WHEN {_known_lsn(f'{s}.commit_lsn')} IS NOT NULL OR {op} = 'r'"
         f" THEN concat({_lsn(f'{s}.commit_lsn')}, '/', {_lsn(f'{s}.change_lsn')}, '/', {serial}) END"
     )
 
 
 def _db2(s: str, op: str) -> str:
     return (
-        f"CASE WHEN {s}.commit_lsn IS NOT NULL OR {op} = 'r'"
+        f"CASE WHEN {_known_lsn(f'{s}.commit_lsn')} IS NOT NULL OR {op} = 'r'"
         f" THEN concat({_lsn(f'{s}.commit_lsn')}, '/', {_lsn(f'{s}.change_lsn')}) END"
     )
 
 
 def _postgresql(s: str, op: str) -> str:
-    # `["12","34"]` or `[null,"34"]`; connectors before 1.5 have no sequence: the lsn is all there is. Not split into an
-    # array that a lambda looks at: for lambdas Spark generates no code.
-    parts = f"translate({s}.sequence, '[]\" ', '')"
-    first = f"substring_index({parts}, ',', 1)"
-    second = f"CASE WHEN contains({parts}, ',') THEN substring_index(substring_index({parts}, ',', 2), ',', -1) END"
+    first, second = _sequence_parts(f"{s}.sequence")
     read = f"greatest({_wide(f'{s}.lsn')}, {_wide(first)}, {_wide(second)}, repeat('0', {_UNSIGNED_DIGITS}))"
     lsn = _wide(f"coalesce({second}, {s}.lsn)")
     body = (
@@ -103,6 +169,16 @@ def _postgresql(s: str, op: str) -> str:
     )
     time = f"coalesce({_number(f'{s}.ts_ms', _TIME_DIGITS)}, repeat('0', {_TIME_DIGITS}))"
     return f"concat({body}, '@', {time})"
+
+
+def _sequence_parts(sequence: str) -> tuple[str, str]:
+    """Of `["12","34"]` or `[null,"34"]`; connectors before 1.5 have no sequence: the lsn is all there is."""
+    # Not split into an array that a lambda looks at: for lambdas Spark generates no code.
+    parts = f"translate({sequence}, '[]\" ', '')"
+    return (
+        f"substring_index({parts}, ',', 1)",
+        f"CASE WHEN contains({parts}, ',') THEN substring_index(substring_index({parts}, ',', 2), ',', -1) END",
+    )
 
 
 def _wide(number: str) -> str:
@@ -128,9 +204,14 @@ def as_committed(position: str) -> str:
 
 
 def _binlog(s: str, _op: str) -> str:
-    number = f"regexp_extract({s}.file, '([0-9]+)$', 1)"
+    number = _file_number(f"{s}.file")
     row = f"coalesce({_number(f'{s}.row', 10)}, '0000000000')"
     return f"concat({_number(number)}, '/', {_number(f'{s}.pos')}, '/', {row}, {_transaction_of_binlog(s)})"
+
+
+def _file_number(file: str) -> str:
+    """The digits at the end; empty where there are none."""
+    return f"regexp_extract({file}, '([0-9]+)$', 1)"
 
 
 def _transaction_of_binlog(s: str) -> str:
@@ -143,10 +224,8 @@ def _transaction_of_binlog(s: str) -> str:
         f" ELSE substring_index({gtid}, '-', 1) END"
     )
     wide = f"lpad(try_cast({number} AS BIGINT), {_UNSIGNED_DIGITS}, '0')"
-    return (
-        f"CASE WHEN {gtid} IS NOT NULL THEN coalesce(concat('/', {s}.server_id, '/', {origin}, '/', {wide}), '')"
-        " ELSE '' END"
-    )
+    known = f"{gtid} RLIKE {sql.text(_GTID_FORM)} AND {_number(f'{s}.server_id', 10)} IS NOT NULL"
+    return f"CASE WHEN {known} THEN coalesce(concat('/', {s}.server_id, '/', {origin}, '/', {wide}), '') ELSE '' END"
 
 
 def _oracle(s: str, _op: str) -> str:

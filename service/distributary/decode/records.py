@@ -15,7 +15,7 @@ from distributary.decode import sql, strict
 from distributary.decode.keys import key_hash, key_of_header, key_of_row, key_struct
 from distributary.decode.parsed import parsed, tells_transactions
 from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER, is_placeholder
-from distributary.decode.position import position_sql, transaction_sql
+from distributary.decode.position import is_malformed, position_sql, transaction_sql
 from distributary.decode.reading import Reading
 from distributary.decode.shapes import Shape
 from distributary.decode.types import Codec
@@ -28,6 +28,8 @@ _TRANSACTION = (
     "CASE WHEN p.transaction.id IS NOT NULL THEN named_struct('id', p.transaction.id,"
     " 'order', try_cast(p.transaction.data_collection_order AS BIGINT)) END"
 )
+_TS_MS = "try_cast({}.ts_ms AS BIGINT)"
+_LAST_MS = 253_402_300_799_999  # of the year 9999, the last one that Python shows
 _SNAPSHOT_ENDS = ", ".join(map(sql.text, e.SNAPSHOT_ENDS))
 
 
@@ -78,7 +80,10 @@ def decoded(records: DataFrame, shape: Shape, reading: Reading, *, usual: bool =
         F.expr("kp IS NOT NULL" if reading.key_from_row else "k IS NOT NULL").alias("has_key"),
         F.expr(f"{source}.connector").alias("connector"),
         "pos",
-        F.expr(f"try_cast({source}.ts_ms AS BIGINT)").alias("ts_ms"),
+        F.expr(f"pos IS NULL AND ({is_malformed(reading.connector, source)})").alias("misplaced"),
+        F.expr(f"CASE WHEN {_TS_MS.format(source)} BETWEEN 0 AND {_LAST_MS} THEN {_TS_MS.format(source)} END").alias(
+            "ts_ms"
+        ),
         F.expr(_read_id(reading)).alias("read_id"),
         F.expr(transaction_sql(reading.connector, source, "pos")).alias("tx"),
         F.expr(f"coalesce(lower({source}.snapshot) IN ({_SNAPSHOT_ENDS}), false)").alias("ends"),

@@ -41,6 +41,7 @@ def verdict(shape: Shape, reading: Reading) -> str:
         # A unique key may have nullable columns, but a key of nothing but NULLs names no row.
         (f"{needs_key} AND ({key_lost} OR ({all_null}))", _reason(e.NO_KEY_COLUMNS if from_row else e.BAD_KEY)),
         (f"kind NOT IN ('x', 'm') AND connector NOT IN ({_family(reading.connector)})", _reason(e.OTHER_CONNECTOR)),
+        ("kind NOT IN ('x', 'm') AND misplaced", _reason(e.BAD_POSITION)),
         ("kind NOT IN ('x', 'm') AND pos IS NULL", _reason(e.NO_POSITION)),
         (
             f"{keeps_row} AND {lost}",
