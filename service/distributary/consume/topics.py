@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 DEFAULT_SIGNAL_TABLE = "debezium_signal"
-# Folders of the target path that are the service's own; a source schema of that name can't be kept there.
-RESERVED_SCHEMAS = ("_quarantine", "_distributary")
+# Folders of the target path that are the service's own: no table lies there, nor below.
+RESERVED_FOLDERS = ("_quarantine", "_distributary")
 
 
 @dataclass(frozen=True, order=True)
@@ -60,7 +60,7 @@ def table_of(topic: str, topic_prefix: str, connector: str | None) -> TableId | 
     if len(parts) < 2:
         return None  # the transaction topic, <prefix>.message, notifications
     schema, table = parts[0], ".".join(parts[1:])
-    if not schema or schema in RESERVED_SCHEMAS or table in ("", ".", "..", "._") or database == "":
+    if not schema or schema in RESERVED_FOLDERS or table in ("", ".", "..", "._") or database == "":
         return None
     return TableId(schema, table, database)
 

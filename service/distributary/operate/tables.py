@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from distributary.config import Config
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker
-from distributary.consume.topics import TableId, has_database_part, is_signal_table, table_of
+from distributary.consume.topics import RESERVED_FOLDERS, TableId, has_database_part, is_signal_table, table_of
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, UsageError
 from distributary.operate.logs import get_logger
@@ -88,9 +88,14 @@ def name_of(config: Config, table: TableId) -> str:
 
 def settings_of(table: TableId | None, config: Config) -> TableSettings | None:
     """What counts for the table; None for what is no table of the config."""
-    if table is None or is_signal_table(table, config.source.signal_table):
+    if table is None or is_signal_table(table, config.source.signal_table) or is_reserved(table, config):
         return None
     return config.settings_for(table.schema, table.table)
+
+
+def is_reserved(table: TableId, config: Config) -> bool:
+    """Whether the table would lie in a folder of the service's own; case does not count, as in some file systems."""
+    return _parts(config, table)[0].lower() in RESERVED_FOLDERS
 
 
 def connector_of_topic(topic: str, config: Config, broker: Broker, registry: Registry | None) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 from distributary.config import Config
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.tail import Tail
-from distributary.consume.topics import is_signal_table, subscription_pattern, table_of
+from distributary.consume.topics import subscription_pattern, table_of
 from distributary.consume.transactions import boundary, possible_topics, transaction_id, transaction_topic
 from distributary.decode.position import BY_OFFSET
 from distributary.errors import UsageError
@@ -25,6 +25,7 @@ from distributary.operate.note import Note
 from distributary.operate.registry import Registry
 from distributary.operate.standing import Answer, Claim, Frontier, Kafka, Standing, Transaction
 from distributary.operate.status import ServiceStatus
+from distributary.operate.tables import settings_of
 from distributary.operate.wire import json_of
 from distributary.operate.worker import TableWorker
 
@@ -256,9 +257,7 @@ class Tracker:
     def _may_be(self, topic: str, connector: str | None) -> bool:
         """Whether a topic that is not there yet will be a table of the config."""
         table = table_of(topic, self._prefix, connector)
-        if table is None or is_signal_table(table, self._config.source.signal_table):
-            return False
-        return self._config.settings_for(table.schema, table.table) is not None
+        return settings_of(table, self._config) is not None
 
 
 def _is_none(topic: str, tables: Mapping[str, TableWorker | None]) -> bool:

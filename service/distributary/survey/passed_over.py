@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from distributary.config import Config
 from distributary.consume.topics import has_database_part, is_signal_table, table_of
-from distributary.operate.tables import settings_of
+from distributary.operate.tables import is_reserved, settings_of
 
 
 @dataclass(frozen=True)
@@ -57,4 +57,6 @@ def _of(name: str, config: Config) -> PassedOver:
         return PassedOver(name, "no-table-name", "the name is not <prefix>.<schema>.<table>")
     if is_signal_table(table, config.source.signal_table):
         return PassedOver(name, "signal-table", "the table through which the connector gets signals")
+    if is_reserved(table, config):
+        return PassedOver(name, "reserved-name", "by its name the table would lie in a folder of the service's own")
     return PassedOver(name, "no-entry", f"no entry of `tables` matches {table}")
