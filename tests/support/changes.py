@@ -114,8 +114,10 @@ class Topic:
             return {**source, **place, "txId": f"{tx or at:016x}", "rs_id": None, "ssn": step, "redo_thread": 1}
         if self.connector == "mysql":
             return {**source, "file": f"binlog.{at // 100:06d}", "pos": at % 100, "row": step, "server_id": 1}
-        change = None if op == "r" else f"00000027:{at:08x}:{step:04x}"
-        return {**source, "commit_lsn": f"00000027:{at:08x}:ffff", "change_lsn": change, "event_serial_no": None}
+        digits = 16 if self.connector == "db2" else 4
+        change = None if op == "r" else f"00000027:{at:08x}:{step:0{digits}x}"
+        commit = f"00000027:{at:08x}:{0xFFFF:0{digits}x}"
+        return {**source, "commit_lsn": commit, "change_lsn": change, "event_serial_no": None}
 
 
 def _struct(fields: dict[str, Row], **more: Any) -> Row:
