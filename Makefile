@@ -34,7 +34,7 @@ check: $(STAMP) ## formatter, linter, type checker
 programs: # what tests need beside Python's packages; where it can't be installed its tests fail, and no others
 	@tests/programs.sh || true
 
-classes: $(STAMP) # an archive of Spark's classes, with which the tests' many JVMs start in half the time
+classes: $(STAMP) # an archive of Spark's classes, with which the tests' many JVMs start faster
 	PYTHONPATH=. $(BIN)/python -m tests.support.class_archive
 
 test: programs $(STAMP) check classes ## all set-up, then all tests (TEST_PROCESSES at once, each with a Spark of its own)

@@ -10,7 +10,8 @@ from typing import Any
 
 from tests.support.changes import Row, Topic, key, row
 from tests.support.kafka import Record
-from tests.support.rule_packs import NUMBERS, TEXTS, Case, rule_case
+from tests.support.rule_cases import NUMBERS, TEXTS, Case
+from tests.support.rule_packs import rule_case
 
 NOT_SENT = "__debezium_unavailable_value"
 

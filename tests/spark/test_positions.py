@@ -160,7 +160,7 @@ MALFORMED: dict[str, list[Source]] = {
 
 @pytest.mark.parametrize("connector", MALFORMED)
 @pytest.mark.parametrize("op", ["u", "r"])
-def test_2_1_what_has_not_the_form_of_a_position_is_none(session: SparkSession, connector: str, op: str) -> None:
+def test_2_1_a_malformed_position_is_none(session: SparkSession, connector: str, op: str) -> None:
     good, bad = WELL_FORMED[connector], MALFORMED[connector]
     assert None not in positions(session, connector, good, op)
     found = positions(session, connector, bad, op)

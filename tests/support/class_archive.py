@@ -1,6 +1,6 @@
 """Writes the archive of Spark's classes that the tests' JVMs start with (see tests/support/jvm.py), unless it is there.
 
-python -m tests.support.class_archive
+`python -m tests.support.class_archive`. Tests run without it, too: a Java that can't write one only starts more slowly.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _WRITING_SECONDS = 300
 
 
 def write_class_archive() -> None:
-    """The JVM of a session that has made a table and merged into it puts down at its end which classes it loaded."""
+    """At its end the JVM of a session that has made a table and merged into it writes the classes that it loaded.
+    Archives for other versions of Java and PySpark go."""
     archive = class_archive()
     if archive.exists():
         return
@@ -40,7 +41,10 @@ def write_class_archive() -> None:
         close_session(session)
         process.stdin.close()  # the JVM ends with it
         process.wait(_WRITING_SECONDS)
-        new.replace(archive)
+        if new.exists():
+            for other in archive.parent.glob("spark-classes-*.jsa"):
+                other.unlink()
+            new.replace(archive)
 
 
 if __name__ == "__main__":

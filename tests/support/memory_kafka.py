@@ -47,8 +47,9 @@ _COLUMNS = pa.schema(
 )
 _CONVERTER = "org.apache.spark.sql.kafka010.KafkaRecordToRowConverter"
 _MANY = 8
-_LOOKED_AT, _LOOKED_FURTHER = 20, 2_000
-"""As Broker.head."""
+"""Ranges. Of more than so many, as only packs of tests have them, two tasks have the rows."""
+_SAMPLED = 20
+"""Records of a place, as Broker.sample."""
 
 
 @dataclass
@@ -141,10 +142,6 @@ class MemoryClient(Broker):
         ends = end_offsets(self._address, topic.name)
         return {partition: ends[partition] for partition in topic.partitions}
 
-    def head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
-        records = self.records(topic, start, _LOOKED_AT)
-        return records if any(r.value for r in records) else self.records(topic, start, _LOOKED_FURTHER)
-
     def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 0.0) -> list[Record]:
         del timeout
         latest = self.latest(topic)
@@ -153,7 +150,7 @@ class MemoryClient(Broker):
 
     def sample(self, topic: str, places: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
         partitions = self._there[topic].partitions
-        return [[record.value for record in partitions[p][offset : offset + _LOOKED_AT]] for p, offset in places]
+        return [[record.value for record in partitions[p][offset : offset + _SAMPLED]] for p, offset in places]
 
     def settings(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         return {name: {} for name in names if name in self._there}
@@ -165,8 +162,8 @@ class MemoryClient(Broker):
     def fetch(
         self, session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1, at_once: bool = False
     ) -> DataFrame:
-        """As consume.source.read: each task has rows of its own. Of many partitions, as only packs of tests have them,
-        two tasks have the rows, as a task costs as much as hundreds of records."""
+        """As consume.source.read: a task for each range, but two for many (a task costs as much as hundreds of
+        records)."""
         del options, at_once
         partitions = self._there[part.topic].partitions
         context = session.sparkContext._jsc

@@ -90,7 +90,14 @@ class SecondsPlugin:
         self._setups: dict[str, int] = defaultdict(int)
         self._nested: list[float] = []
         self._tests: dict[str, float] = defaultdict(float)
-        self._ends: dict[str, float] = defaultdict(float)
+        self._totals: tuple[dict[str, Any], ...] = (
+            self._watch.seconds,
+            self._watch.calls,
+            self._fixtures,
+            self._setups,
+        )
+        """What a worker hands to the controller, which adds it up."""
+        self._ends: dict[str, float] = {}
         if detailed:
             self._watch.install()
 
@@ -115,19 +122,11 @@ class SecondsPlugin:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
-            output["seconds"] = [
-                dict(part) for part in (self._watch.seconds, self._watch.calls, self._fixtures, self._setups)
-            ]
+            output["seconds"] = [dict(total) for total in self._totals]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        parts: tuple[dict[str, Any], ...] = (
-            self._watch.seconds,
-            self._watch.calls,
-            self._fixtures,
-            self._setups,
-        )
-        for total, part in zip(parts, getattr(node, "workeroutput", {}).get("seconds", ()), strict=False):
+        for total, part in zip(self._totals, getattr(node, "workeroutput", {}).get("seconds", ()), strict=False):
             for name, number in part.items():
                 total[name] += number
 

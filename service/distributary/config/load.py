@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -13,10 +12,9 @@ from pydantic import ValidationError
 from distributary.config.document import Document, Loc, dotted, read
 from distributary.config.explain import explain
 from distributary.config.model import Config
+from distributary.config.scalars import GLOB
 from distributary.config.table import TableDefaults, named_columns
 from distributary.errors import ConfigError, Fault
-
-_GLOB = re.compile(r"[*?\[]")
 
 
 def load(path: Path, held: Mapping[Path, bytes | None] = MappingProxyType({})) -> Config:
@@ -80,7 +78,7 @@ def _included(main: Document, held: Mapping[Path, bytes | None]) -> Iterator[Doc
         except ValueError:
             _fault(main, loc, "bad-include", "this is not a pattern", "`**` must stand alone between two slashes")
             continue
-        if not paths and not _GLOB.search(pattern):
+        if not paths and not GLOB.search(pattern):
             _fault(main, loc, "include-missing", "there is no such file", "paths start at this file's directory")
         for path in paths:
             if path.resolve() not in seen:
@@ -97,7 +95,7 @@ def _files(directory: Path, pattern: str) -> list[Path]:
     parts = Path(pattern).parts
     if any("**" in part and part != "**" for part in parts):
         raise ValueError("** must stand alone")  # newer Pythons take it for *
-    fixed = next((i for i, part in enumerate(parts) if _GLOB.search(part)), len(parts))
+    fixed = next((i for i, part in enumerate(parts) if GLOB.search(part)), len(parts))
     base = directory.joinpath(*parts[:fixed])
     if fixed == len(parts):
         return [base] if base.is_file() else []

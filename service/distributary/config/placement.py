@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterable
 
 from distributary.config.problem import Problem
-from distributary.config.scalars import inside
+from distributary.config.scalars import GLOB, inside
 
 PLACEHOLDERS = ("database", "schema", "table")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-_GLOB = re.compile(r"[*?\[]")
 
 
 def template_problem(template: str) -> Problem | None:
@@ -39,7 +38,7 @@ def schemas_collide(template: str, matches: Iterable[str]) -> bool:
     if "{schema}" in template:
         return False
     schemas = {match.partition(".")[0] for match in matches}
-    return len(schemas) > 1 or any(_GLOB.search(schema) for schema in schemas)
+    return len(schemas) > 1 or any(GLOB.search(schema) for schema in schemas)
 
 
 def checkpoint_problem(checkpoint: str, target: str, template: str) -> Problem | None:

@@ -75,6 +75,9 @@ def _location(value: str, info: ValidationInfo) -> str:
     return str(PurePosixPath(directory) / value)
 
 
+GLOB = re.compile(r"[*?\[]")
+"""Matches a pattern, but no plain name."""
+
 Text = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
 WholeNumber = Annotated[int, BeforeValidator(_whole)]
 Count = Annotated[int, Field(ge=0), BeforeValidator(_whole)]

@@ -13,7 +13,7 @@ from distributary.config import column_types, maintenance
 from distributary.config.delta_properties import DeltaProperties
 from distributary.config.maintenance import Maintenance, MaintenanceKeys
 from distributary.config.problem import Problem, refuse
-from distributary.config.scalars import Count, Section, Text
+from distributary.config.scalars import GLOB, Count, Section, Text
 
 Mode = Literal["upsert", "history", "append"]
 Deletes = Literal["hard", "soft"]
@@ -197,7 +197,7 @@ class TableSettings:
     @property
     def is_for_one_table(self) -> bool:
         """Whether the rule names one table, without a pattern."""
-        return not any(character in self.match for character in "*?[")
+        return not GLOB.search(self.match)
 
     @property
     def marks_deleted(self) -> bool:
@@ -216,7 +216,7 @@ def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
     return replace(one, match="", where="") == replace(other, match="", where="")
 
 
-def named_columns(rule: TableDefaults) -> list[tuple[str, str]]:
+def named_columns(rule: TableDefaults | TableSettings) -> list[tuple[str, str]]:
     """The names of columns under `mask`, `exclude`, `columns` and `rename`, each with its key."""
     named = {"mask": rule.mask, "exclude": rule.exclude, "columns": rule.columns, "rename": rule.rename}
     return [(key, name) for key, names in named.items() for name in names or ()]

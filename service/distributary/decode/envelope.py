@@ -79,9 +79,7 @@ NO_KEY = Reason("no-key", "the table's records have keys, this one has none")
 NO_KEY_COLUMNS = Reason("no-key-columns", "the row does not hold the columns that `key` in the config names")
 BAD_KEY = Reason("bad-key", "the key does not hold a value for each key column that its type can hold")
 NO_POSITION = Reason("no-position", "`source` does not say where in the database's log the change stands")
-BAD_POSITION = Reason(
-    "bad-position", "a place in the database's log that `source` names has not the form that its connector writes"
-)
+BAD_POSITION = Reason("bad-position", "a log position in `source` is not in the form that its connector writes")
 BAD_VALUE = Reason("bad-value", "these columns hold a value that their type can't hold: ")
 OTHER_CONNECTOR = Reason("other-connector", "`source.connector` is not the one the table's other records come from")
 

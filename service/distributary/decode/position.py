@@ -19,8 +19,8 @@ lsn alone is no order (a transaction may log a change before another one that co
 others by the commit time, then the lsn. A snapshot row is compared, with truncates alone, by its lsn: the highest that
 its source block names, as an incremental snapshot's row has only those of the stream around it.
 
-A field that has not the form that its database gives it, or that is larger than its type, makes no position: by its
-bytes it could sort after all real ones (see is_malformed). A GTID or server id without its form counts as not sent.
+A malformed field, or one that exceeds its database's type, makes no position: its bytes could sort after all real
+positions (see is_malformed). A malformed GTID or server id counts as not sent.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NEEDED = {
     "oracle": ("commit_scn", "scn"),
 }
 
-# What of it says where a change stands.
+# The fields that make a position.
 _ORDERING = {
     "sqlserver": ("commit_lsn", "change_lsn", "event_serial_no"),
     "db2": ("commit_lsn", "change_lsn"),
@@ -79,7 +79,7 @@ def needed_for_order(connector: str) -> tuple[str, ...]:
 def position_sql(connector: str, source: str, op: str, epoch: int) -> str:
     """STRING: the position of a record from its `source` struct (all fields STRING); NULL where it has none.
 
-    `op` is an expression of the record's operation. NULL, too, for what is_malformed() is of.
+    `op` is an expression of the record's operation. NULL, too, where is_malformed() holds.
     """
     parts = {
         "sqlserver": _sqlserver,
@@ -94,8 +94,7 @@ def position_sql(connector: str, source: str, op: str, epoch: int) -> str:
 
 
 def is_malformed(connector: str, source: str) -> str:
-    """BOOLEAN: a field of a `source` struct by which the connector's changes are ordered has not the form that the
-    database gives it, or is larger than the database's own type."""
+    """BOOLEAN: a field that makes the position is not in its database's form, or exceeds its database's type."""
     at = {name: f"{source}.{name}" for name in _ORDERING[connector]}
     if connector in _LAST_PART:
         lsn_form = _LSN_FORM % _LAST_PART[connector]
@@ -120,7 +119,7 @@ def is_malformed(connector: str, source: str) -> str:
 
 
 def _differs(value: str, form: str) -> str:
-    """BOOLEAN: there is a value, and it has not the form."""
+    """BOOLEAN: there is a value, and it does not match the form."""
     return f"NOT coalesce({value} RLIKE {sql.text(form)}, true)"
 
 
@@ -173,7 +172,7 @@ def _postgresql(s: str, op: str) -> str:
 
 def _sequence_parts(sequence: str) -> tuple[str, str]:
     """Of `["12","34"]` or `[null,"34"]`; connectors before 1.5 have no sequence: the lsn is all there is."""
-    # Not split into an array that a lambda looks at: for lambdas Spark generates no code.
+    # No array and lambda: Spark generates no code for lambdas.
     parts = f"translate({sequence}, '[]\" ', '')"
     return (
         f"substring_index({parts}, ',', 1)",

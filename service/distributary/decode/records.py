@@ -29,7 +29,7 @@ _TRANSACTION = (
     " 'order', try_cast(p.transaction.data_collection_order AS BIGINT)) END"
 )
 _TS_MS = "try_cast({}.ts_ms AS BIGINT)"
-_LAST_MS = 253_402_300_799_999  # of the year 9999, the last one that Python shows
+_LAST_MS = 253_402_300_799_999  # the end of the year 9999, the last one of Python's datetime
 _SNAPSHOT_ENDS = ", ".join(map(sql.text, e.SNAPSHOT_ENDS))
 
 

@@ -7,11 +7,11 @@ enough; everything else is a warning.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from distributary.config.table import TableSettings
+from distributary.config.table import TableSettings, named_columns
 from distributary.decode.connect import NotAConnectSchema, parse_schema
 from distributary.decode.shapes import Signature, has_schema, row_fields
 from distributary.errors import TableHalt
@@ -32,7 +32,7 @@ _SHORTEST_TYPO = 4
 class UnknownColumn:
     """A `name` that the config has under `option` at `place` (`file:line`), `near` the most similar columns.
 
-    `is_typo`: it is one slip away from each of them (see `_is_typo`), or the table's own name of a renamed column.
+    `is_typo`: it differs from each of them by one typo (see `_is_typo`), or is the lake's name of a renamed column.
     `names_one_table`: an entry for this one table has it, and not `defaults` or a pattern, whose names may be those of
     other tables.
     """
@@ -61,7 +61,7 @@ def unknown_columns(settings: TableSettings, columns: Collection[str]) -> list[U
     A name from `defaults` or from an entry for several tables counts only where it is a typo of a column. Columns that
     the config names, too, are nobody's typo.
     """
-    named = dict.fromkeys(_named(settings))
+    named = dict.fromkeys(named_columns(settings))
     candidates = [c for c in columns if c not in {name for _, name in named}]
     found = []
     for option, name in named:
@@ -104,16 +104,6 @@ def column_names(signature: Signature, *, unwrapped: bool) -> set[str]:
     return {*key, *row}
 
 
-def _named(settings: TableSettings) -> Iterator[tuple[str, str]]:
-    for option, names in (
-        ("mask", settings.mask),
-        ("exclude", settings.exclude),
-        ("columns", settings.columns),
-        ("rename", settings.rename),
-    ):
-        yield from ((option, name) for name in names)
-
-
 def _nearest(settings: TableSettings, name: str, columns: Iterable[str]) -> tuple[tuple[str, ...], bool]:
     """The columns that are most like a name, and whether it is a typo of each of them."""
     columns = list(columns)
@@ -129,7 +119,7 @@ def _nearest(settings: TableSettings, name: str, columns: Iterable[str]) -> tupl
 
 def _is_typo(name: str, column: str) -> bool:
     """Whether both are the same but for case and separators, or for one letter that is added, missing, wrong or swapped
-    with the next. Digits count columns (`phone1`, `phone2`): they are no slip."""
+    with the next. Digits number columns (`phone1`, `phone2`): a different digit is no typo."""
     one, other = _plain(name), _plain(column)
     if one == other:
         return True

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from distributary.config.table import TableSettings
-from distributary.decode.envelope import CONNECTORS
 from distributary.decode.masks import key_redacted
-from distributary.decode.position import BY_OFFSET
 from distributary.errors import TableHalt
 from distributary.operate.look import Look
 
@@ -17,12 +15,6 @@ LEAST_BAD = 100
 
 def refuse_unbuilt(settings: TableSettings, look: Look) -> None:
     """Raises TableHalt where the config or the records ask for something that this version would have to guess."""
-    if look.order not in (*CONNECTORS, BY_OFFSET):
-        raise TableHalt(
-            "connector-not-built",
-            f"events of the connector {look.order!r} are not applied in this version",
-            f"this version knows {', '.join(CONNECTORS)}",
-        )
     if settings.key and look.key and set(settings.key) != set(look.key):
         raise TableHalt(
             "key-not-needed",

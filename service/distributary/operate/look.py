@@ -95,8 +95,8 @@ def look_at(
     if envelopes and known is not None and known.order == BY_OFFSET:
         raise _form_changed(topic, "rows without an envelope, ordered by their offsets", "envelopes")
     named = _source_connector(envelopes)
-    if known is None and named is not None and named not in CONNECTORS:
-        raise _unsupported(topic, named)
+    if named is not None and named not in CONNECTORS and (known is None or configured is None):
+        raise _connector_not_built(topic, named)
     connector = configured or named or (known.order if known else None)
     if connector is None:
         raise TableHalt(
@@ -159,11 +159,10 @@ def _refuse_other_forms(rows: Sequence[Mapping[str, Any]], topic: str, key: Sequ
     if form == "payload":
         named = _source_connector(value["payload"] for value in rows if is_envelope(value["payload"]))
         if named is not None and named not in CONNECTORS:
-            raise _unsupported(topic, named)
+            raise _connector_not_built(topic, named)
         raise TableHalt(
             "payload-without-schema",
-            f"the records of {topic} are objects with the field `payload` alone: what it holds stands in no form that"
-            " Debezium's converters write",
+            f"the records of {topic} are objects with the one field `payload`, which no Debezium converter writes",
             'have the writer send the payload itself, or {"schema": …, "payload": …} (JsonConverter\'s schemas.enable)',
         )
     raise TableHalt(
@@ -187,12 +186,12 @@ def _other_form(value: Mapping[str, Any], key: Sequence[str], added: Unwrapped) 
     return None
 
 
-def _unsupported(topic: str, connector: str) -> TableHalt:
+def _connector_not_built(topic: str, connector: str) -> TableHalt:
     return TableHalt(
-        "connector-unsupported",
-        f"the records of {topic} come from the connector {connector!r}, of which this service does not know the order"
-        " of changes",
-        f"leave the topic out of `tables`; known are {', '.join(CONNECTORS)}",
+        "connector-not-built",
+        f"the records of {topic} come from the connector {connector!r}, whose order of changes this version does not"
+        " know",
+        f"leave the topic out of `tables`; this version knows {', '.join(CONNECTORS)}",
     )
 
 

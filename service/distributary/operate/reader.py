@@ -104,7 +104,8 @@ class TableReader:
         self._careful = 0
         self._look: Look | None = None
         self._seen: set[str] = set()
-        self._warned: list[UnknownColumn] = []
+        self.unknown_columns: list[UnknownColumn] = []
+        """Names in the config that neither the table's columns nor the records read so far have."""
         self._unwrapped: Unwrapped | None = None
         self._key_from_row = False
         self._queries = queries
@@ -126,13 +127,6 @@ class TableReader:
     def columns(self) -> Mapping[str, str]:
         """The source's columns that the table has: name to Spark type."""
         return self._table.now
-
-    def unknown_columns(self) -> list[UnknownColumn]:
-        """Names in the config that neither the table's columns nor the records read so far have; none before records
-        tell the columns."""
-        if not self._seen:
-            return []
-        return unknown_columns(self._settings, {*self._seen, *self._renames.as_source(self._table.now)})
 
     def look(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> Look | None:
         """The format of the table's records, learnt from the first ones from `start` on; None where there are none (of
@@ -218,11 +212,12 @@ class TableReader:
 
     def _warn_of_unknown_columns(self) -> None:
         """Warns once of each: a column may also come later."""
-        found = self.unknown_columns()
+        columns = {*self._seen, *self._renames.as_source(self._table.now)}
+        found = unknown_columns(self._settings, columns) if self._seen else []
         for unknown in found:
-            if unknown not in self._warned:
+            if unknown not in self.unknown_columns:
                 self._log.warning("a column in the config is unknown", code=CODE, detail=str(unknown), fix=FIX)
-        self._warned = found
+        self.unknown_columns = found
 
     def _as_raw(self, records: Sequence[Record]) -> DataFrame:
         rows = {name: [getattr(r, name) for r in records] for name in ("key", "value")}

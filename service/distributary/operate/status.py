@@ -64,7 +64,7 @@ class TableStatus:
     1970; None where they never were.
     `catalog_name` is what the config's catalog calls the table; None without one, and while it does not have it.
     `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted. `warnings` have
-    the same keys: what its config asks for and is probably not meant.
+    the same keys: likely mistakes in its config.
     """
 
     table: str

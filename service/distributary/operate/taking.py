@@ -78,8 +78,8 @@ class SliceTaker:
 
     @property
     def warnings(self) -> tuple[Mapping[str, str], ...]:
-        """What is to be seen to in the table's config, each with `code`, `message` and `fix`."""
-        return tuple({"code": CODE, "message": str(one), "fix": FIX} for one in self._reader.unknown_columns())
+        """Likely mistakes in the table's config, each with `code`, `message` and `fix`."""
+        return tuple({"code": CODE, "message": str(one), "fix": FIX} for one in self._reader.unknown_columns)
 
     def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> Slice:
         """What to take next on the way from `taken` to `goal`."""

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from distributary.config.table import TableSettings
 from distributary.consume.offsets import Offsets, Slice
-from distributary.consume.source import Fetch, read
+from distributary.consume.source import Fetch
 from distributary.decode import sql
 
 HEADER = "__distributary.withheld"
@@ -86,7 +86,7 @@ def with_withheld(
     topic: str,
     first: Offsets,
     end: Offsets,
-    fetch: Fetch = read,
+    fetch: Fetch,
 ) -> DataFrame:
     """Records of the quarantine table as Kafka had them: those with something cut out are read from Kafka again, and
     left out where it has them no more. `first` and `end`: the offsets that Kafka has of each partition."""

@@ -58,5 +58,5 @@ def _of(name: str, config: Config) -> PassedOver:
     if is_signal_table(table, config.source.signal_table):
         return PassedOver(name, "signal-table", "the table through which the connector gets signals")
     if is_reserved(table, config):
-        return PassedOver(name, "reserved-name", "by its name the table would lie in a folder of the service's own")
+        return PassedOver(name, "reserved-name", "the table would lie in a folder that the service reserves")
     return PassedOver(name, "no-entry", f"no entry of `tables` matches {table}")

@@ -161,13 +161,13 @@ CLOUD_EVENT = {
         (
             {"payload": {"op": "c", "source": {"connector": "TiCDC", "pos": 0}, "after": {"id": 1}}},
             {"payload": {"id": 1}},
-            "connector-unsupported",
+            "connector-not-built",
             "TiCDC",
         ),
         (
             {"op": "c", "source": {"connector": "mongodb"}, "after": '{"_id": 1}'},
             {"id": "1"},
-            "connector-unsupported",
+            "connector-not-built",
             "mongodb",
         ),
     ],

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.support.changes import key, row
-from tests.support.rule_packs import KEYS, PARTITIONS, Case, Pack, Settings
+from tests.support.rule_cases import KEYS, PARTITIONS, Case, Settings
+from tests.support.rule_packs import Pack
 
 SETTINGS = Settings("postgresql", (), (("id", "bigint"), ("v", "string")))
 
