@@ -3,8 +3,8 @@
 A case is a script: it takes records in slices and says which rows the table must have after each. Each case has keys
 and partitions of its own, so that the cases of a pack do not meet: its record with the key 1 in partition 0 gets, in
 the pack's topic, a key of the case's own range and the first of the case's own partitions. Slices with the same number
-are one batch, so a pack has as many batches as its longest case has slices. It runs when the first of its cases is asked
-for, and each case is a test of its own:
+are one batch, so a pack has as many batches as its longest case has slices. It runs when the first of its cases is
+asked for, and each case is a test of its own:
 
     @rule_case(connector="postgresql", deletes="soft")
     def test_3_2_a_deleted_row_stays(case: Case) -> None:
