@@ -20,6 +20,7 @@ from distributary.config.clients import spark_options, system_properties
 from distributary.config.maintenance import resolve
 from distributary.config.watch import Watch
 from distributary.consume.broker import Broker
+from distributary.consume.source import KafkaRecords
 from distributary.errors import AlreadyRunning
 from distributary.launch.session import close_session, open_session
 from distributary.operate import failpoints, health
@@ -102,11 +103,13 @@ class Service:
         upkeep = Upkeep(resolve(config.defaults.maintenance), note)
         self._quarantine_files = QuarantineFiles(session, quarantine, upkeep)
         types = Note(session, source_types_path(config))
+        self._records = KafkaRecords.of(config.kafka_properties())
         around = Surroundings(
             config=config,
             session=session,
             broker=broker,
             options=spark_options(config.kafka_properties()),
+            records=self._records,
             quarantine=quarantine,
             recorder=recorder,
             stopping=self._stopping,
@@ -219,6 +222,7 @@ class Service:
         self._caretaker.stop()
         self._turns.end()
         self._stream.stop()
+        self._records.close()
         _log.info("stopped")
 
     def _follow(self) -> None:

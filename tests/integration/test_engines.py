@@ -24,7 +24,7 @@ from tests.support.kafka import Record
 from tests.support.lake import read_table
 from tests.support.spark import Bench, rows_of
 
-from distributary.decode import sql
+from distributary import sql
 from distributary.errors import TransientError
 from distributary.merge import direct
 from distributary.merge.clause import Clause, Rows

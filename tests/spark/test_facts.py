@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from distributary.decode.queries import Queries
+from distributary.merge.queries import Queries
 from distributary.merge.facts import _counted, facts
 from distributary.merge.progress import Progress
 

@@ -14,7 +14,7 @@ from tests.support.recorded import Record, Scenario
 from distributary.decode.alike import with_known
 from distributary.decode.discover import signatures
 from distributary.decode.records import Reading, decoded
-from distributary.decode.renames import Renames
+from distributary.decoding.renames import Renames
 from distributary.decode.shapes import Shape, TypeSources, shape_of
 from distributary.decode.slices import sliced
 

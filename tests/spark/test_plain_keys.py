@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from distributary.decode.plain_keys import plain_key
-from distributary.decode.renames import Renames
+from distributary.decoding.renames import Renames
 from distributary.decode.shapes import Shape, Signature
 from distributary.decode.types import STRING, Codec, cast, decimal
 

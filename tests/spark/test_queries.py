@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from distributary.decode.queries import Queries, Query, _rdd_of
+from distributary.merge.queries import Queries, Query, _rdd_of
 from distributary.merge.table import SMALL_SETTINGS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from distributary.decode.queries import Queries
+from distributary.merge.queries import Queries
 from distributary.merge.slice_keys import SliceKeys
 
 _RECORDS = "k struct<k0:int>, kind string, bad struct<code:string,message:string>, size int"

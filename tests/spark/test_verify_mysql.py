@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
+from distributary import sql
 from distributary.verify.mysql import MysqlTable
 from distributary.verify.mysql_log import read_at
 

@@ -12,42 +12,24 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
-from itertools import chain, count
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from confluent_kafka import KafkaError
 from pyspark.sql import DataFrame, SparkSession
 
 from distributary.consume.broker import Broker, Topic
+from distributary.consume.fetch import raw_table
 from distributary.consume.offsets import Offsets, Slice
 from distributary.consume.peek import Record
 from distributary.consume.refusals import refusal
-from distributary.consume.source import ranges
-from distributary.launch.classes import frame_of, scala_object
 
 if TYPE_CHECKING:
     from tests.support.kafka import Sendable
 
 SCHEME = "memory:"
 
-_HEADERS = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
-_COLUMNS = pa.schema(
-    {
-        "key": pa.binary(),
-        "value": pa.binary(),
-        "topic": pa.string(),
-        "partition": pa.int32(),
-        "offset": pa.int64(),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "timestampType": pa.int32(),
-        "headers": _HEADERS,
-    }
-)
-_CONVERTER = "org.apache.spark.sql.kafka010.KafkaRecordToRowConverter"
-_MANY = 8
-"""Ranges. Of more than so many, as only packs of tests have them, two tasks have the rows."""
 _SAMPLED = 20
 """Records of a place, as Broker.sample."""
 
@@ -159,39 +141,15 @@ class MemoryClient(Broker):
     def _there(self) -> dict[str, _Topic]:
         return _topics[self._address]
 
-    def fetch(
-        self, session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1, at_once: bool = False
-    ) -> DataFrame:
-        """As consume.source.read: a task for each range, but two for many (a task costs as much as hundreds of
-        records)."""
-        del options, at_once
+    def fetch(self, part: Slice) -> pa.Table:
+        """As RecordFetcher.fetch."""
         partitions = self._there[part.topic].partitions
-        context = session.sparkContext._jsc
-        found = [partitions[p][start:end] for p, start, end in ranges(part, tasks)]
-        several = len(found) if len(found) <= _MANY else 2
-        shares = [list(chain.from_iterable(found[first::several])) for first in range(several)]
-        rows = [_rows(session, part.topic, share)._jdf.queryExecution().toRdd() for share in shares]
-        # Rows of an RDD, as Kafka's are: the plans that the service keeps are put over those.
-        every = reduce(lambda some, more: some.union(more), rows) if rows else context.emptyRDD().rdd()
-        return frame_of(session, every, scala_object(session, _CONVERTER).kafkaSchema(True))
+        records = [record for p, end in part.end.items() for record in partitions[p][part.start[p] : end]]
+        return raw_table(part.topic, records)
 
-
-def _rows(session: SparkSession, topic: str, records: Iterable[Record]) -> DataFrame:
-    """The records as Spark's source for Kafka has them, in one partition."""
-    rows: list[dict[str, Any]] = [
-        {
-            "key": record.key,
-            "value": record.value,
-            "topic": topic,
-            "partition": record.partition,
-            "offset": record.offset,
-            "timestamp": (record.timestamp or 0) * 1000,
-            "timestampType": 0,
-            "headers": [{"key": name, "value": value} for name, value in record.headers] or None,
-        }
-        for record in records
-    ]
-    return session.createDataFrame(pa.Table.from_pylist(rows, schema=_COLUMNS)).coalesce(1)
+    def frame(self, session: SparkSession, part: Slice) -> DataFrame:
+        """As KafkaRecords.frame."""
+        return session.createDataFrame(self.fetch(part))
 
 
 def murmur2(data: bytes) -> int:

@@ -6,6 +6,7 @@ import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tests.support.lake import read_table
 from distributary.config import Config, load
 from distributary.config.clients import spark_options
 from distributary.consume.broker import Broker
-from distributary.consume.source import read
+from distributary.consume.source import KafkaRecords
 from distributary.consume.topics import TableId
 from distributary.launch.session import open_session
 from distributary.merge.modes import mode_of
@@ -38,6 +39,12 @@ def running_session() -> Iterator[SparkSession]:
     session = open_session({"spark.master": "local[2]", "spark.driver.memory": "3g"})
     yield session
     session.stop()
+
+
+@lru_cache
+def _records_of(kafka: str) -> KafkaRecords:
+    """One for all tests with that Kafka: its connections stay."""
+    return KafkaRecords.of({"bootstrap.servers": kafka})
 
 
 @dataclass
@@ -107,12 +114,12 @@ class Bench:
             session=self.session,
             broker=broker,
             options=spark_options(config.kafka_properties()),
+            records=broker if isinstance(broker, memory_kafka.MemoryClient) else _records_of(self.kafka),
             quarantine=Quarantine(self.session, config.quarantine_path()),
             recorder=Recorder(ServiceStatus()),
             stopping=threading.Event(),
             registry=registry_of(config.source),
             told=told_to(config, broker).of,
-            fetch=broker.fetch if isinstance(broker, memory_kafka.MemoryClient) else read,
         )
 
     def worker(self) -> TableWorker:

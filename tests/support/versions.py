@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from distributary.config.table import TableSettings
-from distributary.decode.queries import Queries
 from distributary.merge.facts import Facts
 from distributary.merge.history import as_rows, made_anew
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.past import Past
 from distributary.merge.progress import Head
+from distributary.merge.queries import Queries
 from distributary.merge.slice_keys import SliceKeys
 
 
@@ -135,7 +135,7 @@ class HistoryTable:
             reads=sum(c.kind == "r" for c in changes), changes=sum(c.kind in "cud" for c in changes),
             deletes=sum(c.kind in "dx" for c in changes), moved=moved, lone=any(c.kind == "x" for c in changes),
             truncated=max((c.pos for c in changes if c.kind == "t" and c.pos), default=None), late=late,
-            placeholders=sum(c.missing for c in changes), filled=True, unknown=0, suspect=False,
+            placeholders=sum(c.missing for c in changes), filled=True, suspect=False,
             newest_ts_ms=None, read_ts_ms=None,
             partitions=dict.fromkeys({c.partition for c in changes}, None),  # type: ignore[arg-type]
         )  # fmt: skip

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from distributary.config.table import TableSettings
 from distributary.decode.masks import Marks, Masks, masks_of
-from distributary.decode.renames import NO_RENAMES, Renames
+from distributary.decoding.renames import NO_RENAMES, Renames
 from distributary.decode.type_names import codec_named
 from distributary.decode.types import STRING
 from distributary.errors import TableHalt

@@ -8,18 +8,17 @@ from itertools import pairwise
 from typing import Any, Protocol
 from uuid import uuid4
 
+import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
+from distributary.config.clients import librdkafka_options, spark_options
+from distributary.consume.fetch import RecordFetcher
 from distributary.consume.offsets import Slice
 from distributary.launch.classes import frame_of, java_class, scala_object
 
 # Larger fetches read a backlog markedly faster than Kafka's defaults (1 MB per partition); still small beside the heap.
 _FETCH = {"kafka.fetch.max.bytes": "67108864", "kafka.max.partition.fetch.bytes": "33554432"}
-# While it reads the end of a topic, the consumer asks for more than a slice has, and does not end before it is told of
-# it: by default the broker waits half a second for records that nobody asked for. Of a large slice that is little, and
-# brokers before 3.8 wait no longer than this for older records that they have to fetch from tiered storage.
-_AT_ONCE = {"kafka.fetch.max.wait.ms": "5"}
 _KAFKA = "org.apache.spark.sql.kafka010"
 _GROUP = "spark-kafka-relation"  # as Spark's source calls the groups of bounded reads
 _TO_SCALA = "org.apache.spark.api.python.PythonUtils"
@@ -43,26 +42,53 @@ def stream(session: SparkSession, options: Mapping[str, str], pattern: str) -> D
     )
 
 
-class Fetch(Protocol):
-    """How the records of an offset range are read: see read()."""
+class RecordSource(Protocol):
+    """Where the records of offset ranges come from. Both methods raise TransientError, or what Spark raises."""
 
-    def __call__(
-        self, session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1, at_once: bool = False
-    ) -> DataFrame: ...
+    def fetch(self, part: Slice) -> pa.Table:
+        """A range's records in this process (see fetch.RAW)."""
+        ...
+
+    def frame(self, session: SparkSession, part: Slice) -> DataFrame:
+        """A range's records, read by Spark's tasks: see read()."""
+        ...
 
 
-def read(
-    session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1, at_once: bool = False
-) -> DataFrame:
+class KafkaRecords:
+    """Records of a Kafka; `options` are those of Spark's source for it."""
+
+    def __init__(self, fetcher: RecordFetcher, options: Mapping[str, str]) -> None:
+        self._fetcher = fetcher
+        self._options = options
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> KafkaRecords:
+        """Those of the Kafka that the config's properties name."""
+        return cls(RecordFetcher(librdkafka_options(properties)), spark_options(properties))
+
+    def fetch(self, part: Slice) -> pa.Table:
+        """A range's records in this process. Raises TransientError."""
+        return self._fetcher.fetch(part)
+
+    def frame(self, session: SparkSession, part: Slice) -> DataFrame:
+        """A range's records, read by all cores."""
+        return read(session, self._options, part, session.sparkContext.defaultParallelism)
+
+    def close(self) -> None:
+        """Ends the connections to Kafka."""
+        self._fetcher.close()
+
+
+def read(session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1) -> DataFrame:
     """The records of a slice: key, value, topic, partition, offset, timestamp, headers ARRAY<STRUCT<key, value>>.
 
-    `tasks`: about so many share the work, also where the slice has fewer partitions. `at_once`: the slice is small,
-    so that it counts how long a broker waits. What `options` have of the consumer's settings counts before these.
+    `tasks`: about so many share the work, also where the slice has fewer partitions. What `options` have of the
+    consumer's settings counts before the ones here.
 
     The tasks are those of Spark's Kafka source, made as it would make them: by its own way Spark plans a query, and
     asks Kafka by a client made for it, for offsets that are known.
     """
-    consumer = {**_FETCH, **(_AT_ONCE if at_once else {}), **options}
+    consumer = {**_FETCH, **options}
     settings, timeout = _settings_of(session.sparkContext, tuple(consumer.items()))
     settings = java_class(session, "java.util.HashMap")(settings)
     # One of its own for each slice: Spark keeps readers, and what they read ahead, by their group; that of a topic

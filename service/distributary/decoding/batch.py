@@ -47,6 +47,8 @@ class Batch:
     def __init__(self, count: int) -> None:
         self.count = count
         self.faults = Faults()
+        self.sizes = [0] * count
+        """Bytes of each value, without the schema beside it."""
         self.operations: list[str | None] = [None] * count
         self.positions: list[str | None] = [None] * count
         self.transactions: list[str | None] = [None] * count

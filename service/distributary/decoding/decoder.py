@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 
 from distributary.decoding import reasons
 from distributary.decoding.bounds import TooMuchText
-from distributary.decoding.events import REJECTED, make_events, reject_all
+from distributary.decoding.events import make_events, reject_all
+from distributary.decoding.met_columns import MetColumns
 from distributary.decoding.options import DecodeOptions
 from distributary.decoding.readers import Readers
 from distributary.decoding.reading import read_batch
 from distributary.decoding.record_schema import RecordSchema
+from distributary.errors import TableHalt
 
 _RECORDS = 20_000
 _BYTES = 64 * 2**20
@@ -24,29 +26,35 @@ _BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class Decoded:
-    """`events` has a row for each change (see events.make_events), `rejected` partition, offset, reason and message of
-    each record that can't be applied. `unread` and `unread_key` are columns that the records have and the schema does
-    not, or not as wide as they need to be: Spark types by the lake's names. Values of the former are not in the events,
-    those of the latter where they fit."""
+    """`events` has a row for each change, `rejected` one for each record that can't be applied (see
+    events.make_events). `met` are the columns that the records have, of each of their schemas.
+
+    `unread` and `unread_key` are columns that the records have and the schema does not, or not as wide as they need to
+    be: Spark types by the lake's names. Values of the former are not in the events, those of the latter where they fit.
+    `conflict` is why the config can't have the columns of some record: those records are rejected, and the table is to
+    halt.
+    """
 
     events: pa.Table
     rejected: pa.Table
     unread: Mapping[str, str]
     unread_key: Mapping[str, str]
+    met: tuple[MetColumns, ...] = ()
+    conflict: TableHalt | None = None
 
 
 class Decoder:
     """Decodes the records of one table, and remembers the schemas that it has met. Not safe for several threads."""
 
     def __init__(self, options: DecodeOptions) -> None:
-        self._options = options
+        self.options = options
         self._readers = Readers(RecordSchema(), options)
 
     def decode(self, raw: pa.RecordBatch | pa.Table, schema: RecordSchema) -> Decoded:
         """Records with Kafka's columns (key, value, partition, offset, timestamp, headers) as events whose columns are
         those of the schema. Whatever the records hold, nothing is raised for it."""
         if schema != self._readers.schema:
-            self._readers = Readers(schema, self._options)
+            self._readers = Readers(schema, self.options)
         readers = self._readers
         readers.start_batch()
         table = pa.Table.from_batches([raw]) if isinstance(raw, pa.RecordBatch) else raw
@@ -57,28 +65,30 @@ class Decoder:
                 rejected.append(refused)
         if not events:
             empty = table.slice(0, 0)
-            made, refused = make_events(empty, read_batch(empty, readers, self._options), schema, self._options)
+            made, refused = make_events(empty, read_batch(empty, readers, self.options), schema, self.options)
             events, rejected = [made], [refused]
         unread = {**readers.plain.shown, **readers.unread}
         return Decoded(
             pa.concat_tables(events),
-            pa.concat_tables(rejected) if rejected else REJECTED.empty_table(),
+            pa.concat_tables(rejected),
             unread,
             dict(readers.unread_key),
+            readers.met(),
+            readers.conflict,
         )
 
     def _decode_step(
         self, step: pa.Table, readers: Readers, schema: RecordSchema
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Events and rejected records; of half the records at once where all become too large."""
-        batch = read_batch(step, readers, self._options)
+        batch = read_batch(step, readers, self.options)
         try:
-            yield make_events(step, batch, schema, self._options)
+            yield make_events(step, batch, schema, self.options)
         except TooMuchText:
             half = step.num_rows // 2
             if not half:
-                limit = f"more than {self._options.bounds.text_bytes} bytes of decimals"
-                yield reject_all(step, batch, reasons.BEYOND_LIMITS, limit, schema, self._options)
+                limit = f"more than {self.options.bounds.text_bytes} bytes of decimals"
+                yield reject_all(step, batch, reasons.BEYOND_LIMITS, limit, schema, self.options)
                 return
             yield from self._decode_step(step.slice(0, half), readers, schema)
             yield from self._decode_step(step.slice(half), readers, schema)

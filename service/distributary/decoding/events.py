@@ -18,22 +18,23 @@ from distributary.decoding.placeholder import Placeholder
 from distributary.decoding.reading import is_snapshot_end
 from distributary.decoding.record_schema import RecordSchema
 from distributary.decoding.row_keys import RowKeys
-from distributary.decoding.source_block import milliseconds
+from distributary.decoding.source_block import whole_number
 
-REJECTED = pa.schema({"partition": pa.int32(), "offset": pa.int64(), "reason": pa.string(), "message": pa.string()})
 _PLACE = "__place"
 
 
 def make_events(
     step: pa.Table, batch: Batch, schema: RecordSchema, options: DecodeOptions
 ) -> tuple[pa.Table, pa.Table]:
-    """Events, and rejected records (REJECTED).
+    """Events, and rejected records: these have the columns of events, as far as they could be read, and reason and
+    message, why the record can't be applied.
 
-    An event has partition, offset, timestamp; operation (Debezium's letter, `x` for a tombstone), position,
-    transaction, source_time (milliseconds since 1970), snapshot (what the source block says), snapshot_end,
-    snapshot_identity (of a PostgreSQL snapshot row), moved_in, moved_out; key, old_key and new_key STRUCT of the key's
-    columns; unavailable LIST of the names of columns that the source did not send; row STRUCT of the table's columns;
-    and as far as the options ask for them before (as row) and transaction_id, transaction_order.
+    An event has partition, offset, timestamp; size (bytes of the value without its schema); operation (Debezium's
+    letter, `x` for a tombstone), position, transaction, source_time (milliseconds since 1970), snapshot (what the
+    source block says), snapshot_end, snapshot_identity (of a PostgreSQL snapshot row), moved_in, moved_out; key,
+    old_key and new_key STRUCT of the key's columns; unavailable LIST of the names of columns that the source did not
+    send; row STRUCT of the table's columns; and as far as the options ask for them before (as row) and transaction_id,
+    transaction_order.
     """
     placeholder = Placeholder(options.placeholder) if options.has_placeholders else None
     most = 8 * options.bounds.text_bytes + 2 * step.nbytes
@@ -47,8 +48,7 @@ def make_events(
             **keys_of_rows.columns(),
             **row_structs(batch, after, before, options),
         }
-        events, rejected = split_rejected(step, batch, pa.table(columns), keys_of_rows)
-        return events, rejected
+        return split_rejected(batch, pa.table(columns), keys_of_rows)
     keys = _columns(batch.keys, schema.key, batch.count, None, most)
     _judge_keys(batch, keys, options)
     columns = {
@@ -64,7 +64,7 @@ def make_events(
         },
         **row_structs(batch, after, before, options),
     }
-    return split_rejected(step, batch, pa.table(columns))
+    return split_rejected(batch, pa.table(columns))
 
 
 def reject_all(
@@ -77,29 +77,26 @@ def reject_all(
     return make_events(step, empty, schema, options)
 
 
-def split_rejected(
-    step: pa.Table, batch: Batch, events: pa.Table, keys: RowKeys | None = None
-) -> tuple[pa.Table, pa.Table]:
+def split_rejected(batch: Batch, events: pa.Table, keys: RowKeys | None = None) -> tuple[pa.Table, pa.Table]:
     """Events without those of rejected records, and these."""
-    if not batch.faults.found:
-        return (events if keys is None else keys.split(events)), REJECTED.empty_table()
     places = sorted(batch.faults.found)
+    found = [batch.faults.found[place] for place in places]
+    rejected = events.take(pa.array(places, pa.int64()))
+    for name, texts in (
+        ("reason", [reason.code for reason, _ in found]),
+        ("message", [reason.message + detail for reason, detail in found]),
+    ):
+        rejected = rejected.append_column(name, pa.array(texts, pa.string()))
+    if not places:
+        return (events if keys is None else keys.split(events)), rejected
     keep = np.ones(batch.count, bool)
     keep[places] = False
-    found = [batch.faults.found[place] for place in places]
-    rejected = {
-        "partition": step["partition"].take(places).cast(pa.int32()),
-        "offset": step["offset"].take(places).cast(pa.int64()),
-        "reason": [reason.code for reason, _ in found],
-        "message": [reason.message + detail for reason, detail in found],
-    }
     kept = pa.array(keep)
-    if keys is not None:
-        places = pa.array(np.arange(batch.count))
-        split = keys.split(events.append_column(_PLACE, places))
-        bad = pc.is_in(split[_PLACE], value_set=places.filter(pc.invert(kept)))
-        return split.filter(pc.invert(bad)).drop_columns([_PLACE]), pa.table(rejected, schema=REJECTED)
-    return events.filter(kept), pa.table(rejected, schema=REJECTED)
+    if keys is None:
+        return events.filter(kept), rejected
+    split = keys.split(events.append_column(_PLACE, pa.array(np.arange(batch.count))))
+    bad = pc.is_in(split[_PLACE], value_set=pa.array(places, pa.int64()))
+    return split.filter(pc.invert(bad)).drop_columns([_PLACE]), rejected
 
 
 def _columns(
@@ -158,6 +155,7 @@ def _common(step: pa.Table, batch: Batch, options: DecodeOptions) -> dict[str, A
         "partition": step["partition"],
         "offset": step["offset"],
         "timestamp": step["timestamp"],
+        "size": pa.array(batch.sizes, pa.int32()),
         "operation": pa.array(batch.operations, pa.string()),
         "position": pa.array(batch.positions, pa.string()),
         "transaction": pa.array(batch.transactions, pa.string()),
@@ -166,10 +164,10 @@ def _common(step: pa.Table, batch: Batch, options: DecodeOptions) -> dict[str, A
         "snapshot_end": pa.array(ends, pa.bool_()),
         "snapshot_identity": pa.array(batch.identities, pa.string()),
     }
-    if options.transactions:
+    if options.tells_transactions:
         blocks = [block if block is not None and block.id is not None else None for block in batch.blocks]
         columns["transaction_id"] = pa.array([block and block.id for block in blocks], pa.string())
-        orders = [None if block is None else milliseconds(block.data_collection_order) for block in blocks]
+        orders = [None if block is None else whole_number(block.data_collection_order) for block in blocks]
         columns["transaction_order"] = pa.array(orders, pa.int64())
     return columns
 

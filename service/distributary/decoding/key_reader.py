@@ -10,6 +10,7 @@ import msgspec
 
 from distributary.decoding import reasons
 from distributary.decoding.by_value import type_by_value
+from distributary.decoding.met_columns import MetColumns, columns_of_shape
 from distributary.decoding.options import DecodeOptions
 from distributary.decoding.reasons import Rejected
 from distributary.decoding.record_schema import RecordSchema
@@ -24,8 +25,11 @@ from distributary.decoding.types.text import STRING
 class KeyReader:
     """Reads the payloads of keys of one schema. `begin` as RowReader has it."""
 
-    def __init__(self, shape: RowShape, options: DecodeOptions, begin: bytes | None = None) -> None:
+    def __init__(
+        self, shape: RowShape, options: DecodeOptions, begin: bytes | None = None, *, has_schema: bool = True
+    ) -> None:
         self.shape = shape
+        self._has_schema = has_schema
         self.types = shape.types
         self.begin = begin
         self.row_class = struct_class("Key", shape.types)
@@ -57,8 +61,13 @@ class KeyReader:
             table = {**schema.row, **schema.key}
             found = {name: type_told(name, table, options) or _shown(payload, name, options) for name in names}
             shape = shape_of_names((), {}, options)
-            known[names] = cls(RowShape(found, {name: options.lake_name(name) for name in names}, shape.added), options)
+            lake = {name: options.lake_name(name) for name in names}
+            known[names] = cls(RowShape(found, lake, shape.added), options, has_schema=False)
         return known[names]
+
+    def met_columns(self) -> MetColumns:
+        """The columns of the keys that it reads."""
+        return columns_of_shape(self.shape, is_key=True, has_schema=self._has_schema)
 
     def read(self, payload: bytes) -> Any:
         """A row of wire values; it may be read again with care. Raises one of row_reader.REFUSED."""

@@ -19,7 +19,8 @@ from distributary.decoding.types.base import ColumnType, Converted
 from distributary.decoding.types.spark_text import spark_texts
 
 REDACTED = "***"
-_OF = " of "
+MADE_OF = " of "
+"""In a mark, before what a hash is made of."""
 _WHOLE = ("string", "tinyint", "smallint", "int", "bigint")
 
 
@@ -36,13 +37,16 @@ class Masks:
         if how is None:
             return kind
         if how == "hash":
-            return _masked(kind, self._hashed, f"hash {self.fingerprint}{_OF}{_spelling(kind.spark)}")
+            return _masked(kind, self._hashed, f"{self.mark(column)}{MADE_OF}{_spelling(kind.spark)}")
         return _masked(kind, _redacted, how)
 
-    @property
-    def fingerprint(self) -> str:
-        """What tells whether the salt is another one, and nothing else of it."""
-        return hmac.new(self.salt.encode(), b"distributary", "sha256").hexdigest()[:16]
+    def mark(self, column: str) -> str | None:
+        """How the config masks a column, None where it does not; of the salt only a fingerprint, by which another salt
+        is noticed."""
+        how = self.how.get(column)
+        if how != "hash":
+            return how
+        return f"hash {hmac.new(self.salt.encode(), b'distributary', 'sha256').hexdigest()[:16]}"
 
     def _hashed(self, array: pa.Array, spark: str) -> pa.Array:
         salt = self.salt.encode()

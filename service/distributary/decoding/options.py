@@ -11,7 +11,8 @@ from distributary.decoding.source_block import BY_OFFSET
 from distributary.decoding.unwrapped import Unwrapped
 
 DEFAULT_PLACEHOLDER = "__debezium_unavailable_value"
-_CONNECTORS_WITH_PLACEHOLDER = ("postgresql", "oracle")
+CONNECTORS_WITH_PLACEHOLDER = ("postgresql", "oracle")
+"""Of the others no database leaves values out: there the placeholder is a text like any other."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,16 @@ class DecodeOptions:
         return self.before or bool(self.key_from_row)
 
     @property
+    def tells_transactions(self) -> bool:
+        """Whether each change's place in its transaction is read: a row without an envelope has none."""
+        return self.transactions and self.unwrapped is None
+
+    @property
     def has_placeholders(self) -> bool:
         """Whether the source may leave values out. Rows without an envelope may not tell their connector."""
         if self.unwrapped is not None:
-            return self.unwrapped.connector is None or self.unwrapped.connector in _CONNECTORS_WITH_PLACEHOLDER
-        return self.connector in _CONNECTORS_WITH_PLACEHOLDER
+            return self.unwrapped.connector is None or self.unwrapped.connector in CONNECTORS_WITH_PLACEHOLDER
+        return self.connector in CONNECTORS_WITH_PLACEHOLDER
 
     @property
     def family(self) -> frozenset[str | None]:

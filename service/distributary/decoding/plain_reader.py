@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from distributary.decoding import reasons
 from distributary.decoding.by_value import add_type, type_by_raw
 from distributary.decoding.envelope import Change
+from distributary.decoding.met_columns import MetColumns, columns_of_shape
 from distributary.decoding.options import DecodeOptions
 from distributary.decoding.reasons import Rejected
 from distributary.decoding.record_schema import RecordSchema
@@ -38,6 +40,21 @@ class PlainReader(RowReader):
         self._added: dict[str, str] = {}
         self._ignored: list[str] = []
         self._build()
+
+    def met_columns(self) -> MetColumns:
+        """The table's columns, and the fields of records that are none of them yet, as far as values were seen."""
+        met = columns_of_shape(self.shape, is_key=False, has_schema=False)
+        told = {name: type_told(name, {}, self._options) for name in self._ignored}
+        new = {self._options.lake_name(name): kind for name, kind in told.items()}
+        shown = {lake: kind for lake, kind in self.shown.items() if lake not in met.types}
+        return replace(
+            met,
+            types={**met.types, **shown},
+            marks={**met.marks, **{lake: kind.mark if (kind := new.get(lake)) else None for lake in shown}},
+            renames={**met.renames, **{name: lake for name, lake in self._options.renames.items() if lake in shown}},
+            names=frozenset((*self.types, *self._ignored)),
+            guessed={lake: kind for lake, kind in shown.items() if new.get(lake) is None},
+        )
 
     def _build(self) -> None:
         super().__init__(self.shape, self.types, self._options)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from distributary.decoding import reasons
 from distributary.decoding.key_reader import KeyReader
+from distributary.decoding.met_columns import MetColumns
 from distributary.decoding.options import DecodeOptions
 from distributary.decoding.plain_reader import PlainReader
 from distributary.decoding.reasons import Rejected
@@ -15,9 +16,10 @@ from distributary.decoding.record_schema import RecordSchema, wider
 from distributary.decoding.row_reader import RowReader
 from distributary.decoding.row_shape import RowShape, key_shape_of_schema, row_shape_of_schema
 from distributary.decoding.wrapping import unwrap
+from distributary.errors import TableHalt
 
 _REMEMBERED = 512
-_Reader = TypeVar("_Reader")
+_Reader = TypeVar("_Reader", bound="RowReader | KeyReader")
 
 
 class Readers:
@@ -35,10 +37,15 @@ class Readers:
         self._keys: dict[bytes, KeyReader | Rejected] = {}
         self._plain_keys: dict[tuple[str, ...], KeyReader] = {}
         self._new = Counter[str]()
+        self._met: dict[int, RowReader | KeyReader] = {}
+        self.conflict: TableHalt | None = None
+        """Why the config can't have the columns of some record of this batch."""
 
     def start_batch(self) -> None:
         """Forgets what is unread, and how many schemas were new."""
         self._new.clear()
+        self._met.clear()
+        self.conflict = None
         self.unread.clear()
         self.unread_key.clear()
         for known in (self._rows, self._keys):
@@ -55,27 +62,35 @@ class Readers:
         """The reader of a value, and its payload. Raises Rejected."""
         schema, payload, begin = unwrap(data, self._options.bounds)
         if schema is None:
-            return self.plain, payload
+            return self._used(self.plain), payload
         found = self._rows.get(schema)
         if found is None:
             found = self._made(lambda: self._row_reader(schema, begin), "value")
             self._rows[schema] = found
-        if isinstance(found, Rejected):
-            raise found
-        return found, payload
+        return self._used(found), payload
 
     def of_key(self, data: bytes) -> tuple[KeyReader, bytes]:
         """The reader of a key, and its payload. Raises Rejected."""
         schema, payload, begin = unwrap(data, self._options.bounds)
         if schema is None:
-            return self._plain_key(payload), payload
+            return self._used(self._plain_key(payload)), payload
         found = self._keys.get(schema)
         if found is None:
             found = self._made(lambda: self._key_reader(schema, begin), "key")
             self._keys[schema] = found
+        return self._used(found), payload
+
+    def _used(self, found: _Reader | Rejected) -> _Reader:
+        """The reader, noted as one of the batch's. Raises Rejected where there is none."""
         if isinstance(found, Rejected):
+            self.conflict = self.conflict or found.conflict
             raise found
-        return found, payload
+        self._met[id(found)] = found
+        return found
+
+    def met(self) -> tuple[MetColumns, ...]:
+        """The columns of the batch's records, one entry for each reader, as first used."""
+        return tuple(reader.met_columns() for reader in self._met.values())
 
     def _made(self, make: Callable[[], _Reader], side: str) -> _Reader | Rejected:
         self._new[side] += 1
@@ -89,7 +104,7 @@ class Readers:
     def _row_reader(self, schema: bytes, begin: bytes | None) -> RowReader:
         shape = row_shape_of_schema(schema, self._options)
         if shape.conflict is not None:
-            raise Rejected(reasons.BAD_SCHEMA, f": {shape.conflict}")
+            raise Rejected(reasons.BAD_SCHEMA, f": {shape.conflict}", shape.conflict)
         self._gather(shape, self.schema.row, self.unread)
         types = {name: kind for name, kind in shape.types.items() if shape.lake[name] in self.schema.row}
         return RowReader(shape, types, self._options, begin)
@@ -97,7 +112,7 @@ class Readers:
     def _key_reader(self, schema: bytes, begin: bytes | None) -> KeyReader:
         shape = key_shape_of_schema(schema, self._options)
         if shape.conflict is not None:
-            raise Rejected(reasons.BAD_SCHEMA, f": {shape.conflict}")
+            raise Rejected(reasons.BAD_SCHEMA, f": {shape.conflict}", shape.conflict)
         self._gather(shape, self.schema.key, self.unread_key)
         return KeyReader(shape, self._options, begin)
 

@@ -21,7 +21,7 @@ from distributary.decoding.envelope import (
 )
 from distributary.decoding.headers import added_texts, find_headers
 from distributary.decoding.options import DecodeOptions
-from distributary.decoding.position import offset_position, position_of
+from distributary.decoding.position import BadPosition, offset_position, position_of
 from distributary.decoding.readers import Readers
 from distributary.decoding.reasons import Rejected
 from distributary.decoding.row_reader import REFUSED
@@ -29,9 +29,9 @@ from distributary.decoding.source_block import (
     BY_OFFSET,
     SNAPSHOT_ENDS,
     Source,
-    milliseconds,
     snapshot_identity,
     snapshot_text,
+    source_time,
     transaction_of,
 )
 from distributary.decoding.unwrapped import change_of_row
@@ -86,6 +86,7 @@ def _read_values(values: Sequence[bytes | None], batch: Batch, readers: Readers,
                 reader, payload = readers.of_value(value)  # type: ignore[assignment]
                 begin, read = reader.begin, reader.read
                 cut = len(begin or b"")
+            batch.sizes[place] = len(payload)
             try:
                 change = read(payload)
             except REFUSED:
@@ -119,6 +120,7 @@ def _read_rows(
         try:
             if value is not None:
                 reader, payload = readers.of_value(value)
+                batch.sizes[place] = len(payload)
                 try:
                     change = reader.read(payload, has_old_key=has_old_key, headers=told)
                 except REFUSED:
@@ -195,8 +197,13 @@ class _Keeper:
         batch, options = self._batch, self._options
         if source.connector is not None and source.connector not in options.family and op != MESSAGE:
             batch.faults.add(place, reasons.OTHER_CONNECTOR)
-        position = self._position(source, op)
-        batch.times[place] = milliseconds(source.ts_ms)
+        position = None
+        try:
+            position = self._position(source, op)
+        except BadPosition:
+            if op != MESSAGE:
+                batch.faults.add(place, reasons.BAD_POSITION)
+        batch.times[place] = source_time(source.ts_ms)
         if position is not None:
             batch.positions[place] = self._epoch + position
         elif op != MESSAGE and options.connector != BY_OFFSET:

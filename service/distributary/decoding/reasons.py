@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from distributary.errors import TableHalt
+
 
 class Reason(NamedTuple):
     """A stable code and what a person reads."""
@@ -36,20 +38,23 @@ NO_KEY_COLUMNS = Reason("no-key-columns", "the row does not hold the columns tha
 BAD_KEY = Reason("bad-key", "the key does not hold a value for each key column that its type can hold")
 OTHER_CONNECTOR = Reason("other-connector", "`source.connector` is not the one the table's other records come from")
 NO_POSITION = Reason("no-position", "`source` does not say where in the database's log the change stands")
+BAD_POSITION = Reason("bad-position", "a log position in `source` is not in the form that its connector writes")
 BAD_VALUE = Reason("bad-value", "these columns hold a value that their type can't hold: ")
 
 REASONS: tuple[Reason, ...] = (
     *(BEYOND_LIMITS, BAD_SCHEMA, BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA, NOT_JSON, WRONG_TYPE),
     *(TEXT_AFTER, AMBIGUOUS, NOT_AN_ENVELOPE, NOT_A_ROW, UNKNOWN_OPERATION, NO_ROW, NO_KEY, NO_KEY_COLUMNS, BAD_KEY),
-    *(OTHER_CONNECTOR, NO_POSITION, BAD_VALUE),
+    *(OTHER_CONNECTOR, BAD_POSITION, NO_POSITION, BAD_VALUE),
 )
 RANK = {reason.code: rank for rank, reason in enumerate(REASONS)}
 
 
 class Rejected(Exception):
-    """Nothing of the record can be applied. `detail` follows the reason's message."""
+    """Nothing of the record can be applied. `detail` follows the reason's message. `conflict`: why no record with this
+    schema can be, as the config contradicts it; the table is to halt with it."""
 
-    def __init__(self, reason: Reason, detail: str = "") -> None:
+    def __init__(self, reason: Reason, detail: str = "", conflict: TableHalt | None = None) -> None:
         self.reason = reason
         self.detail = detail
+        self.conflict = conflict
         super().__init__(reason.code)

@@ -14,6 +14,7 @@ import msgspec
 
 from distributary.decoding import reasons
 from distributary.decoding.envelope import Change
+from distributary.decoding.met_columns import MetColumns, columns_of_shape
 from distributary.decoding.options import DecodeOptions
 from distributary.decoding.placeholder import Placeholder
 from distributary.decoding.reasons import Rejected
@@ -48,6 +49,10 @@ class RowReader:
         self.empty = self.row_class()
         self._is_readable = all(map(is_readable, (*types, *shape.added)))
         self._decoder = msgspec.json.Decoder(self._envelope_class())
+
+    def met_columns(self) -> MetColumns:
+        """The columns of the rows that it reads, also of those that the table does not have."""
+        return columns_of_shape(self.shape, is_key=False)
 
     def _envelope_class(self) -> type[msgspec.Struct]:
         if self._options.unwrapped is not None:

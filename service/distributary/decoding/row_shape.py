@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from distributary.decoding import reasons
+from distributary.decoding.bounds import Bounds
 from distributary.decoding.connect_schema import ConnectType, NotAConnectSchema, SchemaBeyondLimits, parse_schema
 from distributary.decoding.conversions import NoConversion, type_over
 from distributary.decoding.options import DecodeOptions
@@ -22,27 +23,29 @@ from distributary.errors import TableHalt
 class RowShape:
     """`types` go by the source's names, `lake` has the lake's name of each. `added` are fields of a row without an
     envelope that are no columns, and what they are (see unwrapped.Unwrapped). `conflict` is why the config can't have
-    these columns: the table is to halt, and until then their records are rejected."""
+    these columns: the table is to halt, and until then their records are rejected. `names` are all columns that were
+    sent, also those that are left out, by the source's names."""
 
     types: Mapping[str, ColumnType]
     lake: Mapping[str, str]
     added: Mapping[str, str] = field(default_factory=dict)
     conflict: TableHalt | None = None
+    names: frozenset[str] = frozenset()
 
 
 def row_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
     """The shape of rows whose values have that schema beside them. Raises Rejected for what is no such schema."""
-    struct = _parsed(schema, options)
-    if options.unwrapped is None:
-        row = _row_of_envelope(struct)
-    elif _is_envelope(struct) or struct.kind != "struct":
-        raise Rejected(reasons.BAD_SCHEMA)
-    else:
-        row = struct
+    try:
+        row = row_of_schema(schema, options.bounds, unwrapped=options.unwrapped is not None)
+    except SchemaBeyondLimits as beyond:
+        raise Rejected(reasons.BEYOND_LIMITS, f"its schema has {beyond}") from None
+    except NotAConnectSchema:
+        raise Rejected(reasons.BAD_SCHEMA) from None
     meanings = {} if options.unwrapped is None else options.unwrapped.fields
     added = {part.name: meanings[part.name] for part in row.fields if part.name in meanings}
-    sent = {part.name: part.type for part in row.fields if part.name not in added and part.name not in options.exclude}
-    return _shape(sent, options, added)
+    sent = {part.name: part.type for part in row.fields if part.name not in added}
+    shape = _shape({name: kind for name, kind in sent.items() if name not in options.exclude}, options, added)
+    return replace(shape, names=frozenset(sent))
 
 
 def key_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
@@ -99,10 +102,15 @@ def _is_envelope(struct: ConnectType) -> bool:
     return struct.field("op") is not None and source is not None and source.kind == "struct"
 
 
-def _row_of_envelope(envelope: ConnectType) -> ConnectType:
-    row = envelope.field("after") or envelope.field("before")
-    if row is None or row.kind != "struct":
-        raise Rejected(reasons.BAD_SCHEMA)
+def row_of_schema(schema: bytes, bounds: Bounds, *, unwrapped: bool) -> ConnectType:
+    """The row's struct in the schema of an envelope, the type of `after`; without an envelope all of it.
+
+    Raises NotAConnectSchema.
+    """
+    struct = parse_schema(schema, bounds)
+    row = struct if unwrapped else struct.field("after") or struct.field("before")
+    if row is None or row.kind != "struct" or (unwrapped and _is_envelope(struct)):
+        raise NotAConnectSchema("not the schema of a row")
     return row
 
 

@@ -6,6 +6,7 @@ came as numbers, booleans and texts).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -56,6 +57,9 @@ BY_OFFSET = "offset"
 SNAPSHOT_ENDS = ("last", "last_in_data_collection")
 """What `snapshot` says in the last row of a table's snapshot."""
 
+_LAST_MS = 253_402_300_799_999
+"""The end of the year 9999, the last one of Python's datetime."""
+
 _READ_FIELDS = ("connector", "ts_ms", "snapshot", "sequence", "lsn", "txId")
 
 
@@ -90,16 +94,25 @@ def transaction_of(connector: str, source: Source) -> str | None:
 
 
 def snapshot_identity(source: Source) -> str:
-    """What tells a snapshot row of PostgreSQL from others: it has no place among the changes."""
-    return "/".join("" if (told := getattr(source, name)) is None else text_of(told) for name in _READ_FIELDS)
+    """What tells a snapshot row of PostgreSQL from others, as it has no place among the changes: the fields of its
+    source block, as JSON."""
+    told = ((name, getattr(source, name)) for name in _READ_FIELDS)
+    fields = {name: text_of(value) for name, value in told if value is not None}
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 
 def _plain(told: Any) -> str | None:
     return None if told is None else str(told)
 
 
-def milliseconds(told: _Told) -> int | None:
-    """A time of a source block in milliseconds since 1970; None where it is none."""
+def whole_number(told: _Told) -> int | None:
+    """A field as a whole number of 64 bits; None where it is none."""
     if isinstance(told, str):
         told = int(told) if told.isascii() and told.lstrip("-").isdigit() and len(told) < 20 else None
     return told if told is not None and -(2**63) <= told < 2**63 else None
+
+
+def source_time(told: _Told) -> int | None:
+    """A time of a source block in milliseconds since 1970, up to the year 9999; None where it is none."""
+    found = whole_number(told)
+    return found if found is not None and 0 <= found <= _LAST_MS else None

@@ -6,7 +6,7 @@ with a prefix. Such a row is read as what the envelope would have held, as far a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,10 @@ class Unwrapped:
     headers: Mapping[str, str] = field(default_factory=dict)
     connector: str | None = None
 
+    def present(self, names: Iterable[str]) -> dict[str, str]:
+        """Those of a row's fields that were added: name and what it is."""
+        return {name: self.fields[name] for name in names if name in self.fields}
+
 
 def added_by(properties: Mapping[str, str], connector: str | None = None) -> Unwrapped:
     """What ExtractNewRecordState adds, by its own settings where the config has them, else all that it may add.
@@ -57,9 +61,9 @@ def added_by(properties: Mapping[str, str], connector: str | None = None) -> Unw
 
 
 def _names(properties: Mapping[str, str], named: str) -> dict[str, str]:
-    prefix = _setting(properties, f"{named}.prefix")
+    prefix = setting(properties, f"{named}.prefix")
     prefix = _DEFAULT_PREFIX if prefix is None else prefix
-    listed = _setting(properties, named)
+    listed = setting(properties, named)
     if listed is not None:
         return dict(_listed(item.strip(), prefix) for item in listed.split(",") if item.strip())
     if not prefix:
@@ -71,7 +75,8 @@ def _names(properties: Mapping[str, str], named: str) -> dict[str, str]:
     return {**names, f"{prefix}op": "op"}
 
 
-def _setting(properties: Mapping[str, str], named: str) -> str | None:
+def setting(properties: Mapping[str, str], named: str) -> str | None:
+    """What the connector's settings say under that name, be it a transform's (`transforms.unwrap.add.fields`)."""
     found = (value for name, value in properties.items() if name == named or name.endswith(f".{named}"))
     return next(found, None)
 

@@ -6,14 +6,11 @@ enough; everything else is a warning.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from distributary.config.table import TableSettings, named_columns
-from distributary.decode.connect import NotAConnectSchema, parse_schema
-from distributary.decode.shapes import Signature, has_schema, row_fields
 from distributary.errors import TableHalt
 
 CODE = "unknown-column"
@@ -88,20 +85,6 @@ def check_protected_columns(settings: TableSettings, columns: Collection[str]) -
             "write the source's name of the column. Where both exist, name the other one under `columns` with its type:"
             " the config then knows it",
         )
-
-
-def column_names(signature: Signature, *, unwrapped: bool) -> set[str]:
-    """All columns that a signature tells, by the source's names, those of the key and excluded ones included."""
-    key = json.loads(signature.key) if signature.key is not None and not has_schema(signature.key) else ()
-    row = json.loads(signature.row) if signature.row is not None and not has_schema(signature.row) else ()
-    try:
-        if signature.key is not None and has_schema(signature.key):
-            key = [field.name for field in parse_schema(signature.key).fields]
-        if signature.row is not None and has_schema(signature.row):
-            row = [field.name for field in row_fields(signature.row, unwrapped=unwrapped).fields]
-    except NotAConnectSchema:
-        return set()
-    return {*key, *row}
 
 
 def _nearest(settings: TableSettings, name: str, columns: Iterable[str]) -> tuple[tuple[str, ...], bool]:

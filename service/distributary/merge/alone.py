@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
-from distributary.decode.position import is_later
+from distributary import sql
 from distributary.merge.clauses import Clauses
 from distributary.merge.facts import Facts
 from distributary.merge.fill import Fill
@@ -20,6 +19,7 @@ from distributary.merge.fold import Folding, folded
 from distributary.merge.held import without_held
 from distributary.merge.kept import kept
 from distributary.merge.mode import Destination
+from distributary.merge.position_sql import is_later
 from distributary.merge.upsert import may_lack_values, with_reads_known
 from distributary.merge.values import WAITS, Fillable
 

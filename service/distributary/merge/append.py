@@ -12,11 +12,10 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from distributary import sql
 from distributary.config.table import TableSettings
-from distributary.decode import sql
-from distributary.merge.facts import Facts
 from distributary.merge.here import appended_here
-from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Details, Prepared
+from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Prepared
 from distributary.merge.repeats import Identity, extent, first_sent, not_held
 
 SERVICE_COLUMNS: Mapping[str, str] = {**ORIGIN_COLUMNS, "__unavailable": "array<string>"}
@@ -34,9 +33,10 @@ class AppendMode:
         """Where a row comes from, and which of its values the source did not send."""
         return SERVICE_COLUMNS
 
-    def wants(self, found: Facts | None) -> Details:  # noqa: ARG002
-        """What a deleted row was, and which values were not sent."""
-        return Details(before=True, missing=True)
+    @property
+    def reads_before(self) -> bool:
+        """Deletes keep the row that was there."""
+        return True
 
     def write(self, to: Destination, part: DecodedSlice) -> Prepared:
         """Appends what the table does not have yet."""

@@ -11,7 +11,7 @@ from delta.tables import DeltaMergeBuilder, DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
+from distributary import sql
 
 
 class Rows(Enum):

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
-from distributary.decode.position import is_later
-from distributary.decode.queries import Query
+from distributary import sql
 from distributary.merge.clause import Clause, Rows, with_kind
 from distributary.merge.mode import ORIGIN_COLUMNS, Destination
+from distributary.merge.position_sql import is_later
+from distributary.merge.queries import Query
 from distributary.merge.standing import dead_at, older_than, stays
 from distributary.merge.values import WAITS, Fillable, from_text
 

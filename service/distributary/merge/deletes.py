@@ -21,9 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 
-from distributary.decode.position import is_later
 from distributary.launch.classes import HADOOP_PATH, java_class
 from distributary.merge.log import local_path
+from distributary.merge.position_sql import is_later
 from distributary.merge.values import VALS, WAITS
 
 REMEMBERED_DAYS = 30

@@ -11,10 +11,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
-from distributary.decode.position import is_later
-from distributary.decode.queries import Query
+from distributary import sql
 from distributary.merge.mode import DecodedSlice, Destination
+from distributary.merge.position_sql import is_later
+from distributary.merge.queries import Query
 
 
 class Doubts:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
+from distributary import sql
 from distributary.merge.mode import Destination
 
 SAME_TYPE = (

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, IntegralType, StringType, StructType
 
-from distributary.decode.envelope import NOT_A_ROW, NOT_AN_ENVELOPE
-from distributary.decode.position import is_later
-from distributary.decode.queries import Queries
+from distributary.decoding.reasons import NOT_A_ROW, NOT_AN_ENVELOPE
+from distributary.merge.position_sql import is_later
 from distributary.merge.progress import InTransaction, Last, Progress
+from distributary.merge.queries import Queries
 
 _KEY_TYPES = (IntegralType, StringType, DateType)
 _OF_ANOTHER_FORM = f"'{NOT_AN_ENVELOPE.code}', '{NOT_A_ROW.code}'"
@@ -45,13 +45,12 @@ class Facts:
     `moved` counts halves of key changes that name the other key. `lone`: some tombstones follow no delete. `late`: some
     record may not be newer than all that the table has taken in. `placeholders` counts rows with values that were not
     sent, bad ones among them. `filled`: rows of the table may hold older values for such. `suspect`: the source may
-    have gone back (see went_back). `unknown` counts records of another shape than the one they were decoded by.
-    `snapshot` is the position of a snapshot of the table that ends in the slice, `lowest` the lowest one of its
-    records, `read` the largest one of its snapshot rows, bad ones among them; `unread` counts bad records that may be
-    snapshot rows. `deletes` counts tombstones too. `other_form` has by partition the offset of the first record that is
-    no envelope where the others are, or is one. `payload` is what all records' payloads have in bytes. `keys` are the
-    smallest and the largest value of the key's first column, None where nothing has one, or it is of a type by which no
-    files are passed over.
+    have gone back (see went_back). `snapshot` is the position of a snapshot of the table that ends in the slice,
+    `lowest` the lowest one of its records, `read` the largest one of its snapshot rows, bad ones among them; `unread`
+    counts bad records that may be snapshot rows. `deletes` counts tombstones too. `other_form` has by partition the
+    offset of the first record that is no envelope where the others are, or is one. `payload` is what all records'
+    payloads have in bytes. `keys` are the smallest and the largest value of the key's first column, None where nothing
+    has one, or it is of a type by which no files are passed over.
     """
 
     connector: str
@@ -67,7 +66,6 @@ class Facts:
     late: bool
     placeholders: int
     filled: bool
-    unknown: int
     suspect: bool
     newest_ts_ms: int | None
     read_ts_ms: int | None
@@ -136,7 +134,6 @@ def _counted(records: DataFrame) -> DataFrame:
         F.expr("max(pos) FILTER (WHERE good AND kind = 't')").alias("truncated"),
         F.expr("min(pos) FILTER (WHERE streamed)").alias("lowest"),
         F.expr("count_if(unclear)").alias("unclear"),
-        F.expr("count_if(NOT known)").alias("unknown"),
         F.expr(f"min(pos) FILTER (WHERE {plain})").alias("lowest_plain"),
         # Bad ones too: where a column's type can't hold the placeholder, it is a bad value until `missing` is read.
         F.expr("count_if(placeholder AND kind IN ('c', 'u', 'r'))").alias("placeholders"),
@@ -202,7 +199,6 @@ def _combined(rows: Mapping[int, Row], progress: Progress) -> Facts:
         late=total("unclear") > 0 or _is_late(lowest, known) or _is_late_read(lowest_read, progress),
         placeholders=total("placeholders"),
         filled=progress.filled,
-        unknown=total("unknown"),
         suspect=any(
             _went_lower(row, progress.last.get(p))
             or (row["ts_ms_at_position"] is not None and row["ts_ms"] > row["ts_ms_at_position"])

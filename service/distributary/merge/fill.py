@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
-from distributary.decode.position import is_later
+from distributary import sql
 from distributary.merge.clauses import ALL
 from distributary.merge.held import held_struct
 from distributary.merge.kept import kept
+from distributary.merge.position_sql import is_later
 from distributary.merge.standing import dead_at, stays
 from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable, under_id
 

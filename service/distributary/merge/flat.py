@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from distributary.decode.queries import Query
 from distributary.merge.clause import Clause, Rows, with_kind
 from distributary.merge.deletes import GONE
+from distributary.merge.queries import Query
 
 # What conditions ask of a key.
 _ASKED = ("kind", "pos", "wiped", "out_tx", "if_there")

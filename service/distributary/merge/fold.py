@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
-from distributary.decode.position import is_later
+from distributary import sql
 from distributary.merge import values
+from distributary.merge.position_sql import is_later
 
 # What the walk needs of a record, and the record's row with what is stored beside it.
 _STEP_FIELDS = ("kind", "pos", "tx", "read_id", "moved_in", "moved_out", "carried", "partition", "offset", "timestamp")

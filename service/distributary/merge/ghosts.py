@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
-from distributary.decode.position import as_committed, committed_before
+from distributary import sql
 from distributary.merge.clauses import origin_of_all
+from distributary.merge.position_sql import as_committed, committed_before
 from distributary.merge.standing import older_than
 from distributary.merge.table import LakeTable, Write
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
+from distributary import sql
 from distributary.merge.clauses import ALL
 from distributary.merge.values import NO_VALS, VALS, WAITS, Fillable, as_text, entry
 

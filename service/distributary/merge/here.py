@@ -11,7 +11,6 @@ from datetime import date
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from distributary.decode.queries import Query
 from distributary.merge.choice import AT_MOST, AT_ONCE, why_not_size, why_not_touched
 from distributary.merge.clause import Rows
 from distributary.merge.clauses import Clauses
@@ -20,6 +19,7 @@ from distributary.merge.doubts import Doubts
 from distributary.merge.flat import FlatKeys, flat
 from distributary.merge.mode import DecodedSlice, Destination
 from distributary.merge.progress import Head, Progress
+from distributary.merge.queries import Query
 from distributary.merge.room import Room
 from distributary.merge.table import Write
 

@@ -18,13 +18,12 @@ from delta.tables import DeltaMergeBuilder
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from distributary import sql
 from distributary.config.table import TableSettings
-from distributary.decode import sql
-from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER
+from distributary.decoding.options import CONNECTORS_WITH_PLACEHOLDER
 from distributary.merge.events import SAME_TYPE, TRACE_TYPE, Events
-from distributary.merge.facts import Facts
 from distributary.merge.kept import kept
-from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Details, Prepared
+from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Prepared
 from distributary.merge.past import Past
 from distributary.merge.unsent import filled
 from distributary.merge.versions import placed, versions, with_key_changes
@@ -44,21 +43,16 @@ class HistoryMode:
 
     def __init__(self, settings: TableSettings) -> None:
         self._truncates = settings.truncate in ("apply", "soft")
-        self._details = Details()
 
     @property
     def service_columns(self) -> Mapping[str, str]:
         """When a version counted, where it comes from, the key it had before, and what late changes must know."""
         return SERVICE_COLUMNS
 
-    def wants(self, found: Facts | None) -> Details:
-        """Old keys and values that were not sent, once there are some."""
-        if found is not None:
-            self._details = Details(
-                links=self._details.links or found.moved > 0,
-                missing=self._details.missing or found.placeholders > 0,
-            )
-        return self._details
+    @property
+    def reads_before(self) -> bool:
+        """Versions are told by the rows after the changes."""
+        return False
 
     def write(self, to: Destination, part: DecodedSlice) -> Prepared:
         """Makes the versions anew and merges those that differ; deletes and truncates are remembered before."""

@@ -9,10 +9,10 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 
 from distributary.config.table import TableSettings
-from distributary.decode.queries import Queries
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
 from distributary.merge.progress import Head
+from distributary.merge.queries import Queries
 from distributary.merge.slice_keys import SliceKeys
 from distributary.merge.table import LakeTable, Write
 
@@ -25,15 +25,6 @@ ORIGIN_COLUMNS: Mapping[str, str] = {
     "__partition": "int",
     "__offset": "bigint",
 }
-
-
-@dataclass(frozen=True)
-class Details:
-    """What a mode wants decoded beyond the row itself (see records.Reading)."""
-
-    before: bool = False
-    links: bool = False
-    missing: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,8 +88,9 @@ class Wants(Protocol):
         """The columns that the mode adds to the source's: name to Spark type."""
         ...
 
-    def wants(self, found: Facts | None) -> Details:
-        """What records must be decoded with: before anything is known of the slice (None), or after a first look."""
+    @property
+    def reads_before(self) -> bool:
+        """Whether records are decoded with the row before the change."""
         ...
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from distributary.decode.position import lsn_of
+from distributary.merge.position_sql import lsn_of
 
 # By default Spark writes times to the millisecond.
 _ALL_DIGITS = (

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from distributary.decode.queries import Queries
 from distributary.merge.fold import COUNTS
+from distributary.merge.queries import Queries
 
 
 class SliceKeys:

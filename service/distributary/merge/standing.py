@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from distributary.decode import sql
-from distributary.decode.position import is_later
+from distributary import sql
+from distributary.merge.position_sql import is_later
 
 
 def older_than(connector: str, position: str, row: str) -> str:

@@ -14,8 +14,8 @@ from pyspark.errors import IllegalArgumentException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
+from distributary import sql
 from distributary.config.table import Engine
-from distributary.decode import sql
 from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class
 from distributary.launch.memory import beside_java, java_heap, machine_memory
 from distributary.merge.choice import times

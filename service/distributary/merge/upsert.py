@@ -16,10 +16,9 @@ from datetime import date, datetime, timezone
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from distributary import sql
 from distributary.config.table import TableSettings
-from distributary.decode import sql
-from distributary.decode.placeholder import CONNECTORS_WITH_PLACEHOLDER
-from distributary.decode.queries import Query
+from distributary.decoding.options import CONNECTORS_WITH_PLACEHOLDER
 from distributary.merge.clause import spark_merge
 from distributary.merge.clauses import SERVICE_COLUMNS, SOFT_COLUMNS, Clauses
 from distributary.merge.deletes import deleted_after, newest_delete_after
@@ -30,7 +29,8 @@ from distributary.merge.fold import Folding, folded
 from distributary.merge.held import with_held, without_held
 from distributary.merge.here import merged_here
 from distributary.merge.kept import kept
-from distributary.merge.mode import DecodedSlice, Destination, Details, Prepared
+from distributary.merge.mode import DecodedSlice, Destination, Prepared
+from distributary.merge.queries import Query
 from distributary.merge.table import SMALL_SLICE, Write
 from distributary.merge.values import Fillable
 
@@ -44,18 +44,16 @@ class UpsertMode:
     def __init__(self, settings: TableSettings) -> None:
         self._keeps_deleted = settings.deletes == "soft"
         self._soft = settings.marks_deleted
-        self._details = Details()
 
     @property
     def service_columns(self) -> Mapping[str, str]:
         """Where a row comes from, and what later records must know of it."""
         return {**SERVICE_COLUMNS, **(SOFT_COLUMNS if self._soft else {})}
 
-    def wants(self, found: Facts | None) -> Details:
-        """The row is enough, until the source leaves values out or moves rows that may lack some."""
-        if found is not None and may_lack_values(found):
-            self._details = Details(links=True, missing=True)
-        return self._details
+    @property
+    def reads_before(self) -> bool:
+        """Rows are told by what comes after the changes."""
+        return False
 
     def write(self, to: Destination, part: DecodedSlice) -> Prepared:
         """Folds the slice to one row per key and merges it; deletes are remembered before."""

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from distributary import sql
 from distributary.config.table import TableSettings
-from distributary.decode import sql
-from distributary.decode.placeholder import can_stand_for
-from distributary.decode.position import is_later, lsn_of
-from distributary.decode.renames import Renames
-from distributary.decode.type_names import codec_named
+from distributary.decoding.bounds import Bounds
+from distributary.decoding.renames import Renames
+from distributary.decoding.types.from_name import type_of_name
+from distributary.merge.position_sql import is_later, lsn_of
 
 if TYPE_CHECKING:
     from distributary.merge.fold import Folding
@@ -76,7 +76,7 @@ def _can_be_missing(kind: str) -> bool:
 def _called_otherwise(settings: TableSettings) -> Collection[str]:
     """The columns that the config gives a type whose values may be texts on the wire, as the lake calls them. Without
     that a timestamp, say, is no text in the source, and always sent."""
-    named = (name for name, kind in settings.columns.items() if can_stand_for(codec_named(kind, {})))
+    named = (name for name, kind in settings.columns.items() if type_of_name(kind, {}, Bounds()).may_be_unavailable)
     return set(Renames(settings.rename).all_of(named))
 
 

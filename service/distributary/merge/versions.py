@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
-from distributary.decode.position import is_later, lsn_of
-from distributary.decode.sql import let
+from distributary import sql
 from distributary.merge.events import SAME_TYPE
 from distributary.merge.fold import KEYS_AT_COMMIT
 from distributary.merge.kept import kept
+from distributary.merge.position_sql import is_later, lsn_of
+from distributary.sql import let
 
 KEPT_SAME = 100
 """So many of the newest changes that left a version as it was are kept with it."""

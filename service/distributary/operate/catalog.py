@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from structlog.typing import FilteringBoundLogger
 
-from distributary.decode import sql
+from distributary import sql
 from distributary.launch.classes import HADOOP_PATH, java_class
 
 _AGAIN = 60.0  # seconds until a catalog that failed is asked again

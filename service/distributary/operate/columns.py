@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import SchemaChanges
-from distributary.decode.shapes import Shape, renames_of
-from distributary.decode.types import Codec
+from distributary.decoding.met_columns import MetColumns, renames_of, table_columns
 from distributary.evolve.diff import check_key
 from distributary.evolve.policy import allowed_changes, heeded
 from distributary.merge.table import LakeTable
+
+_Value = TypeVar("_Value")
 
 
 class TableColumns:
@@ -40,21 +42,18 @@ class TableColumns:
         """Reads them from the table."""
         self._now = self._lake.columns() if self._lake.exists() else {}
 
-    def heeded(self, row: Mapping[str, Codec]) -> dict[str, Codec]:
+    def heeded(self, row: Mapping[str, _Value]) -> dict[str, _Value]:
         """Those of a row's columns that count for the table."""
         return heeded(self._policy, self._now, row)
 
-    def follow(self, shapes: Sequence[Shape], key: tuple[str, ...]) -> bool:
-        """Makes the table, adds columns or widens them, where the shapes have more than it holds; whether it did. `key`
-        are the table's key columns. Raises TableHalt where the table can't take what they have."""
-        for shape in shapes:
-            check_key(key, shape.key)
-        wire = [
-            {name: codec.target for name, codec in {**shape.key, **shape.row}.items()}
-            for shape in shapes
-            if not shape.unreadable
-        ]
-        changes = allowed_changes(self._policy, self._now, wire, self._service_columns, key, renames_of(shapes))
+    def follow(self, met: Sequence[MetColumns], key: tuple[str, ...]) -> bool:
+        """Makes the table, adds columns or widens them, where records have more than it holds; whether it did. `key`
+        are the table's key columns. Raises TableHalt where the table can't take what the records have."""
+        for columns in met:
+            if columns.is_key:
+                check_key(key, columns.types)
+        renames = renames_of(met)
+        changes = allowed_changes(self._policy, self._now, table_columns(met), self._service_columns, key, renames)
         if not changes:
             return False
         if not self._now:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from distributary.config.table import TableSettings
-from distributary.decode.masks import key_redacted
 from distributary.errors import TableHalt
+from distributary.evolve.masks import key_redacted
 from distributary.operate.look import Look
 
 WINDOW = 1_000  # records whose share of bad ones is limited

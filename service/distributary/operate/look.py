@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from distributary.consume.peek import Record
-from distributary.decode.envelope import CONNECTORS
-from distributary.decode.position import BY_OFFSET, needed_for_order
-from distributary.decode.unwrapped import Unwrapped
+from distributary.decoding.position import NEEDED
+from distributary.decoding.source_block import BY_OFFSET, CONNECTORS
+from distributary.decoding.unwrapped import Unwrapped
 from distributary.errors import TableHalt
 
 _CONNECTOR_HEADER = "__debezium.context.connectorName"
@@ -130,12 +130,12 @@ def _unwrapped(
         )
     names = {name for record in records for name, _ in record.headers}
     headers = {name: meaning for name, meaning in added.headers.items() if name in names and meaning}
-    present = {meaning for row in rows for meaning in added.present(iter(row)).values()} | set(headers.values())
+    present = {meaning for row in rows for meaning in added.present(row).values()} | set(headers.values())
     connector = configured or _connector_of_rows(records, rows, added)
     if known is not None and known.unwrapped:
         order = known.order
     else:
-        ordered = connector is not None and all(name in present for name in needed_for_order(connector))
+        ordered = connector is not None and all(name in present for name in NEEDED[connector])
         order = connector if connector is not None and ordered else BY_OFFSET
         if known is not None and order != known.order:
             raise _form_changed(
@@ -176,7 +176,7 @@ def _refuse_other_forms(rows: Sequence[Mapping[str, Any]], topic: str, key: Sequ
 def _other_form(value: Mapping[str, Any], key: Sequence[str], added: Unwrapped) -> str | None:
     if set(value) == {"payload"} and isinstance(value["payload"], dict):
         return "payload"
-    if added.present(iter(value)):
+    if added.present(value):
         return None  # ExtractNewRecordState made it
     is_cloud_event = any(name.startswith(_CLOUD_EVENT_ATTRIBUTES) for name in value)
     for form, fields in _OTHER_FORMS.items():
@@ -236,7 +236,7 @@ def _source_connector(envelopes: Iterable[Mapping[str, Any]]) -> str | None:
 def _connector_of_rows(records: Sequence[Record], rows: Sequence[Mapping[str, Any]], added: Unwrapped) -> str | None:
     shown: dict[str, Any] = {}
     for row in rows:
-        for name, meaning in added.present(iter(row)).items():
+        for name, meaning in added.present(row).items():
             if shown.get(meaning) is None:
                 shown[meaning] = row[name]
     for record in records:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
+import pyarrow as pa
 from delta.tables import DeltaMergeBuilder, DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -37,17 +38,19 @@ class Quarantine:
         self.writes = 0
         """How many times this process has written to it."""
 
-    def add(self, table: str, raw: DataFrame, bad: DataFrame, withheld: Collection[str] = ()) -> dict[str, int]:
-        """Adds the records of `raw` (Kafka's columns) that `bad` (partition, offset, bad STRUCT<code, message>) names,
-        without the values of the columns `withheld`.
+    def add(
+        self, table: str, raw: Callable[[pa.Table], DataFrame], bad: DataFrame, withheld: Collection[str] = ()
+    ) -> dict[str, int]:
+        """Adds the records that `bad` (partition, offset, bad STRUCT<code, message>) names, without the values of the
+        columns `withheld`. `raw` gives the records at some places (partition, offset) with all of Kafka's columns.
 
         Done before the table's own commit counts them as taken in; a slice that is taken again adds none twice. Gives
         how many records there are by reason.
         """
         # They are to be sent to every executor: fetched here, they can be counted on the way.
         named = bad.select("partition", "offset", "bad.code", "bad.message").toArrow()
-        found = F.broadcast(raw.sparkSession.createDataFrame(named))
-        rows = without(raw.join(found, ["partition", "offset"]), withheld).select(
+        found = F.broadcast(bad.sparkSession.createDataFrame(named))
+        rows = without(raw(named).join(found, ["partition", "offset"]), withheld).select(
             "topic",
             "partition",
             "offset",

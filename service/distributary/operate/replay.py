@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
-from distributary.decode.queries import Queries
 from distributary.merge.facts import Facts, facts
 from distributary.merge.progress import Progress
+from distributary.merge.queries import Queries
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.consume.offsets import Offsets
-from distributary.consume.source import Fetch, read
+from distributary.consume.source import RecordSource
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
 from distributary.operate.registry import Registry
@@ -23,13 +23,14 @@ from distributary.operate.status import ServiceStatus
 class Surroundings:
     """What all tables of the service share. `transactions` is set where there is a transaction topic; `taken` is told a
     table's topic and next offsets when they stand in its commits; `registry` is there where records are Avro; `told`
-    gives the types of a topic's columns that the connector tells beside them (see source_types.py); `fetch` reads the
-    records of an offset range."""
+    gives the types of a topic's columns that the connector tells beside them (see source_types.py); `options` are those
+    of Spark's source for Kafka, `records` has the records of offset ranges."""
 
     config: Config
     session: SparkSession
     broker: Broker
     options: Mapping[str, str]
+    records: RecordSource
     quarantine: Quarantine
     recorder: Recorder
     stopping: threading.Event
@@ -37,7 +38,6 @@ class Surroundings:
     taken: Callable[[str, Offsets], None] = lambda _topic, _offsets: None
     registry: Registry | None = None
     told: Told = lambda _topic: {}
-    fetch: Fetch = read
 
     @property
     def status(self) -> ServiceStatus:

@@ -10,15 +10,17 @@ from structlog.typing import FilteringBoundLogger
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Slice
-from distributary.decode.queries import Queries
 from distributary.evolve.diff import check_key
 from distributary.evolve.unknown_columns import CODE, FIX
+from distributary.ingest.batch_reader import BatchReader, Read
+from distributary.ingest.raw_records import SparkRecords, raw_records
 from distributary.merge.advance import advanced
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
 from distributary.merge.kept import let_go
 from distributary.merge.mode import DecodedSlice, Destination, Mode
 from distributary.merge.progress import Progress, first_progress
+from distributary.merge.queries import Queries
 from distributary.merge.row_size import UNKNOWN_ROW
 from distributary.merge.slice_keys import SliceKeys
 from distributary.merge.table import SMALL_SLICE, LakeTable
@@ -27,13 +29,11 @@ from distributary.operate.limits import too_many_bad
 from distributary.operate.look import Look
 from distributary.operate.place import Place
 from distributary.operate.portion import Portion, key_bytes, slice_bytes
-from distributary.operate.reader import Read, TableReader
 from distributary.operate.recorder import Watch
 from distributary.operate.replay import replayed
 from distributary.operate.source_log import check_source_log
 from distributary.operate.status import Batch
 from distributary.operate.surroundings import Surroundings
-from distributary.operate.wire import wire_of
 from distributary.operate.withheld import with_withheld, withheld_columns
 
 _READS_SENT_AGAIN = 7 * 24 * 3600 * 1000  # milliseconds of source time in which a snapshot row may be sent again
@@ -93,17 +93,14 @@ class SliceTaker:
         # No table has more rows than the records that made it.
         self._lake.suit(part.records, before.records if before else 0, self._portion.record_bytes or UNKNOWN_ROW)
         session = self._lake.session
-        # A topic's partition is one task for Kafka's source; where it is long, all cores decode parts of it.
-        small = part.records <= SMALL_SLICE
-        tasks = 1 if small else session.sparkContext.defaultParallelism
-        raw = self._around.fetch(session, self._around.options, part, tasks, small)
         with watch.phase("look"):
             look = self._reader.look(topic, part.start, _filled(before))
         if look is None:
             return None
         progress = self._going_on(before, look, topic)
         with watch.phase("read"):
-            came = self._reader.read(raw, progress)
+            raw = raw_records(self._around.records, session, part, self._portion.record_bytes, self._queries)
+            came = self._reader.read(raw, look, progress)
         progress = self._with_names(progress)
         if came.altered:
             failpoints.passing("after-schema-change", self._name)
@@ -127,7 +124,7 @@ class SliceTaker:
             with watch.phase("quarantine"):
                 failpoints.passing("before-quarantine", self._name)
                 bad_ones = came.records.where("bad IS NOT NULL")
-                reasons = self._around.quarantine.add(self._name, raw, bad_ones, withheld_columns(self._settings))
+                reasons = self._around.quarantine.add(self._name, raw.frame, bad_ones, withheld_columns(self._settings))
                 failpoints.passing("after-quarantine", self._name)
         with watch.phase("write"):
             bad = self._merge(came, keys, progress, part, topic)
@@ -152,9 +149,11 @@ class SliceTaker:
         if end == first:
             self._log.warning("records in quarantine wait until the topic has one that tells its format")
             return
-        raw = with_withheld(raw, self._lake.session, self._around.options, self._topic, first, end, self._around.fetch)
-        self._reader.look(topic, first, progress)
-        came = self._reader.read(raw, progress)
+        waiting = with_withheld(raw, self._lake.session, self._topic, first, end, self._around.records)
+        look = self._reader.look(topic, first, progress)
+        if look is None:
+            return
+        came = self._reader.read(SparkRecords(waiting), look, progress)
         if came.altered:
             self._place.head = head = self._lake.head(head) or head
         again = replayed(came.records, self._with_names(progress), truncates=self._truncates())
@@ -178,9 +177,9 @@ class SliceTaker:
         self._around.quarantine.applied(self._topic, again.records)
         let_go(came.records)
 
-    def _new_reader(self) -> TableReader:
+    def _new_reader(self) -> BatchReader:
         around = self._around
-        return TableReader(
+        return BatchReader(
             around.broker,
             around.config.source,
             self._settings,
@@ -188,7 +187,7 @@ class SliceTaker:
             self._mode,
             self._log,
             around.transactions,
-            wire_of(around.registry),
+            around.registry,
             self._queries,
             lambda: around.told(self._topic),
         )

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from distributary import sql
 from distributary.config.table import TableSettings
 from distributary.consume.offsets import Offsets, Slice
-from distributary.consume.source import Fetch
-from distributary.decode import sql
+from distributary.consume.source import RecordSource
 
 HEADER = "__distributary.withheld"
 """The header that such a record has in the quarantine table beside its own; its value names the columns."""
@@ -82,11 +82,10 @@ def _cut(data: Column, columns: Collection[str], *, bare: bool = False) -> Colum
 def with_withheld(
     waiting: DataFrame,
     session: SparkSession,
-    options: Mapping[str, str],
     topic: str,
     first: Offsets,
     end: Offsets,
-    fetch: Fetch,
+    source: RecordSource,
 ) -> DataFrame:
     """Records of the quarantine table as Kafka had them: those with something cut out are read from Kafka again, and
     left out where it has them no more. `first` and `end`: the offsets that Kafka has of each partition."""
@@ -103,6 +102,6 @@ def with_withheld(
     part = Slice(topic, {p: low for p, (low, _) in ranges.items()}, {p: high for p, (_, high) in ranges.items()})
     # By its time too: a topic that was created again has other records at the same places.
     place = ["partition", "offset", "timestamp"]
-    again = fetch(session, options, part).join(F.broadcast(waiting.where(_PLACES).select(*place)), place, "left_semi")
+    again = source.frame(session, part).join(F.broadcast(waiting.where(_PLACES).select(*place)), place, "left_semi")
     kept = waiting.where(f"NOT coalesce({_PLACES}, false)")
     return kept.unionByName(again.select(*kept.columns))

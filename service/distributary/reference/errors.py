@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distributary import errors
-from distributary.decode.envelope import REASONS
+from distributary.decoding.reasons import REASONS
 
 _HEAD = """\
 # Errors
@@ -65,7 +65,7 @@ def as_markdown() -> str:
         lines += [_row(f"`{one.code}`", one.message, one.fix) for one in found if one.kind == kind]
         lines.append("")
     lines.append(_QUARANTINE)
-    lines += [_row(f"`{reason.code}`", reason.message) for reason in REASONS.values()]
+    lines += [_row(f"`{reason.code}`", reason.message) for reason in REASONS]
     return "\n".join(lines) + "\n"
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from distributary.config.column_types import parse
 from distributary.consume.schema_changes import SourceColumn
-from distributary.decode.connect import ConnectField, ConnectType
-from distributary.decode.source_columns import DECIMAL_MODE, PRECISION_MODE, UNSIGNED_MODE, type_of
-from distributary.decode.type_names import codec_named
-from distributary.decode.types import codec_of
+from distributary.decoding.announced_types import DECIMAL_MODE, PRECISION_MODE, UNSIGNED_MODE, type_of
+from distributary.decoding.bounds import Bounds
+from distributary.decoding.connect_schema import ConnectField, ConnectType
+from distributary.decoding.types.from_name import type_of_name
+from distributary.decoding.types.from_schema import type_of_schema
 
 _HEAD = """\
 # Types
@@ -77,8 +78,8 @@ _TIME, _DATA, _KAFKA = "io.debezium.time", "io.debezium.data", "org.apache.kafka
 
 
 def _decimal(precision: int | None, scale: int) -> ConnectType:
-    told = (("connect.decimal.precision", str(precision)),) if precision else ()
-    return ConnectType("bytes", f"{_KAFKA}.Decimal", (("scale", str(scale)), *told))
+    told = {"connect.decimal.precision": str(precision)} if precision else {}
+    return ConnectType("bytes", f"{_KAFKA}.Decimal", {"scale": str(scale), **told})
 
 
 def _semantic(kind: str, *names: str) -> list[ConnectType]:
@@ -285,7 +286,7 @@ def as_markdown() -> str:
 
 def _by_wire() -> Iterator[str]:
     for types, told, edges in _WIRE:
-        targets = {codec_of(one).target for one in types}
+        targets = {type_of_schema(one, Bounds()).spark for one in types}
         assert len(targets) == 1, f"{told or types[0].name} would be {sorted(targets)}"
         name = told or ", ".join(f"`{one.name}`" for one in types)
         yield f"| {name} | {targets.pop()} | {edges} |"
@@ -303,21 +304,21 @@ def _by_source() -> Iterator[str]:
         for shown, name, length, scale in examples:
             kind = type_of(connector, SourceColumn("c", name.upper(), length, scale), {})
             assert kind is not None, f"{connector}: {shown}"
-            rows.append((shown, _as_configured(kind), codec_named(kind, {}).target))
+            rows.append((shown, _as_configured(kind), type_of_name(kind, {}, Bounds()).spark))
         yield from _table(("type", "as `columns` names it", "Spark type"), rows)
     yield f"\nWith another `{PRECISION_MODE}`, `{DECIMAL_MODE}` or `{UNSIGNED_MODE}` they are sent otherwise:\n"
     rows = []
     for shown, connector, column, name, modes in _OTHERWISE:
         for mode in modes:
             kind = type_of(connector, column, {name: mode}) or ""
-            found = codec_named(kind, {name: mode}).target
+            found = type_of_name(kind, {name: mode}, Bounds()).spark
             rows.append((f"{shown}, `{name}: {mode}`", _as_configured(kind), found))
     yield from _table(("SQL Server, MySQL", "as `columns` names it", "Spark type"), rows)
 
 
 def _postgresql() -> Iterator[tuple[str, ...]]:
     for shown, connect, kind in _POSTGRESQL:
-        with_schema, without = codec_of(connect).target, codec_named(kind, {}).target
+        with_schema, without = type_of_schema(connect, Bounds()).spark, type_of_name(kind, {}, Bounds()).spark
         assert with_schema == without, f"{shown}: {with_schema} with a schema, {without} as {kind}"
         yield shown, _as_configured(kind), without
 

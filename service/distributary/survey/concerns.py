@@ -3,13 +3,15 @@ connector."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 
 from distributary.config.source import Source
-from distributary.decode.connect import ConnectType, NotAConnectSchema
-from distributary.decode.position import BY_OFFSET
-from distributary.decode.shapes import has_schema, row_fields
-from distributary.decode.unwrapped import setting
+from distributary.decoding.bounds import Bounds
+from distributary.decoding.connect_schema import ConnectType, NotAConnectSchema
+from distributary.decoding.row_shape import row_of_schema
+from distributary.decoding.source_block import BY_OFFSET
+from distributary.decoding.unwrapped import setting
 from distributary.evolve.unknown_columns import FIX, unknown_columns
 from distributary.survey.concern import Code, Concern
 from distributary.survey.scene import Scene
@@ -93,18 +95,17 @@ def _decimal_double(scene: Scene) -> Concern | None:
 
 def _decimals_as_double(cut: Cut, *, unwrapped: bool) -> Iterable[str]:
     """Columns that the source calls a decimal (column.propagate.source.type) and that are sent as double."""
-    text = cut.signature.row
-    if text is None or not has_schema(text) or _SOURCE_TYPE not in text:
+    if cut.schema is None:
         return ()
     try:
-        fields = row_fields(text, unwrapped=unwrapped).fields
+        row = row_of_schema(json.dumps(cut.schema).encode(), Bounds(), unwrapped=unwrapped)
     except NotAConnectSchema:
         return ()
-    return (f.name for f in fields if f.type.kind == "double" and _is_exact(f.type))
+    return (part.name for part in row.fields if part.type.kind == "double" and _is_exact(part.type))
 
 
 def _is_exact(column: ConnectType) -> bool:
-    return (column.parameter(_SOURCE_TYPE) or "").upper().startswith(_EXACT_TYPES)
+    return column.parameters.get(_SOURCE_TYPE, "").upper().startswith(_EXACT_TYPES)
 
 
 def _replica_identity(scene: Scene) -> Concern | None:

@@ -16,7 +16,6 @@ from distributary.operate.records import newest_record
 from distributary.operate.registry import Registry, registry_of
 from distributary.operate.source_types import Told, told_to
 from distributary.operate.tables import Listed, listed
-from distributary.operate.wire import wire_of
 from distributary.survey.concern import Concern
 from distributary.survey.overall import overall
 from distributary.survey.passed_over import PassedOver, passed_over
@@ -85,7 +84,7 @@ def _look(
         newest = newest_record(one.path)
         progress = newest.progress if newest else None
         # Where somebody deleted the topic meanwhile, or may not read it, the others are still told.
-        records = sample(broker, topic, progress.next if progress else {}, settings.get(one.topic), wire_of(registry))
+        records = sample(broker, topic, progress.next if progress else {}, settings.get(one.topic), registry)
         return planned(one, config, records, progress, stored(one.path), round(time.time() * 1000), told)
     except DistributaryError as error:
         return refused(one, error), None

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Offsets
 from distributary.consume.peek import Record
-from distributary.operate.wire import Wire
+from distributary.operate.registry import Registry
+from distributary.operate.wire import as_json
 
 _NEWEST = 20  # records per partition; columns that came later are in them
 
@@ -53,7 +54,11 @@ class Sample:
 
 
 def sample(
-    broker: Broker, topic: Topic, taken: Mapping[int, int], settings: Mapping[str, str] | None, wire: Wire
+    broker: Broker,
+    topic: Topic,
+    taken: Mapping[int, int],
+    settings: Mapping[str, str] | None,
+    registry: Registry | None,
 ) -> Sample:
     """A sample of the topic, for a table that has taken in `taken` (next offset per partition). Its records are as
     JsonConverter would have written them, whatever they are on the wire."""
@@ -66,7 +71,7 @@ def sample(
         first=first,
         start=start,
         end=end,
-        head=tuple(wire.as_json(broker.head(topic, start))),
-        newest=tuple(wire.as_json(broker.records(topic, newest, _NEWEST))),
+        head=tuple(as_json(record, registry) for record in broker.head(topic, start)),
+        newest=tuple(as_json(record, registry) for record in broker.records(topic, newest, _NEWEST)),
         settings=settings,
     )

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
-from distributary.decode.renames import Renames
-from distributary.decode.unwrapped import setting
-from distributary.evolve.unknown_columns import column_names
+from distributary.decoding.met_columns import table_columns
+from distributary.decoding.renames import Renames
+from distributary.decoding.unwrapped import setting
 from distributary.merge.progress import Progress
 from distributary.operate.look import Look
 from distributary.survey.sample import Sample
@@ -66,14 +66,13 @@ class Scene:
     @property
     def columns(self) -> Mapping[str, str]:
         """The columns that the records show: name to Spark type."""
-        return {name: kind for columns in self.shown.wire() for name, kind in columns.items()}
+        return {name: kind for columns in table_columns(self.shown.met) for name, kind in columns.items()}
 
     @property
     def known_columns(self) -> set[str]:
         """All columns that the records and the table show, excluded ones too, by the source's names; none where no
         record tells any."""
-        told = [column_names(cut.signature, unwrapped=self.is_unwrapped) for cut in self.cuts]
-        shown = {name for names in told for name in names}
+        shown = {name for one in self.shown.met for name in one.names}
         return shown and {*shown, *Renames(self.settings.rename).as_source(self.table_columns)}
 
     def said(self, named: str) -> str | None:

@@ -1,26 +1,26 @@
-"""What a few records show of a table's columns, told without Spark by the rules that slices and discover follow."""
+"""What a few records show of a table's columns, by the decoder that reads them later."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from distributary.consume.fetch import raw_table
 from distributary.consume.peek import Record
-from distributary.decode.discover import NO_FIELDS, combined, common
-from distributary.decode.shapes import Shape, Signature, TypeSources, has_schema, shape_of
-from distributary.decode.types import MAX_PRECISION, by_value
-from distributary.decode.unwrapped import Unwrapped
+from distributary.decoding.decoder import Decoder
+from distributary.decoding.met_columns import MetColumns
+from distributary.decoding.options import DecodeOptions
+from distributary.decoding.record_schema import RecordSchema
+from distributary.decoding.renames import Renames
+from distributary.decoding.unwrapped import Unwrapped
 from distributary.operate.look import is_envelope, opened
 from distributary.survey.guesses import guess
-
-_LONG = 2**63
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A record with its key and value as objects (None for what is none), and their signatures (see shapes.Signature).
+    """A record with its key and value as objects (None for what is none), and the Connect schema beside its value.
 
     `row` is the row that tells the columns: the one after the change, else the one before it where that is wanted.
     """
@@ -29,7 +29,7 @@ class Cut:
     key: Mapping[str, Any] | None
     value: Mapping[str, Any] | None
     row: Mapping[str, Any] | None
-    signature: Signature
+    schema: Mapping[str, Any] | None
 
     @property
     def op(self) -> str | None:
@@ -40,26 +40,13 @@ class Cut:
 
 @dataclass(frozen=True)
 class Shown:
-    """The shapes of the records, the oldest first, and by column the types that values alone tell, with what they may
-    be beside (see guesses.guess)."""
+    """The columns of the records; of those whose types nothing but values tells, by the source's names, these types and
+    what they may be beside (see guesses.guess); and those whose type no value shows so far."""
 
-    shapes: tuple[Shape, ...] = ()
+    met: tuple[MetColumns, ...] = ()
     by_value: Mapping[str, str] = field(default_factory=dict)
     guesses: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def untyped(self) -> tuple[str, ...]:
-        """The source's columns whose type no value shows so far."""
-        known = {shape.renames.source(name) for shape in self.shapes for name in shape.row}
-        return tuple(dict.fromkeys(n for shape in self.shapes for n in shape.untyped if n not in known))
-
-    def wire(self) -> list[dict[str, str]]:
-        """The columns of each shape: name to Spark type."""
-        return [
-            {name: codec.target for name, codec in {**shape.key, **shape.row}.items()}
-            for shape in self.shapes
-            if not shape.unreadable
-        ]
+    untyped: tuple[str, ...] = ()
 
 
 def cuts(records: Iterable[Record], unwrapped: Unwrapped | None, *, before: bool = False) -> list[Cut]:
@@ -69,7 +56,7 @@ def cuts(records: Iterable[Record], unwrapped: Unwrapped | None, *, before: bool
 
 def _cut(record: Record, unwrapped: Unwrapped | None, *, before: bool) -> Cut | None:
     value, schema = opened(record.value)
-    key, key_schema = opened(record.key)
+    key, _ = opened(record.key)
     if value is not None and not isinstance(value, dict):
         return None
     row: Any = value
@@ -79,49 +66,29 @@ def _cut(record: Record, unwrapped: Unwrapped | None, *, before: bool) -> Cut | 
     elif value is not None and is_envelope(value):
         row = None
     row = row if isinstance(row, dict) else None
-    names = None if value is None else _names(row)
-    return Cut(
-        record,
-        key=key if isinstance(key, dict) else None,
-        value=value,
-        row=row,
-        signature=Signature(
-            key=_text(key_schema) if key_schema else _names(key) if isinstance(key, dict) else None,
-            row=_text(schema) if schema and value is not None else names,
-        ),
-    )
+    return Cut(record, key if isinstance(key, dict) else None, value, row, schema if value is not None else None)
 
 
-def _names(row: Mapping[str, Any] | None) -> str:
-    return _text(list(row)) if row else NO_FIELDS
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def shown(
-    found: Sequence[Cut], types: TypeSources, exclude: Iterable[str] = (), unwrapped: Unwrapped | None = None
-) -> Shown:
-    """The shapes of the records; where neither a schema nor `types` tells a column's type, its values do.
+def shown(found: Sequence[Cut], schema: RecordSchema, options: DecodeOptions) -> Shown:
+    """The columns of the records; `schema` has those of the table.
 
     Raises TableHalt where the table can't have such columns.
     """
-    left_out = frozenset(exclude)
-    told = ((c.signature.key, c.signature.row, float(c.record.timestamp or 0)) for c in found)
-    signatures = [seen.signature for seen in combined(told, types.renames, left_out)]
-    shapes = [shape_of(signature, types, left_out, unwrapped) for signature in signatures]
-    wanted = {name for shape in shapes for name in shape.untyped}
-    wanted |= {n for s in signatures for n in s.key_names_without_schema() if types.codec(n) is None}
-    if not wanted:
-        return Shown(tuple(shapes))
-    values = _values(found, wanted)
-    types = replace(types, by_value=_types_of_values(values))
-    shapes = [shape_of(signature, types, left_out, unwrapped) for signature in signatures]
-    elsewhere = {s.renames.source(name) for s in shapes if has_schema(s.signature.row) for name in s.row}
-    alone = {name: kind for name, kind in types.by_value.items() if name not in elsewhere}
-    guesses = {name: said for name, kind in alone.items() if (said := guess(kind, values[name])) is not None}
-    return Shown(tuple(shapes), alone, guesses)
+    decoded = Decoder(options).decode(raw_table("", [cut.record for cut in found]), schema)
+    if decoded.conflict is not None:
+        raise decoded.conflict
+    renames = Renames(options.renames)
+    by_schema = {name for one in decoded.met if one.has_schema and not one.is_key for name in one.types}
+    guessed = {name: kind for one in decoded.met for name, kind in one.guessed.items() if name not in by_schema}
+    by_value = {renames.source(name): kind for name, kind in guessed.items()}
+    values = _values(found, by_value)
+    guesses = {name: said for name, kind in by_value.items() if (said := guess(kind, values[name])) is not None}
+    typed = {renames.source(name) for one in decoded.met for name in one.types}
+    sent = dict.fromkeys(name for cut in found for name in (cut.row or {}))
+    plain = {name for one in decoded.met if not (one.has_schema or one.is_key) for name in one.names}
+    left_out = {*typed, *options.exclude, *(options.unwrapped.fields if options.unwrapped else ())}
+    untyped = tuple(name for name in sent if name in plain and name not in left_out)
+    return Shown(decoded.met, by_value, guesses, untyped)
 
 
 def _values(found: Iterable[Cut], wanted: Iterable[str]) -> dict[str, list[Any]]:
@@ -132,24 +99,3 @@ def _values(found: Iterable[Cut], wanted: Iterable[str]) -> dict[str, list[Any]]
             for name in values.keys() & part.keys():
                 values[name].append(part[name])
     return values
-
-
-def _types_of_values(values: Mapping[str, Iterable[Any]]) -> dict[str, str]:
-    types = {}
-    for name, found in values.items():
-        if kinds := {kind for value in found if (kind := by_value(_variant_type(value))) is not None}:
-            types[name] = common(kinds)
-    return types
-
-
-def _variant_type(value: Any) -> str:
-    """The name that Spark's schema_of_variant has for a JSON value, as far as by_value() tells names apart."""
-    if value is None:
-        return "VOID"
-    if isinstance(value, bool):
-        return "BOOLEAN"
-    if isinstance(value, int):
-        digits = len(str(abs(value)))
-        beyond = f"DECIMAL({digits},0)" if digits <= MAX_PRECISION else "DOUBLE"
-        return "BIGINT" if -_LONG <= value < _LONG else beyond
-    return "DOUBLE" if isinstance(value, float) else "STRING"

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distributary.config import Config
-from distributary.decode.masks import Marks, masks_of
-from distributary.decode.renames import Renames, check_renames
-from distributary.decode.shapes import TypeSources, has_schema, renames_of
-from distributary.decode.unwrapped import added_by
+from distributary.decoding.met_columns import renames_of, table_columns
+from distributary.decoding.record_schema import RecordSchema
+from distributary.decoding.renames import Renames, check_renames
+from distributary.decoding.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
 from distributary.evolve.diff import check_key, check_key_columns, taken_as
+from distributary.evolve.masks import Marks, check_masks, masks_of
 from distributary.evolve.policy import allowed_changes, heeded
 from distributary.evolve.unknown_columns import check_protected_columns
+from distributary.ingest.decode_options import decode_options
 from distributary.merge.layout import LayoutChanges, changes, check_layout, wanted_layout
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress
@@ -152,7 +154,7 @@ def _check_place(
         check_continuity(progress, sample.topic, sample.first, one.settings, one.path)
         renames = Renames(one.settings.rename)
         check_renames(progress.renames, renames, columns)
-        masks_of(one.settings).check(progress.masks, renames, columns)
+        check_masks(masks_of(one.settings), progress.masks, renames, columns)
     elif lake is not None and columns and lake.has_files:
         raise not_ours(one.path)
 
@@ -170,15 +172,20 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
         look = look_at(records, sample.topic.name, scene.source.connector, added_by(properties), known)
         refuse_unbuilt(settings, look)
         scene = replace(scene, look=look)
-        before = mode_of(settings).wants(None).before
-        found = cuts(sample.records(), look.unwrapped, before=before)
+        mode = mode_of(settings)
+        found = cuts(sample.records(), look.unwrapped, before=mode.reads_before)
         scene = replace(scene, cuts=tuple(found))
-        renames = Renames(settings.rename)
-        table = renames.as_source(columns)
-        types = TypeSources(settings.columns, table, {}, properties, masks_of(settings), renames=renames)
-        if any(cut.signature.row is not None and not has_schema(cut.signature.row) for cut in found):
-            types = replace(types, told=taken_as(told(sample.topic.name), table, properties))
-        return replace(scene, shown=shown(found, types, settings.exclude, look.unwrapped))
+        key = (progress.key if progress else ()) or Renames(settings.rename).all_of(look.key or settings.key)
+        options = decode_options(
+            scene.source, settings, look, key, masks=masks_of(settings), reads_before=mode.reads_before
+        )
+        schema = RecordSchema(columns, {name: columns[name] for name in key if name in columns})
+        shows = shown(found, schema, options)
+        if any(not one.has_schema for one in shows.met):
+            announced = taken_as(told(sample.topic.name), Renames(settings.rename).as_source(columns), properties)
+            options = replace(options, types=replace(options.types, announced=announced))
+            shows = shown(found, schema, options)
+        return replace(scene, shown=shows)
     except TableHalt:
         if only_known:
             return scene
@@ -194,15 +201,16 @@ def _with_columns(plan: TablePlan, scene: Scene, columns: Mapping[str, str], *, 
     known = progress.key if progress and progress.key else key
     check_key(known, key)
     marks = Marks(progress.masks if progress else None, columns)
-    for shape in scene.shown.shapes:
-        check_key(known, shape.key)
-        marks.meet(heeded(settings.schema_changes, columns, shape.row), shape.key)
+    for one in scene.shown.met:
+        if one.is_key:
+            check_key(known, one.types)
+        marks.check(one.marks if one.is_key else heeded(settings.schema_changes, columns, one.marks))
     plan = replace(plan, key=known, connector=scene.connector, form=_form(scene))
     reserved = mode_of(settings).service_columns
-    renames = renames_of(scene.shown.shapes)
-    evolved = allowed_changes(settings.schema_changes, columns, scene.shown.wire(), reserved, known, renames)
+    met = scene.shown.met
+    evolved = allowed_changes(settings.schema_changes, columns, table_columns(met), reserved, known, renames_of(met))
     after = {**columns, **evolved.added, **evolved.widened}
-    if scene.shown.shapes:
+    if met:
         check_key_columns(known, after, settings.where)
     action = CREATE if not (exists and columns) else ALTER if evolved else GO_ON
     if action == CREATE and not after:

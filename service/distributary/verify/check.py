@@ -8,18 +8,18 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from distributary import sql
 from distributary.config import Config
 from distributary.config.clients import system_properties
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
-from distributary.decode import sql
-from distributary.decode.queries import Queries
 from distributary.errors import TableHalt, UsageError
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.mode import Destination
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress
+from distributary.merge.queries import Queries
 from distributary.merge.table import LakeTable
 from distributary.operate.continuity import check_continuity
 from distributary.operate.faults import classified

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation, Row
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
-from distributary.decode.position import is_later
+from distributary import sql
+from distributary.merge.position_sql import is_later
 from distributary.merge.versions import comparable
 from distributary.verify.report import (
     BEFORE,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
+from distributary import sql
 from distributary.errors import UsageError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from distributary.decode import sql
+from distributary import sql
 from distributary.verify.source import ReadAt
 
 _PLACE = len("000:") + 1, 20 + len("/") + 20  # of file and pos in a position

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from distributary.decode import sql
+from distributary import sql
 from distributary.merge.alone import rows_alone
 from distributary.merge.append import AppendMode, as_columns, as_records
 from distributary.merge.facts import Facts

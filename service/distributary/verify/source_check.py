@@ -15,10 +15,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from distributary import sql
 from distributary.config import Config
 from distributary.consume.broker import Broker
-from distributary.decode import sql
-from distributary.decode.renames import Renames
+from distributary.decoding.renames import Renames
 from distributary.errors import TableHalt, UsageError
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress

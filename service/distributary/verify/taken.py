@@ -10,22 +10,20 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from distributary.config import Config
-from distributary.config.clients import spark_options
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
-from distributary.consume.source import read
-from distributary.decode.queries import Queries
+from distributary.consume.source import KafkaRecords
+from distributary.ingest.batch_reader import BatchReader
+from distributary.ingest.raw_records import raw_records
 from distributary.merge.facts import Facts
-from distributary.merge.mode import Details
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress, first_progress
+from distributary.merge.queries import Queries
 from distributary.operate.logs import get_logger
 from distributary.operate.quarantine import Quarantine
-from distributary.operate.reader import TableReader
 from distributary.operate.registry import registry_of
 from distributary.operate.source_types import told_to
 from distributary.operate.tables import Listed
-from distributary.operate.wire import wire_of
 from distributary.verify.compare import event
 from distributary.verify.frozen import FrozenTable
 from distributary.verify.report import QUARANTINED, Quarantined
@@ -65,19 +63,6 @@ class Taken:
         return Quarantined(counts["records"], counts["keys"], counts["without_key"], examples)
 
 
-class _All:
-    """Rows are read with all that can be told of them."""
-
-    def __init__(self, one: Listed) -> None:
-        mode = mode_of(one.settings)
-        self.service_columns = mode.service_columns
-        append = one.settings.mode == "append"
-        self._details = mode.wants(None) if append else Details(links=True, missing=True)
-
-    def wants(self, found: Facts | None) -> Details:  # noqa: ARG002
-        return self._details
-
-
 def taken(
     config: Config,
     one: Listed,
@@ -92,25 +77,27 @@ def taken(
 
     `only` as in TableReader. The decoded records are kept on disk. Raises TableHalt where they can't be read.
     """
-    reader = TableReader(
+    queries = Queries()
+    reader = BatchReader(
         broker,
         config.source,
         # A column that the table left out when it took the records in is left out here.
         replace(one.settings, schema_changes="ignore"),
         lake,
-        _All(one),
+        mode_of(one.settings),
         _log.bind(table=one.name, topic=one.topic),
         threading.Event(),
-        wire_of(registry_of(config.source)),
-        Queries(),
+        registry_of(config.source),
+        queries,
         lambda: told_to(config, broker).of(topic.name),
         only,
     )
-    reader.look(topic, part.start, progress)
+    look = reader.look(topic, part.start, progress)
+    assert look is not None  # the table has a record of progress
     start = first_progress(one.topic, topic.topic_id, progress.connector, progress.mode, progress.key)
-    tasks = lake.session.sparkContext.defaultParallelism
-    raw = read(lake.session, spark_options(config.kafka_properties()), part, tasks)
-    came = reader.read(raw, start.model_copy(update={"unwrapped": progress.unwrapped}))
+    source = KafkaRecords.of(config.kafka_properties())
+    raw = raw_records(source, lake.session, part, 0, queries)
+    came = reader.read(raw, look, start.model_copy(update={"unwrapped": progress.unwrapped}))
     waiting = Quarantine(lake.session, config.quarantine_path()).waiting(lake.session, one.topic)
     if waiting is None:
         bad = came.records.where("bad IS NOT NULL") if came.found.bad else None

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from distributary.decode.discover import combined, common
-from distributary.decode.renames import Renames
+from distributary.decoding.renames import Renames
 from distributary.decode.shapes import Signature, TypeSources, joined, shape_of
 from distributary.decode.types import by_value
 from distributary.errors import TableHalt

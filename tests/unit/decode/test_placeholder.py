@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distributary.decode import sql
+from distributary import sql
 from distributary.decode.masks import Masks
 from distributary.decode.placeholder import DEFAULT_PLACEHOLDER, is_placeholder
 from distributary.decode.type_names import codec_named

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from distributary.decode.reading import Reading
-from distributary.decode.renames import Renames
+from distributary.decoding.renames import Renames
 from distributary.decode.shapes import Shape, Signature, TypeSources, shape_of
 from distributary.decode.verdict import verdict
 

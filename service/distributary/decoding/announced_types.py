@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from distributary.consume.schema_changes import SourceColumn
-from distributary.decode.types import DECIMAL, MAX_PRECISION
+from distributary.decoding.types.decimals import MAX_PRECISION
+from distributary.decoding.types.from_schema import DECIMAL
 
 PRECISION_MODE = "time.precision.mode"
 DECIMAL_MODE = "decimal.handling.mode"

@@ -1,0 +1,176 @@
+"""Reads the records of an offset range in this process, as Arrow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from distributary.consume.offsets import Slice
+from distributary.consume.peek import Record
+from distributary.consume.refusals import refusal
+from distributary.consume.tail import NO_GROUP, Headers, headers_of
+
+RAW = pa.schema(
+    {
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "headers": pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()})),
+    }
+)
+"""Kafka's records."""
+
+_MOST_AT_ONCE = 2_000
+_PATIENCE = 60.0
+"""Seconds without a record after which Kafka counts as unreachable."""
+_IDLE_CONSUMERS = 4
+_OPTIONS: Mapping[str, Any] = {
+    "group.id": "distributary-fetch",
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "isolation.level": "read_committed",
+    # Records that are gone must be noticed, not passed over.
+    "auto.offset.reset": "error",
+    # How much is read ahead behind the end of a range, for nothing.
+    "queued.max.messages.kbytes": 16 * 1024,
+    # While it reads the end of a topic the client asks for more than there is; the broker holds that request so long.
+    "fetch.wait.max.ms": 50,
+}
+
+
+class RecordFetcher:
+    """Long-lived consumers that read offset ranges for all tables. Safe for several threads."""
+
+    def __init__(self, options: Mapping[str, str | int | float | bool]) -> None:
+        # The client's own lines on standard error would mix with the log: what matters comes back as an error anyway.
+        self._options = {**options, **_OPTIONS, "log_level": 0}
+        self._idle: list[Consumer] = []
+
+    def fetch(self, part: Slice) -> pa.Table:
+        """The range's records (RAW). Offsets without a record (aborted transactions, compaction) are passed over.
+
+        Raises TransientError.
+        """
+        with self._consumer() as consumer:
+            return _table_of(part.topic, _consume(consumer, part))
+
+    def close(self) -> None:
+        """Closes the consumers that no thread uses."""
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _consumer(self) -> Iterator[Consumer]:
+        try:
+            consumer = self._idle.pop()
+        except IndexError:
+            consumer = _new_consumer(self._options)
+        try:
+            yield consumer
+        except BaseException:
+            consumer.close()  # whatever it has met, the next one begins anew
+            raise
+        if len(self._idle) < _IDLE_CONSUMERS:
+            self._idle.append(consumer)
+        else:
+            consumer.close()
+
+
+def _new_consumer(options: Mapping[str, Any]) -> Consumer:
+    try:
+        return Consumer(dict(options))
+    except KafkaException as error:
+        raise refusal("take the config's `kafka`", error.args[0]) from error
+
+
+def _consume(consumer: Consumer, part: Slice) -> list[Message]:
+    """The messages of a range, each partition's in the order of their offsets."""
+    found: list[Message] = []
+    open_ends = {p: end for p, end in part.end.items() if end > part.start[p]}
+    consumer.assign([TopicPartition(part.topic, p, part.start[p]) for p in open_ends])
+    until = time.monotonic() + _PATIENCE
+    try:
+        while open_ends:
+            # The first message is waited for, and what came with it is there already.
+            message = consumer.poll(0.5)
+            messages = [] if message is None else [message, *consumer.consume(_MOST_AT_ONCE, 0)]
+            if messages:
+                until = time.monotonic() + _PATIENCE
+            elif time.monotonic() > until:
+                raise refusal(f"give records of {part.topic}", KafkaError(KafkaError._TIMED_OUT))
+            for one in messages:
+                _take(one, part, open_ends, found)
+    finally:
+        consumer.unassign()
+    return found
+
+
+def _take(message: Message, part: Slice, open_ends: dict[int, int], found: list[Message]) -> None:
+    partition, offset, error = message.partition(), message.offset(), message.error()
+    if error is not None and error.code() not in (KafkaError._PARTITION_EOF, NO_GROUP):
+        raise refusal(f"give records of {part.topic}", error)
+    if partition is None or offset is None or partition not in open_ends:
+        return
+    end = open_ends[partition]
+    if error is None and offset < end:
+        found.append(message)
+    is_eof = error is not None and error.code() == KafkaError._PARTITION_EOF
+    # The end of the topic has the offset that the next record gets.
+    if (error is None and offset + 1 >= end) or (is_eof and offset >= end):
+        del open_ends[partition]
+
+
+def _table_of(topic: str, messages: Sequence[Message]) -> pa.Table:
+    """Messages of Kafka's client as RAW."""
+    return _table(
+        topic,
+        [message.key() for message in messages],
+        [message.value() for message in messages],
+        [message.partition() for message in messages],
+        [message.offset() for message in messages],
+        [message.timestamp()[1] for message in messages],
+        [headers_of(message) for message in messages],
+    )
+
+
+def raw_table(topic: str, records: Sequence[Record]) -> pa.Table:
+    """Records of a topic as RAW."""
+    return _table(
+        topic,
+        [record.key for record in records],
+        [record.value for record in records],
+        [record.partition for record in records],
+        [record.offset for record in records],
+        [record.timestamp or 0 for record in records],
+        [record.headers for record in records],
+    )
+
+
+def _table(
+    topic: str,
+    keys: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+    partitions: Sequence[int | None],
+    offsets: Sequence[int | None],
+    milliseconds: Sequence[int],
+    headers: Iterable[Headers],
+) -> pa.Table:
+    lists = [[{"key": name, "value": value} for name, value in pairs] or None for pairs in headers]
+    columns = [
+        pa.array(keys, pa.binary()),
+        pa.array(values, pa.binary()),
+        pa.array([topic] * len(keys), pa.string()),
+        pa.array(partitions, pa.int32()),
+        pa.array(offsets, pa.int64()),
+        pa.array([1000 * time for time in milliseconds], RAW.field("timestamp").type),
+        pa.array(lists, RAW.field("headers").type),
+    ]
+    return pa.Table.from_arrays(columns, schema=RAW)

@@ -1,0 +1,89 @@
+"""Whether a table's rows are masked as the config says now: the same hash must stand for the same value in all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from distributary.config.table import TableSettings
+from distributary.decoding.masks import MADE_OF, Masks
+from distributary.decoding.renames import Renames
+from distributary.errors import TableHalt
+
+
+class Marks:
+    """How a table's columns are masked (see decoding.types.base.ColumnType.mark), by the lake's names: as its rows were
+    written, and by all records since. A mark that does not say what hashes are made of fits any."""
+
+    def __init__(self, kept: Mapping[str, str] | None, columns: Iterable[str]) -> None:
+        self._now: dict[str, str | None] = {name: (kept or {}).get(name) for name in columns}
+
+    def check(self, marks: Mapping[str, str | None]) -> None:
+        """Takes the marks of records that come next. Raises TableHalt where they are masked otherwise than rows that
+        are there, or where hashes would be made of other texts: equal values would have other hashes."""
+        for name, mark in marks.items():
+            before = self._now.get(name, mark) or ""
+            (was, _, of), (now, _, of_now) = (one.partition(MADE_OF) for one in (before, mark or ""))
+            if was != now:
+                raise _changed([name])
+            if of and of != of_now:
+                raise TableHalt(
+                    "mask-changed",
+                    f"the table's hashes of {name} were made of {of}, and would be made of {of_now} now: equal values"
+                    " would not have equal hashes any more",
+                    f"name the type that {name} had under `columns`; or name one that all its records have, and"
+                    " `distributary resume -c FILE TABLE --rebuild` fills the table again",
+                )
+            self._now[name] = mark
+
+    def with_configured(self, configured: Mapping[str, str]) -> dict[str, str]:
+        """All of them, with those that the config has of columns that may come (see configured_marks)."""
+        return {name: mark for name, mark in {**configured, **self._now}.items() if mark is not None}
+
+
+def masks_of(settings: TableSettings) -> Masks:
+    """The masks of a table. Raises TableHalt where there is no salt: it came to the config after the start."""
+    salt = settings.salt.get_secret_value() if settings.salt is not None else ""
+    if "hash" in settings.mask.values() and not salt:
+        raise TableHalt(
+            "no-salt",
+            f"`mask` ({settings.where}) asks for hashes, and the service was started without masking.salt",
+            "start the service again: a new salt counts from the next start on",
+        )
+    return Masks(settings.mask, salt)
+
+
+def configured_marks(masks: Masks, renames: Renames) -> dict[str, str]:
+    """The masks as far as the config has them, by the lake's names of the columns: the beginnings of marks."""
+    return {renames.of(column): masks.mark(column) or "" for column in masks.how}
+
+
+def check_masks(masks: Masks, kept: Mapping[str, str] | None, renames: Renames, columns: Iterable[str]) -> None:
+    """Raises TableHalt where a table with these columns has rows that were masked otherwise than the config says now;
+    `kept`: their marks. What the source calls a renamed column now, only its records show: see Marks."""
+    marks = kept or {}
+    if other := [
+        name
+        for name in columns
+        if (marks[name].partition(MADE_OF)[0] if name in marks else None)
+        not in (masks.mark(name), masks.mark(renames.source(name)))
+    ]:
+        raise _changed(other)
+
+
+def key_redacted(columns: Iterable[str]) -> TableHalt:
+    """The halt of a table whose rows could not be told apart."""
+    return TableHalt(
+        "key-redacted",
+        f"`mask` redacts a column of the key: {', '.join(columns)}; rows could not be told apart",
+        "write hash in its place",
+    )
+
+
+def _changed(columns: Iterable[str]) -> TableHalt:
+    return TableHalt(
+        "mask-changed",
+        f"the table's rows have {', '.join(columns)} masked otherwise (or not at all) than the config says now, by"
+        " `mask` or by another salt",
+        "set it back (under the source's name of the column, where `rename` gives it another one); or `distributary"
+        " resume -c FILE TABLE --rebuild` fills the table again, and VACUUM removes the files with the older values",
+    )

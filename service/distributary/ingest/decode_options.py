@@ -1,0 +1,30 @@
+"""How a table's records are decoded, by the config and by a look at the first ones."""
+
+from __future__ import annotations
+
+from distributary.config.connector import PLACEHOLDER
+from distributary.config.source import Source
+from distributary.config.table import TableSettings
+from distributary.decoding.masks import Masks
+from distributary.decoding.options import DEFAULT_PLACEHOLDER, DecodeOptions, TypeSources
+from distributary.operate.look import Look
+
+
+def decode_options(
+    source: Source, settings: TableSettings, look: Look, key: tuple[str, ...], *, masks: Masks, reads_before: bool
+) -> DecodeOptions:
+    """The options of a table; `key` has the key's columns by the lake's names, as far as they are known."""
+    properties = source.connector_properties
+    return DecodeOptions(
+        connector=look.order,
+        epoch=settings.epoch,
+        types=TypeSources(settings.columns, {}, properties),
+        exclude=frozenset(settings.exclude),
+        renames=settings.rename,
+        masks=masks,
+        placeholder=properties.get(PLACEHOLDER, DEFAULT_PLACEHOLDER),
+        keyless=settings.mode == "append" and not key,
+        key_from_row=key if settings.key and not look.key else (),
+        before=reads_before,
+        unwrapped=look.unwrapped,
+    )
