@@ -45,11 +45,16 @@ def table_columns(met: Sequence[MetColumns]) -> list[dict[str, str]]:
     names. A table begins with its key; of a column that both have the row tells more, as a key may have no schema."""
     rows = [columns.types for columns in met if not columns.is_key]
     keys = [columns for columns in met if columns.is_key]
-    first = keys[0].types if keys else {}
+    first = {} if not keys else {name: _type_in_rows(name, keys[0], rows) for name in keys[0].types}
     return [
         *({**first, **types} for types in rows),
         *(dict(columns.types) for columns in keys if columns.has_schema or not rows),
     ]
+
+
+def _type_in_rows(name: str, key: MetColumns, rows: Sequence[Mapping[str, str]]) -> str:
+    own = key.types[name]
+    return own if key.has_schema else next((types[name] for types in rows if name in types), own)
 
 
 def renames_of(met: Sequence[MetColumns]) -> Renames:

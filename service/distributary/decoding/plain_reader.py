@@ -17,11 +17,12 @@ from distributary.decoding.options import DecodeOptions
 from distributary.decoding.reasons import Rejected
 from distributary.decoding.record_schema import RecordSchema
 from distributary.decoding.row_reader import REFUSED, RowReader
-from distributary.decoding.row_shape import shape_of_names, type_told
+from distributary.decoding.row_shape import rename_taken, shape_of_names, type_told
 from distributary.decoding.source_block import Source, Transaction
 from distributary.decoding.strict_json import Json, parse_object
 from distributary.decoding.types.nested import is_readable
 from distributary.decoding.unwrapped import change_of_row
+from distributary.errors import TableHalt
 
 _BLANKS = b" \t\r\n"
 _TOLD = str | int | bool | None
@@ -29,16 +30,28 @@ _TOLD = str | int | bool | None
 
 class PlainReader(RowReader):
     """Reads rows whose columns the table has. Other fields are passed over, and gathered in `shown` with the types that
-    the config or their values tell (Spark's names by the lake's names of columns)."""
+    the config or their values tell (Spark's names by the lake's names of columns).
+
+    A column that `rename` names may come under the lake's own name too: the source renamed it, or it never had the
+    older name. `_own_names` has these names, and the source's of the same column. `conflict`: a record had both.
+    """
 
     def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
-        source = {lake: sent for sent, lake in options.renames.items()}
+        source = {lake: sent for sent, lake in options.renames.items() if sent not in options.exclude}
         names = dict.fromkeys(source.get(lake, lake) for lake in schema.row)
         super().__init__(shape_of_names(names, schema.row, options), {}, options)
         self.types = self.shape.types
         self.shown: dict[str, str] = {}
+        self.conflict: TableHalt | None = None
         self._added: dict[str, str] = {}
         self._ignored: list[str] = []
+        lake_names = {lake: sent for sent, lake in self.shape.lake.items() if sent != lake}
+        self._own_names = {
+            own: sent
+            for own, sent in lake_names.items()
+            if options.lake_name(own) == own and own not in options.exclude
+        }
+        self._renamed_met: set[str] = set()
         self._build()
 
     def met_columns(self) -> MetColumns:
@@ -47,12 +60,14 @@ class PlainReader(RowReader):
         told = {name: type_told(name, {}, self._options) for name in self._ignored}
         new = {self._options.lake_name(name): kind for name, kind in told.items()}
         shown = {lake: kind for lake, kind in self.shown.items() if lake not in met.types}
+        unmet = {sent for sent in self._own_names.values() if sent not in self._renamed_met}
+        renames = {name: self._options.lake_name(name) for name in (*self.types, *self._ignored) if name not in unmet}
         return replace(
             met,
             types={**met.types, **shown},
             marks={**met.marks, **{lake: kind.mark if (kind := new.get(lake)) else None for lake in shown}},
-            renames={**met.renames, **{name: lake for name, lake in self._options.renames.items() if lake in shown}},
-            names=frozenset((*self.types, *self._ignored)),
+            renames={name: lake for name, lake in renames.items() if name != lake and lake in {**met.types, **shown}},
+            names=frozenset((*self.types, *self._ignored)) - unmet,
             guessed={lake: kind for lake, kind in shown.items() if new.get(lake) is None},
         )
 
@@ -62,6 +77,7 @@ class PlainReader(RowReader):
         names: dict[str, str] = {}
         kinds = [(name, _with_unset(kind.wire)) for name, kind in self.types.items()]
         kinds += [(name, _TOLD | UnsetType) for name in self._added]
+        kinds += [(own, _with_unset(self.types[sent].wire)) for own, sent in self._own_names.items()]
         kinds += [(name, Raw | UnsetType) for name in self._ignored]
         for place, (name, wire) in enumerate(kinds):
             fields.append((f"c{place}", wire, UNSET))
@@ -104,14 +120,47 @@ class PlainReader(RowReader):
             raise Rejected(reasons.AMBIGUOUS)
         if not known and self._options.unwrapped is not None:
             raise Rejected(reasons.NOT_A_ROW)
+        columns, added, own = len(self.types), len(self._added), len(self._own_names)
+        if own:
+            values = self._with_own_names(values)
         if known < len(values):
             values = tuple(None if value is UNSET else value for value in values)
-        columns, added = len(self.types), len(self._added)
-        for name, value in zip(self._ignored, values[columns + added :], strict=True):
+        for name, value in zip(self._ignored, values[columns + added + own :], strict=True):
             if value is not None:
                 self._note(name, bytes(value))
         told = zip(self._added.values(), values[columns : columns + added], strict=True)
         return self.row_class(*values[:columns]), {meaning: value for meaning, value in told if value is not None}
+
+    def _with_own_names(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The values with those that came under the lake's name of a column in its place. Raises Rejected."""
+        found = list(values)
+        begin = len(self.types) + len(self._added)
+        places = {name: place for place, name in enumerate(self.types)}
+        for number, sent in enumerate(self._own_names.values()):
+            at, value = places[sent], values[begin + number]
+            if found[at] is not UNSET:
+                self._renamed_met.add(sent)
+                if value is not UNSET:
+                    raise self._both_names(sent)
+            elif value is not UNSET:
+                found[at] = value
+        return tuple(found)
+
+    def _both_names(self, sent: str) -> Rejected:
+        conflict = rename_taken(self._options.lake_name(sent))
+        self.conflict = self.conflict or conflict
+        return Rejected(reasons.BAD_SCHEMA, f": {conflict}", conflict)
+
+    def _under_sent_names(self, row: Mapping[str, Json]) -> Mapping[str, Json]:
+        """The same of a JSON object."""
+        for own, sent in self._own_names.items():
+            if sent in row:
+                self._renamed_met.add(sent)
+                if own in row:
+                    raise self._both_names(sent)
+            elif own in row:
+                row = {**row, sent: row[own]}
+        return row
 
     def restate_row(self, row: Json) -> tuple[Any, Sequence[int], Sequence[int]]:
         """As RowReader.restate_row; learns the names of fields that it does not know."""
@@ -121,6 +170,7 @@ class PlainReader(RowReader):
             if len(row) > self._options.bounds.columns:
                 raise Rejected(reasons.BEYOND_LIMITS, f"more than {self._options.bounds.columns} columns")
             self._learn(row)
+            row = self._under_sent_names(row)
         return super().restate_row(row)
 
     def read_with_care(
@@ -141,7 +191,8 @@ class PlainReader(RowReader):
     def _learn(self, row: Mapping[str, Json]) -> None:
         """Takes names that are not known yet for added fields, or for fields to pass over."""
         meanings = {} if self._options.unwrapped is None else self._options.unwrapped.fields
-        known = {*self.types, *self._added, *self._ignored}
+        known = {*self.types, *self._added, *self._own_names, *self._ignored}
+        self._refuse_twins(row, meanings)
         new = [name for name in row if name not in known]
         if not new or len(known) + len(new) > 2 * self._options.bounds.columns:
             return
@@ -150,11 +201,19 @@ class PlainReader(RowReader):
                 self._added[name] = meanings[name]
             else:
                 self._ignored.append(name)
-        self.shape = type(self.shape)(self.shape.types, self.shape.lake, self._added, self.shape.conflict)
+        self.shape = replace(self.shape, added=self._added)
         self._build()
         for name in self._ignored:
             if name in new:
                 self._note(name, msgspec.json.encode(_sample(row[name])))
+
+    def _refuse_twins(self, row: Mapping[str, Json], meanings: Mapping[str, str]) -> None:
+        """Raises Rejected where a row has two columns that the lake would call the same."""
+        columns = [name for name in row if name not in meanings and name not in self._options.exclude]
+        seen: dict[str, str] = {}
+        for name in columns:
+            if seen.setdefault(self._options.lake_name(name), name) != name:
+                raise self._both_names(name)
 
     def _note(self, name: str, raw: bytes) -> None:
         if name in self._options.exclude:

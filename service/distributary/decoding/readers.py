@@ -38,14 +38,18 @@ class Readers:
         self._plain_keys: dict[tuple[str, ...], KeyReader] = {}
         self._new = Counter[str]()
         self._met: dict[int, RowReader | KeyReader] = {}
-        self.conflict: TableHalt | None = None
+        self._conflict: TableHalt | None = None
+
+    @property
+    def conflict(self) -> TableHalt | None:
         """Why the config can't have the columns of some record of this batch."""
+        return self._conflict or self.plain.conflict
 
     def start_batch(self) -> None:
         """Forgets what is unread, and how many schemas were new."""
         self._new.clear()
         self._met.clear()
-        self.conflict = None
+        self._conflict = self.plain.conflict = None
         self.unread.clear()
         self.unread_key.clear()
         for known in (self._rows, self._keys):
@@ -83,7 +87,7 @@ class Readers:
     def _used(self, found: _Reader | Rejected) -> _Reader:
         """The reader, noted as one of the batch's. Raises Rejected where there is none."""
         if isinstance(found, Rejected):
-            self.conflict = self.conflict or found.conflict
+            self._conflict = self._conflict or found.conflict
             raise found
         self._met[id(found)] = found
         return found
@@ -118,6 +122,9 @@ class Readers:
 
     def _plain_key(self, payload: bytes) -> KeyReader:
         reader = KeyReader.of_names(payload, self.schema, self._options, self._plain_keys)
+        if reader.shape.conflict is not None:
+            self._conflict = self._conflict or reader.shape.conflict
+            raise Rejected(reasons.BAD_SCHEMA, f": {reader.shape.conflict}", reader.shape.conflict)
         self._gather(reader.shape, self.schema.key, self.unread_key)
         return reader
 

@@ -11,7 +11,7 @@ from distributary.config.column_types import parse
 from distributary.consume.schema_changes import SourceColumn, changed_tables
 from distributary.decode.connect import ConnectType
 from distributary.decode.shapes import row_fields
-from distributary.decoding.announced_types import type_of
+from distributary.ingest.announced_types import type_of
 from distributary.decode.type_names import codec_named
 from distributary.decode.types import codec_of
 
