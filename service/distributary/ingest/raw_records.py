@@ -14,6 +14,8 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.udf import UserDefinedFunction
+from pyspark.util import PythonEvalType
 
 from distributary.consume.offsets import Slice
 from distributary.consume.source import RecordSource
@@ -92,7 +94,7 @@ class SparkRecords:
         raw = self._frame.select("key", "value", "partition", "offset", "timestamp", "headers")
         task = _DecodeTask(decoder.options, schema, columns, columns.arrow_schema())
         ddl = f"{columns.ddl()}, {_MET} STRING"
-        decoded = kept(finished(raw.mapInArrow(task, ddl), columns), eager=False)
+        decoded = kept(finished(_map_in_arrow(raw, task, ddl), columns), eager=False)
         told = [row[_MET] for row in decoded.where(F.col(_MET).isNotNull()).select(_MET).distinct().collect()]
         met, conflict = _combined(told)
         return DecodedRecords(decoded.drop(_MET), met, conflict)
@@ -110,6 +112,13 @@ def raw_records(
     if part.records <= LOCAL_RECORDS and part.records * record_bytes <= LOCAL_BYTES:
         return LocalRecords(session, source.fetch(part), queries)
     return SparkRecords(source.frame(session, part), record_bytes)
+
+
+def _map_in_arrow(frame: DataFrame, task: _DecodeTask, ddl: str) -> DataFrame:
+    """DataFrame.mapInArrow, which asks for pandas although it makes no use of it."""
+    function = UserDefinedFunction(task, ddl, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF, name="decode")
+    column = function(*(frame[name] for name in frame.columns))
+    return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 
 
 @dataclass(frozen=True)

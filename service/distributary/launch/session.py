@@ -111,6 +111,8 @@ def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None =
     told = told or {}
     os.environ["TZ"] = "UTC"
     time.tzset()
+    # Tasks decode records by this package: by default they run the driver's Python, on each machine at the same path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {**_DEFAULTS, **properties, **_OWNED}
     submitted = "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
     builder = SparkSession.builder

@@ -1,0 +1,51 @@
+"""Both ways to decode a batch, in this process and in Spark's tasks, make the same records of the same bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.support.decoding import options_of
+from tests.support.recorded import Record, Scenario
+
+from distributary.consume.fetch import raw_table
+from distributary.consume.peek import Record as Peeked
+from distributary.decoding.decoder import Decoder
+from distributary.ingest.merge_records import RecordColumns
+from distributary.ingest.raw_records import LocalRecords, SparkRecords
+from distributary.merge.queries import Queries
+
+RECORDED = (
+    *(("pg_json_schema", "customers"), ("pg_types", "special"), ("pg_types_plain", "special")),
+    *(("pg_toast", "toasty"), ("maria_json_schema", "all_types"), ("pg_unwrap_rewrite", "customers")),
+)
+
+
+def peeked(record: Record) -> Peeked:
+    return Peeked(record.partition, record.offset, record.key, record.value, tuple(record.headers), record.timestamp)
+
+
+def rows(frame: DataFrame) -> list[dict[str, Any]]:
+    found = frame.selectExpr("partition", "offset", "kind", "moved_in", "to_json(struct(*)) AS text").toArrow()
+    return sorted(found.to_pylist(), key=lambda row: (row["partition"], row["offset"], row["kind"]))
+
+
+@pytest.mark.parametrize(("scenario", "table"), RECORDED)
+def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession, scenario: str, table: str) -> None:
+    recording = Scenario(scenario)
+    truth = recording.tables[table]
+    records = [peeked(record) for record in recording.topic(truth.schema, truth.name)]
+    faulty = [Peeked(0, 10**6 + n, b"{}", value, (), 1) for n, value in enumerate((b"\xff", b"{", b'{"op":"c"}'))]
+    raw = raw_table("t", [*records, *faulty])
+    options = options_of(recording, truth, before=True)
+    schema = Decoder(options).learn(raw)
+    columns = RecordColumns.of(schema.row, schema.key, before=True)
+    here = LocalRecords(session, raw, Queries()).decode(Decoder(options), schema, columns)
+    frame = session.createDataFrame(raw).repartition(2, "offset")
+    there = SparkRecords(frame, record_bytes=2**20).decode(Decoder(options), schema, columns)
+    assert rows(there.records) == rows(here.records)
+    assert {name for one in there.met for name in one.names} == {name for one in here.met for name in one.names}
+    assert there.conflict is None
+    assert len(rows(here.records)) >= len(records) + len(faulty)
+    assert here.records.schema.simpleString() == there.records.schema.simpleString()
