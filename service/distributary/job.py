@@ -103,7 +103,7 @@ class Service:
         upkeep = Upkeep(resolve(config.defaults.maintenance), note)
         self._quarantine_files = QuarantineFiles(session, quarantine, upkeep)
         types = Note(session, source_types_path(config))
-        self._records = KafkaRecords.of(config.kafka_properties())
+        self._records = KafkaRecords(config.kafka_properties())
         around = Surroundings(
             config=config,
             session=session,

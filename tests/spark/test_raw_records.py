@@ -13,7 +13,7 @@ from distributary.consume.fetch import raw_table
 from distributary.consume.peek import Record as Peeked
 from distributary.decoding.decoder import Decoder
 from distributary.ingest.merge_records import RecordColumns
-from distributary.ingest.raw_records import LocalRecords, SparkRecords
+from distributary.ingest.raw_records import FrameRecords, LocalRecords, TaskRecords
 from distributary.merge.queries import Queries
 
 RECORDED = (
@@ -43,7 +43,7 @@ def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession
     columns = RecordColumns.of(schema.row, schema.key, before=True)
     here = LocalRecords(session, raw, Queries()).decode(Decoder(options), schema, columns)
     frame = session.createDataFrame(raw).repartition(2, "offset")
-    there = SparkRecords(frame, record_bytes=2**20).decode(Decoder(options), schema, columns)
+    there = FrameRecords(frame).decode(Decoder(options), schema, columns)
     assert rows(there.records) == rows(here.records)
     assert {name for one in there.met for name in one.names} == {name for one in here.met for name in one.names}
     assert there.conflict is None

@@ -10,8 +10,9 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -143,13 +144,29 @@ class MemoryClient(Broker):
 
     def fetch(self, part: Slice) -> pa.Table:
         """As RecordFetcher.fetch."""
-        partitions = self._there[part.topic].partitions
-        records = [record for p, end in part.end.items() for record in partitions[p][part.start[p] : end]]
-        return raw_table(part.topic, records)
+        return raw_table(part.topic, _records(self._there[part.topic].partitions, part))
+
+    @property
+    def fetch_pieces(self) -> Callable[[Slice, int, int], Iterator[pa.Table]]:
+        """As KafkaRecords.fetch_pieces: Spark's tasks are sent all records."""
+        return partial(_pieces, {name: topic.partitions for name, topic in self._there.items()})
 
     def frame(self, session: SparkSession, part: Slice) -> DataFrame:
         """As KafkaRecords.frame."""
         return session.createDataFrame(self.fetch(part))
+
+
+def _records(partitions: list[list[Record]], part: Slice) -> list[Record]:
+    return [record for p, end in part.end.items() for record in partitions[p][part.start[p] : end]]
+
+
+def _pieces(
+    topics: Mapping[str, list[list[Record]]], part: Slice, most_records: int, most_bytes: int
+) -> Iterator[pa.Table]:
+    del most_bytes
+    found = _records(topics[part.topic], part)
+    for begin in range(0, len(found), most_records):
+        yield raw_table(part.topic, found[begin : begin + most_records])
 
 
 def murmur2(data: bytes) -> int:

@@ -44,7 +44,7 @@ def running_session() -> Iterator[SparkSession]:
 @lru_cache
 def _records_of(kafka: str) -> KafkaRecords:
     """One for all tests with that Kafka: its connections stay."""
-    return KafkaRecords.of({"bootstrap.servers": kafka})
+    return KafkaRecords({"bootstrap.servers": kafka})
 
 
 @dataclass

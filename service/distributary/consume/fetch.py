@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -46,6 +48,24 @@ _OPTIONS: Mapping[str, Any] = {
 }
 
 
+@dataclass(frozen=True)
+class FetchPieces:
+    """Reads offset ranges in pieces, in whatever process it was sent to; `options` are librdkafka's."""
+
+    options: Mapping[str, str | int | float | bool] = field(repr=False)
+
+    def __call__(self, part: Slice, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
+        """The range's records (RAW), in pieces of about so many records and bytes of values at most.
+
+        Raises TransientError.
+        """
+        fetcher = RecordFetcher(self.options)
+        try:
+            yield from fetcher.fetch_pieces(part, most_records, most_bytes)
+        finally:
+            fetcher.close()
+
+
 class RecordFetcher:
     """Long-lived consumers that read offset ranges for all tables. Safe for several threads."""
 
@@ -59,8 +79,22 @@ class RecordFetcher:
 
         Raises TransientError.
         """
+        found = list(self.fetch_pieces(part, part.records + 1, sys.maxsize))
+        return pa.concat_tables(found) if found else RAW.empty_table()
+
+    def fetch_pieces(self, part: Slice, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
+        """The same in pieces of about so many records and bytes of values at most. Raises TransientError."""
         with self._consumer() as consumer:
-            return _table_of(part.topic, _consume(consumer, part))
+            piece: list[Message] = []
+            size = 0
+            for message in _consume(consumer, part):
+                piece.append(message)
+                size += len(message)
+                if len(piece) >= most_records or size >= most_bytes:
+                    yield _table_of(part.topic, piece)
+                    piece, size = [], 0
+            if piece:
+                yield _table_of(part.topic, piece)
 
     def close(self) -> None:
         """Closes the consumers that no thread uses."""
@@ -91,9 +125,8 @@ def _new_consumer(options: Mapping[str, Any]) -> Consumer:
         raise refusal("take the config's `kafka`", error.args[0]) from error
 
 
-def _consume(consumer: Consumer, part: Slice) -> list[Message]:
+def _consume(consumer: Consumer, part: Slice) -> Iterator[Message]:
     """The messages of a range, each partition's in the order of their offsets."""
-    found: list[Message] = []
     open_ends = {p: end for p, end in part.end.items() if end > part.start[p]}
     consumer.assign([TopicPartition(part.topic, p, part.start[p]) for p in open_ends])
     until = time.monotonic() + _PATIENCE
@@ -107,25 +140,25 @@ def _consume(consumer: Consumer, part: Slice) -> list[Message]:
             elif time.monotonic() > until:
                 raise refusal(f"give records of {part.topic}", KafkaError(KafkaError._TIMED_OUT))
             for one in messages:
-                _take(one, part, open_ends, found)
+                if _is_wanted(one, part, open_ends):
+                    yield one
     finally:
         consumer.unassign()
-    return found
 
 
-def _take(message: Message, part: Slice, open_ends: dict[int, int], found: list[Message]) -> None:
+def _is_wanted(message: Message, part: Slice, open_ends: dict[int, int]) -> bool:
+    """Whether a message is one of the range's records. Partitions that are read to their end are no longer open."""
     partition, offset, error = message.partition(), message.offset(), message.error()
     if error is not None and error.code() not in (KafkaError._PARTITION_EOF, NO_GROUP):
         raise refusal(f"give records of {part.topic}", error)
     if partition is None or offset is None or partition not in open_ends:
-        return
+        return False
     end = open_ends[partition]
-    if error is None and offset < end:
-        found.append(message)
     is_eof = error is not None and error.code() == KafkaError._PARTITION_EOF
     # The end of the topic has the offset that the next record gets.
     if (error is None and offset + 1 >= end) or (is_eof and offset >= end):
         del open_ends[partition]
+    return error is None and offset < end
 
 
 def _table_of(topic: str, messages: Sequence[Message]) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from distributary.config.clients import librdkafka_options, spark_options
-from distributary.consume.fetch import RecordFetcher
+from distributary.consume.fetch import FetchPieces, RecordFetcher
 from distributary.consume.offsets import Slice
 from distributary.launch.classes import frame_of, java_class, scala_object
 
@@ -49,22 +49,23 @@ class RecordSource(Protocol):
         """A range's records in this process (see fetch.RAW)."""
         ...
 
+    @property
+    def fetch_pieces(self) -> Callable[[Slice, int, int], Iterator[pa.Table]]:
+        """The same in pieces, for Spark's tasks: see fetch.FetchPieces."""
+        ...
+
     def frame(self, session: SparkSession, part: Slice) -> DataFrame:
-        """A range's records, read by Spark's tasks: see read()."""
+        """A range's records as a DataFrame: see read()."""
         ...
 
 
 class KafkaRecords:
-    """Records of a Kafka; `options` are those of Spark's source for it."""
+    """Records of the Kafka that the config's properties name."""
 
-    def __init__(self, fetcher: RecordFetcher, options: Mapping[str, str]) -> None:
-        self._fetcher = fetcher
-        self._options = options
-
-    @classmethod
-    def of(cls, properties: Mapping[str, str]) -> KafkaRecords:
-        """Those of the Kafka that the config's properties name."""
-        return cls(RecordFetcher(librdkafka_options(properties)), spark_options(properties))
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self._fetcher = RecordFetcher(librdkafka_options(properties))
+        self._options = spark_options(properties)
+        self.fetch_pieces = FetchPieces(librdkafka_options(properties))
 
     def fetch(self, part: Slice) -> pa.Table:
         """A range's records in this process. Raises TransientError."""

@@ -7,7 +7,7 @@ decoded where Spark's tasks read it. Both run the same functions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
@@ -18,7 +18,7 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from distributary.consume.offsets import Slice
-from distributary.consume.source import RecordSource
+from distributary.consume.source import RecordSource, ranges
 from distributary.decoding.decoder import Decoder
 from distributary.decoding.met_columns import MetColumns
 from distributary.decoding.options import DecodeOptions
@@ -70,39 +70,74 @@ class LocalRecords:
         self.table = table
 
     def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns) -> DecodedRecords:
+        """As RawRecords.decode, here."""
         decoded = decoder.decode(self.table, schema)
         table = merge_table(decoded, columns, columns.arrow_schema())
         return DecodedRecords(local_frame(self._session, table, columns, self._queries), decoded.met, decoded.conflict)
 
     def frame(self, places: pa.Table) -> DataFrame:
+        """As RawRecords.frame."""
         wanted = {(partition, offset) for partition, offset in _places(places)}
         found = [number for number, place in enumerate(_places(self.table)) if place in wanted]
         return self._session.createDataFrame(self.table.take(found))
 
 
-class SparkRecords:
-    """Records that Spark reads, of about so many bytes each (0: unknown)."""
+class TaskRecords:
+    """Records of an offset range that Spark's tasks fetch by themselves, of about so many bytes each (0: unknown)."""
 
-    def __init__(self, frame: DataFrame, record_bytes: float = 0) -> None:
-        self._frame = frame
+    def __init__(self, session: SparkSession, source: RecordSource, part: Slice, record_bytes: float = 0) -> None:
+        self._session = session
+        self._source = source
+        self._part = part
         self._record_bytes = record_bytes
 
     def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns) -> DecodedRecords:
-        session = self._frame.sparkSession
-        at_once = int(_TASK_BYTES / self._record_bytes) if self._record_bytes else 1_000
-        session.conf.set(_ROWS_AT_ONCE, str(min(_MOST_AT_ONCE, max(_FEWEST_AT_ONCE, at_once))))
-        raw = self._frame.select("key", "value", "partition", "offset", "timestamp", "headers")
-        task = _DecodeTask(decoder.options, schema, columns, columns.arrow_schema())
-        ddl = f"{columns.ddl()}, {_MET} STRING"
-        decoded = kept(finished(_map_in_arrow(raw, task, ddl), columns), eager=False)
-        told = [row[_MET] for row in decoded.where(F.col(_MET).isNotNull()).select(_MET).distinct().collect()]
-        met, conflict = _combined(told)
-        return DecodedRecords(decoded.drop(_MET), met, conflict)
+        """As RawRecords.decode, in Spark's tasks."""
+        tasks = self._session.sparkContext.defaultParallelism
+        found = ranges(self._part, tasks)
+        pieces = _Pieces(self._source.fetch_pieces, self._part.topic, found, _most_at_once(self._record_bytes))
+        task = _DecodeTask(decoder.options, schema, columns, columns.arrow_schema(), pieces)
+        return _decoded(self._session.range(0, len(found), 1, len(found)), task, columns)
 
     def frame(self, places: pa.Table) -> DataFrame:
-        keys = ["partition", "offset"]
-        named = F.broadcast(self._frame.sparkSession.createDataFrame(places.select(keys)))
-        return self._frame.join(named, keys, "left_semi")
+        """As RawRecords.frame."""
+        return _at_places(self._source.frame(self._session, self._part), places)
+
+
+class FrameRecords:
+    """Records of a DataFrame with Kafka's columns."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+
+    def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns) -> DecodedRecords:
+        """As RawRecords.decode, in Spark's tasks."""
+        self._frame.sparkSession.conf.set(_ROWS_AT_ONCE, str(_most_at_once(0)))
+        raw = self._frame.select("key", "value", "partition", "offset", "timestamp", "headers")
+        return _decoded(raw, _DecodeTask(decoder.options, schema, columns, columns.arrow_schema()), columns)
+
+    def frame(self, places: pa.Table) -> DataFrame:
+        """As RawRecords.frame."""
+        return _at_places(self._frame, places)
+
+
+def _most_at_once(record_bytes: float) -> int:
+    """How many records of about so many bytes (0: unknown) a task decodes at once."""
+    return min(_MOST_AT_ONCE, max(_FEWEST_AT_ONCE, int(_TASK_BYTES / record_bytes))) if record_bytes else 1_000
+
+
+def _at_places(frame: DataFrame, places: pa.Table) -> DataFrame:
+    keys = ["partition", "offset"]
+    named = F.broadcast(frame.sparkSession.createDataFrame(places.select(keys)))
+    return frame.join(named, keys, "left_semi")
+
+
+def _decoded(frame: DataFrame, task: _DecodeTask, columns: RecordColumns) -> DecodedRecords:
+    made = finished(_map_in_arrow(frame, task, f"{columns.ddl()}, {_MET} STRING"), columns)
+    decoded = kept(made, eager=False)
+    told = [row[_MET] for row in decoded.where(F.col(_MET).isNotNull()).select(_MET).distinct().collect()]
+    met, conflict = _combined(told)
+    return DecodedRecords(decoded.drop(_MET), met, conflict)
 
 
 def raw_records(
@@ -111,7 +146,7 @@ def raw_records(
     """The records of an offset range, each of about so many bytes (0: unknown). Raises TransientError."""
     if part.records <= LOCAL_RECORDS and part.records * record_bytes <= LOCAL_BYTES:
         return LocalRecords(session, source.fetch(part), queries)
-    return SparkRecords(source.frame(session, part), record_bytes)
+    return TaskRecords(session, source, part, record_bytes)
 
 
 def _map_in_arrow(frame: DataFrame, task: _DecodeTask, ddl: str) -> DataFrame:
@@ -122,24 +157,48 @@ def _map_in_arrow(frame: DataFrame, task: _DecodeTask, ddl: str) -> DataFrame:
 
 
 @dataclass(frozen=True)
+class _Pieces:
+    """Fetches offset ranges (partition, start, end) of a topic by their numbers, in pieces."""
+
+    fetch: Callable[[Slice, int, int], Iterator[pa.Table]]
+    topic: str
+    ranges: Sequence[tuple[int, int, int]]
+    most_at_once: int
+
+    def __call__(self, numbers: pa.RecordBatch) -> Iterator[pa.Table]:
+        for number in numbers.column(0).to_pylist():
+            partition, start, end = self.ranges[number]
+            part = Slice(self.topic, {partition: start}, {partition: end})
+            yield from self.fetch(part, self.most_at_once, _TASK_BYTES)
+
+
+def _as_they_are(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    yield batch
+
+
+@dataclass(frozen=True)
 class _DecodeTask:
-    """What Spark's tasks run: batches of raw records to those of the merge's. The first record of each has, as JSON,
-    the columns that were met in it."""
+    """What Spark's tasks run: makes the merge's records of raw ones, or of what `pieces` makes raw records of.
+
+    The first record of each batch has, as JSON, the columns that were met in it.
+    """
 
     options: DecodeOptions
     schema: RecordSchema
     columns: RecordColumns
     arrow: pa.Schema
+    pieces: Callable[[pa.RecordBatch], Iterator[pa.RecordBatch | pa.Table]] = _as_they_are
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoder = Decoder(self.options)
         for batch in batches:
-            decoded = decoder.decode(batch, self.schema)
-            table = merge_table(decoded, self.columns, self.arrow)
-            met: list[str | None] = [None] * table.num_rows
-            if met:
-                met[0] = _told(decoded.met, decoded.conflict)
-            yield from table.append_column(_MET, pa.array(met, pa.string())).combine_chunks().to_batches()
+            for raw in self.pieces(batch):
+                decoded = decoder.decode(raw, self.schema)
+                table = merge_table(decoded, self.columns, self.arrow)
+                met: list[str | None] = [None] * table.num_rows
+                if met:
+                    met[0] = _told(decoded.met, decoded.conflict)
+                yield from table.append_column(_MET, pa.array(met, pa.string())).combine_chunks().to_batches()
 
 
 def _told(met: tuple[MetColumns, ...], conflict: TableHalt | None) -> str:

@@ -13,7 +13,7 @@ from distributary.consume.offsets import Slice
 from distributary.evolve.diff import check_key
 from distributary.evolve.unknown_columns import CODE, FIX
 from distributary.ingest.batch_reader import BatchReader, Read
-from distributary.ingest.raw_records import SparkRecords, raw_records
+from distributary.ingest.raw_records import FrameRecords, raw_records
 from distributary.merge.advance import advanced
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
@@ -153,7 +153,7 @@ class SliceTaker:
         look = self._reader.look(topic, first, progress)
         if look is None:
             return
-        came = self._reader.read(SparkRecords(waiting), look, progress)
+        came = self._reader.read(FrameRecords(waiting), look, progress)
         if came.altered:
             self._place.head = head = self._lake.head(head) or head
         again = replayed(came.records, self._with_names(progress), truncates=self._truncates())

@@ -95,7 +95,7 @@ def taken(
     look = reader.look(topic, part.start, progress)
     assert look is not None  # the table has a record of progress
     start = first_progress(one.topic, topic.topic_id, progress.connector, progress.mode, progress.key)
-    source = KafkaRecords.of(config.kafka_properties())
+    source = KafkaRecords(config.kafka_properties())
     raw = raw_records(source, lake.session, part, 0, queries)
     came = reader.read(raw, look, start.model_copy(update={"unwrapped": progress.unwrapped}))
     waiting = Quarantine(lake.session, config.quarantine_path()).waiting(lake.session, one.topic)
