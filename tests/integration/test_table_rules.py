@@ -15,7 +15,7 @@ from tests.support.memory_kafka import MemoryClient
 from tests.support.spark import Bench, rows_of
 
 from distributary.consume.offsets import Slice
-from distributary.decode import queries
+from distributary.merge import queries
 from distributary.errors import TableHalt, TransientError
 from distributary.operate import taking
 from distributary.operate.accept import Accept
