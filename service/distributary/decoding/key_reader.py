@@ -15,7 +15,7 @@ from distributary.decoding.options import DecodeOptions
 from distributary.decoding.reasons import Rejected
 from distributary.decoding.record_schema import RecordSchema
 from distributary.decoding.row_reader import REFUSED, restate_values
-from distributary.decoding.row_shape import RowShape, shape_of_names, type_told
+from distributary.decoding.row_shape import RowShape, key_conflict, lake_names, type_told
 from distributary.decoding.strict_json import Document, Number, has_field_twice, is_deeper, parse_object
 from distributary.decoding.types.base import ColumnType, WrongKind
 from distributary.decoding.types.nested import is_readable, struct_class
@@ -60,9 +60,10 @@ class KeyReader:
                 raise Rejected(reasons.BEYOND_LIMITS, f"more than {options.bounds.columns} columns")
             table = {**schema.row, **schema.key}
             found = {name: type_told(name, table, options) or _shown(payload, name, options) for name in names}
-            shape = shape_of_names((), {}, options)
-            lake = {name: options.lake_name(name) for name in names}
-            known[names] = cls(RowShape(found, lake, shape.added), options, has_schema=False)
+            lake, conflict = lake_names(names, options)
+            conflict = conflict or key_conflict(names, options)
+            shape = RowShape(found, lake, conflict=conflict, names=frozenset(names))
+            known[names] = cls(shape, options, has_schema=False)
         return known[names]
 
     def met_columns(self) -> MetColumns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,9 +17,9 @@ from distributary.decoding.options import DecodeOptions
 from distributary.decoding.reasons import Rejected
 from distributary.decoding.record_schema import RecordSchema
 from distributary.decoding.row_reader import REFUSED, RowReader
-from distributary.decoding.row_shape import shape_of_names, type_told
+from distributary.decoding.row_shape import rename_taken, shape_of_names, type_told
 from distributary.decoding.source_block import Source, Transaction
-from distributary.decoding.strict_json import Json, parse_object
+from distributary.decoding.strict_json import Json, Number, parse_object
 from distributary.decoding.types.nested import is_readable
 from distributary.decoding.unwrapped import change_of_row
 
@@ -32,9 +32,13 @@ class PlainReader(RowReader):
     the config or their values tell (Spark's names by the lake's names of columns)."""
 
     def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
-        source = {lake: sent for sent, lake in options.renames.items()}
-        names = dict.fromkeys(source.get(lake, lake) for lake in schema.row)
-        super().__init__(shape_of_names(names, schema.row, options), {}, options)
+        names = [options.source_names(lake) for lake in schema.row]
+        self._other_names = {other: first for first, *others in filter(None, names) for other in others}
+        """Further names of columns, from before or after the source renamed them; and the first name of each."""
+        self._seen: set[str] = set()
+        """Which names of columns with several names the records have."""
+        every = dict.fromkeys(name for of_column in names for name in of_column)
+        super().__init__(shape_of_names(every, schema.row, options), {}, options)
         self.types = self.shape.types
         self.shown: dict[str, str] = {}
         self._added: dict[str, str] = {}
@@ -43,7 +47,8 @@ class PlainReader(RowReader):
 
     def met_columns(self) -> MetColumns:
         """The table's columns, and the fields of records that are none of them yet, as far as values were seen."""
-        met = columns_of_shape(self.shape, is_key=False, has_schema=False)
+        seen = {first for other, first in self._other_names.items() if other in self._seen}
+        met = self._columns(self.types.keys() - self._other_names.keys() - (seen - self._seen))
         told = {name: type_told(name, {}, self._options) for name in self._ignored}
         new = {self._options.lake_name(name): kind for name, kind in told.items()}
         shown = {lake: kind for lake, kind in self.shown.items() if lake not in met.types}
@@ -55,6 +60,15 @@ class PlainReader(RowReader):
             names=frozenset((*self.types, *self._ignored)),
             guessed={lake: kind for lake, kind in shown.items() if new.get(lake) is None},
         )
+
+    def met_other_names(self) -> MetColumns | None:
+        """The same of columns that records have under another than their first name; None where they have none."""
+        seen = self._other_names.keys() & self._seen
+        return self._columns(seen) if seen else None
+
+    def _columns(self, names: Collection[str]) -> MetColumns:
+        types = {name: kind for name, kind in self.types.items() if name in names}
+        return columns_of_shape(replace(self.shape, types=types), is_key=False, has_schema=False)
 
     def _build(self) -> None:
         super().__init__(self.shape, self.types, self._options)
@@ -68,6 +82,7 @@ class PlainReader(RowReader):
             names[f"c{place}"] = name if is_readable(name) else f"unreadable {place}"
         plain = msgspec.defstruct("PlainRow", fields, rename=names, gc=False, forbid_unknown_fields=True)
         self._is_readable = all(is_readable(name) for name, _ in kinds)
+        self._twins = self._find_twins([name for name, _ in kinds])
         self._row_decoder = msgspec.json.Decoder(plain)
         wrapped: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", Source | None, None)]
         wrapped.append(("after", Raw, Raw(b"null")))
@@ -104,12 +119,14 @@ class PlainReader(RowReader):
             raise Rejected(reasons.AMBIGUOUS)
         if not known and self._options.unwrapped is not None:
             raise Rejected(reasons.NOT_A_ROW)
-        if known < len(values):
-            values = tuple(None if value is UNSET else value for value in values)
+        for of_column in self._twins:
+            self._see([name for place, name in of_column if values[place] is not UNSET])
         columns, added = len(self.types), len(self._added)
         for name, value in zip(self._ignored, values[columns + added :], strict=True):
-            if value is not None:
+            if value is not UNSET:
                 self._note(name, bytes(value))
+        if known < len(values):
+            values = tuple(None if value is UNSET else value for value in values)
         told = zip(self._added.values(), values[columns : columns + added], strict=True)
         return self.row_class(*values[:columns]), {meaning: value for meaning, value in told if value is not None}
 
@@ -121,6 +138,11 @@ class PlainReader(RowReader):
             if len(row) > self._options.bounds.columns:
                 raise Rejected(reasons.BEYOND_LIMITS, f"more than {self._options.bounds.columns} columns")
             self._learn(row)
+            for of_column in self._twins:
+                self._see([name for _, name in of_column if name in row])
+            for name in self._ignored:
+                if name in row:
+                    self._note(name, msgspec.json.encode(_sample(row[name])))
         return super().restate_row(row)
 
     def read_with_care(
@@ -152,9 +174,23 @@ class PlainReader(RowReader):
                 self._ignored.append(name)
         self.shape = type(self.shape)(self.shape.types, self.shape.lake, self._added, self.shape.conflict)
         self._build()
-        for name in self._ignored:
-            if name in new:
-                self._note(name, msgspec.json.encode(_sample(row[name])))
+
+    def _find_twins(self, names: Sequence[str]) -> list[list[tuple[int, str]]]:
+        """The fields (place and name) of each column that has several of these names."""
+        if not self._options.renames:
+            return []
+        found: dict[str, list[tuple[int, str]]] = {}
+        for place, name in enumerate(names):
+            if name not in self._options.exclude and name not in self._added:
+                found.setdefault(self._options.lake_name(name), []).append((place, name))
+        return [fields for fields in found.values() if len(fields) > 1]
+
+    def _see(self, names: Sequence[str]) -> None:
+        """Notes which names of one column a record has. Raises Rejected where it has several."""
+        self._seen.update(names)
+        if len(names) > 1:
+            conflict = rename_taken(self._options.lake_name(names[0]))
+            raise Rejected(reasons.BAD_SCHEMA, f": {conflict}", conflict)
 
     def _note(self, name: str, raw: bytes) -> None:
         if name in self._options.exclude:
@@ -168,8 +204,6 @@ class PlainReader(RowReader):
 
 def _sample(value: Json) -> Any:
     """A value as msgspec writes it, numbers as they were written."""
-    from distributary.decoding.strict_json import Number
-
     return Raw(str(value).encode()) if isinstance(value, Number) else "" if isinstance(value, dict | list) else value
 
 

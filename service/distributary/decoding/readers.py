@@ -83,14 +83,19 @@ class Readers:
     def _used(self, found: _Reader | Rejected) -> _Reader:
         """The reader, noted as one of the batch's. Raises Rejected where there is none."""
         if isinstance(found, Rejected):
-            self.conflict = self.conflict or found.conflict
             raise found
         self._met[id(found)] = found
         return found
 
     def met(self) -> tuple[MetColumns, ...]:
         """The columns of the batch's records, one entry for each reader, as first used."""
-        return tuple(reader.met_columns() for reader in self._met.values())
+        met = [reader.met_columns() for reader in self._met.values()]
+        others = self.plain.met_other_names()
+        return tuple(met if others is None else [*met, others])
+
+    def note_conflict(self, rejected: Rejected) -> None:
+        """Keeps why the config can't have the columns of a record that was rejected."""
+        self.conflict = self.conflict or rejected.conflict
 
     def _made(self, make: Callable[[], _Reader], side: str) -> _Reader | Rejected:
         self._new[side] += 1
@@ -118,6 +123,8 @@ class Readers:
 
     def _plain_key(self, payload: bytes) -> KeyReader:
         reader = KeyReader.of_names(payload, self.schema, self._options, self._plain_keys)
+        if (conflict := reader.shape.conflict) is not None:
+            raise Rejected(reasons.BAD_SCHEMA, f": {conflict}", conflict)
         self._gather(reader.shape, self.schema.key, self.unread_key)
         return reader
 

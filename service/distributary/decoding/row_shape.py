@@ -54,8 +54,8 @@ def key_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
     if struct.kind != "struct":
         raise Rejected(reasons.BAD_SCHEMA)
     shape = _shape({part.name: part.type for part in struct.fields}, options, {})
-    conflict = shape.conflict or _key_conflict(shape.types, options)
-    return RowShape(shape.types, shape.lake, conflict=conflict)
+    conflict = shape.conflict or key_conflict(shape.types, options)
+    return replace(shape, conflict=conflict, names=frozenset(shape.types))
 
 
 def shape_of_names(names: Iterable[str], table: Mapping[str, str], options: DecodeOptions) -> RowShape:
@@ -70,7 +70,7 @@ def shape_of_names(names: Iterable[str], table: Mapping[str, str], options: Deco
         if name not in meanings and name not in options.exclude and (kind := type_told(name, table, options)):
             types[name] = kind
     added = {name: meanings[name] for name in names if name in meanings}
-    lake, conflict = _lake_names(types, options)
+    lake, conflict = lake_names(types, options)
     return RowShape(types, lake, added, conflict)
 
 
@@ -133,22 +133,28 @@ def _shape(sent: Mapping[str, ConnectType], options: DecodeOptions, added: Mappi
             )
             continue
         types[name] = options.masks.over(name, kind)
-    lake, twins = _lake_names(types, options)
+    lake, twins = lake_names(types, options)
     return RowShape(types, lake, added, conflict or twins)
 
 
-def _lake_names(columns: Iterable[str], options: DecodeOptions) -> tuple[dict[str, str], TableHalt | None]:
+def rename_taken(name: str) -> TableHalt:
+    """The halt of a table in which two columns would have that name."""
+    return TableHalt(
+        "rename-taken",
+        f"by `rename` two columns of the source would be called {name!r}",
+        "give one of them another name, or leave it out with `exclude`",
+    )
+
+
+def lake_names(columns: Iterable[str], options: DecodeOptions) -> tuple[dict[str, str], TableHalt | None]:
+    """The lake's name of each of the source's columns, and why a table can't have them all."""
     lake = {name: options.lake_name(name) for name in columns}
     count = Counter(lake.values())
     seen: dict[str, str] = {}
     for name in lake.values():
         twin = seen.setdefault(name.lower(), name)
         if count[name] > 1:
-            return lake, TableHalt(
-                "rename-taken",
-                f"by `rename` two columns of the source would be called {name!r}",
-                "give one of them another name, or leave it out with `exclude`",
-            )
+            return lake, rename_taken(name)
         if twin != name:
             return lake, TableHalt(
                 "columns-differ-in-case",
@@ -158,7 +164,8 @@ def _lake_names(columns: Iterable[str], options: DecodeOptions) -> tuple[dict[st
     return lake, None
 
 
-def _key_conflict(columns: Iterable[str], options: DecodeOptions) -> TableHalt | None:
+def key_conflict(columns: Iterable[str], options: DecodeOptions) -> TableHalt | None:
+    """Why a key can't have these columns (the source's names)."""
     names = list(columns)
     if left_out := [name for name in names if name in options.exclude]:
         return TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
