@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -13,12 +15,16 @@ from tests.support.postgres_columns import columns_of
 from tests.support.recorded import Record, Scenario, TruthTable
 
 from distributary.decoding.bounds import Bounds
+from distributary.decoding.connect_schema import ConnectType, parse_schema
+from distributary.decoding.conversions import type_over
 from distributary.decoding.decoder import Decoded, Decoder
 from distributary.decoding.options import DecodeOptions, TypeSources
 from distributary.decoding.record_schema import RecordSchema
 from distributary.decoding.source_block import BY_OFFSET
 from distributary.decoding.strict_json import parse_object
 from distributary.decoding.types.base import BadValue, ColumnType, WrongKind
+from distributary.decoding.types.from_name import type_of_name
+from distributary.decoding.types.from_schema import type_of_schema
 from distributary.decoding.types.nested import optional
 from distributary.decoding.unwrapped import added_by
 
@@ -55,6 +61,23 @@ def made_records(pairs: Iterable[tuple[bytes | None, bytes | None]]) -> pa.Table
     return raw_table(Record("t", 0, place, 1_700_000_000_000, *pair, ()) for place, pair in enumerate(pairs))
 
 
+SQLSERVER_SOURCE = {
+    "connector": "sqlserver",
+    "ts_ms": 1_700_000_000_000,
+    "snapshot": "false",
+    "commit_lsn": "00000027:00000758:0003",
+    "change_lsn": "00000027:00000758:0001",
+    "event_serial_no": 2,
+}
+
+
+def plain_change(offset: int, after: object, key: object = None, **more: object) -> Record:
+    """A change without a schema, of SQL Server unless `more` (fields of the envelope) has another source. Without a key
+    it is that of an `id` equal to the offset."""
+    envelope = {"op": "c", "after": after, "source": SQLSERVER_SOURCE, **more}
+    return Record("t", 0, offset, 0, compact(key or {"id": offset}).encode(), compact(envelope).encode(), ())
+
+
 def options_of(scenario: Scenario, table: TruthTable, **more: Any) -> DecodeOptions:
     """The options of a recorded table: types are configured where its records have no schema."""
     settings = {name: value for name, value in scenario.connector.items() if isinstance(value, str)}
@@ -73,6 +96,40 @@ def decode_all(records: Sequence[Record], options: DecodeOptions) -> tuple[Decod
     decoder = Decoder(options)
     schema = decoder.learn(raw)
     return decoder.decode(raw, schema), schema
+
+
+def type_named(name: str, **properties: str) -> ColumnType:
+    """The type of that name in `columns`; the connector's settings with `_` for each dot."""
+    return type_of_name(name, {setting.replace("_", "."): value for setting, value in properties.items()}, Bounds())
+
+
+def type_of_connect(sent: Mapping[str, Any]) -> ColumnType:
+    """The type of values with that Connect schema."""
+    return type_of_schema(connect_type(sent), Bounds())
+
+
+def type_converted(sent: Mapping[str, Any], wanted: str, **properties: str) -> ColumnType:
+    """The same where `columns` names another type; settings as for type_named."""
+    settings = {setting.replace("_", "."): value for setting, value in properties.items()}
+    return type_over(connect_type(sent), wanted, settings, Bounds())
+
+
+def connect_type(sent: Mapping[str, Any]) -> ConnectType:
+    """A Connect schema, parsed."""
+    return parse_schema(json.dumps(sent).encode(), Bounds())
+
+
+def base64_number(unscaled: int) -> str:
+    """A decimal's unscaled number in Base64, as JSON."""
+    data = unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
+    return json.dumps(base64.b64encode(data).decode())
+
+
+def variable_scale(text: str) -> str:
+    """A VariableScaleDecimal of that number, as JSON."""
+    number = Decimal(text).as_tuple()
+    assert isinstance(number.exponent, int)
+    return f'{{"scale": {-number.exponent}, "value": {base64_number(int(Decimal((number.sign, number.digits, 0))))}}}'
 
 
 def read_values(kind: ColumnType, sent: Sequence[str]) -> list[Value]:
