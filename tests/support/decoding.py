@@ -21,7 +21,7 @@ from distributary.decoding.decoder import Decoded, Decoder
 from distributary.decoding.options import DecodeOptions, TypeSources
 from distributary.decoding.record_schema import RecordSchema
 from distributary.decoding.source_block import BY_OFFSET
-from distributary.decoding.strict_json import parse_object
+from distributary.decoding.strict_json import Json, parse_object
 from distributary.decoding.types.base import BadValue, ColumnType, WrongKind
 from distributary.decoding.types.from_name import type_of_name
 from distributary.decoding.types.from_schema import type_of_schema
@@ -142,9 +142,19 @@ def read_values(kind: ColumnType, sent: Sequence[str]) -> list[Value]:
         wire.append(found)
         if is_bad:
             bad.add(place)
+    return ["bad" if place in bad else value for place, value in enumerate(values_of(kind, wire))]
+
+
+def values_of(kind: ColumnType, wire: Sequence[Any]) -> list[Value]:
+    """Wire values as comparable ones; bad ones come out as "bad"."""
     array, wrong = kind.convert(wire)
     values = column_values(pa.chunked_array([array]))
-    return ["bad" if place in bad or place in wrong else value for place, value in enumerate(values)]
+    return ["bad" if place in wrong else value for place, value in enumerate(values)]
+
+
+def read_json(text: str) -> Json:
+    """A JSON value as careful reading has it."""
+    return parse_object(f'{{"v":{text}}}'.encode(), Bounds())["v"]
 
 
 def _wire_value(kind: ColumnType, decoder: msgspec.json.Decoder[Any], text: str) -> tuple[Any, bool]:
@@ -152,7 +162,7 @@ def _wire_value(kind: ColumnType, decoder: msgspec.json.Decoder[Any], text: str)
     try:
         return decoder.decode(text), False
     except msgspec.DecodeError:
-        value = parse_object(f'{{"v":{text}}}'.encode(), Bounds())["v"]
+        value = read_json(text)
     try:
         return kind.restate(value), False
     except (BadValue, WrongKind):
