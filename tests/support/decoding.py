@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -19,8 +20,9 @@ from distributary.decoding.connect_schema import ConnectType, parse_schema
 from distributary.decoding.conversions import type_over
 from distributary.decoding.decoder import Decoded, Decoder
 from distributary.decoding.options import DecodeOptions, TypeSources
+from distributary.decoding.position import BadPosition, position_of
 from distributary.decoding.record_schema import RecordSchema
-from distributary.decoding.source_block import BY_OFFSET
+from distributary.decoding.source_block import BY_OFFSET, Source, restate_source
 from distributary.decoding.strict_json import Json, parse_object
 from distributary.decoding.types.base import BadValue, ColumnType, WrongKind
 from distributary.decoding.types.from_name import type_of_name
@@ -76,6 +78,29 @@ def plain_change(offset: int, after: object, key: object = None, **more: object)
     it is that of an `id` equal to the offset."""
     envelope = {"op": "c", "after": after, "source": SQLSERVER_SOURCE, **more}
     return Record("t", 0, offset, 0, compact(key or {"id": offset}).encode(), compact(envelope).encode(), ())
+
+
+def positions(connector: str, sources: Iterable[Mapping[str, Any]], op: str = "u") -> list[str | None]:
+    """The positions, of epoch 0, of changes with these source blocks; None for one that has none, or a malformed one.
+
+    Each block is read both ways, quickly and with care.
+    """
+    return ["000:" + found if (found := _position(connector, source, op)) is not None else None for source in sources]
+
+
+def _position(connector: str, source: Mapping[str, Any], op: str) -> str | None:
+    block = compact(source)
+    ways = [restate_source(parse_object(block.encode(), Bounds()))]
+    with suppress(msgspec.DecodeError):
+        ways.append(msgspec.json.decode(block, type=Source))
+    found: set[str | None] = set()
+    for way in ways:
+        try:
+            found.add(position_of(connector)(way, op))
+        except BadPosition:
+            found.add(None)
+    [one] = found
+    return one
 
 
 def options_of(scenario: Scenario, table: TruthTable, **more: Any) -> DecodeOptions:

@@ -10,7 +10,6 @@ import itertools
 import json
 import random
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 import pytest
