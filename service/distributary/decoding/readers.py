@@ -15,7 +15,7 @@ from distributary.decoding.reasons import Rejected
 from distributary.decoding.record_schema import RecordSchema, wider
 from distributary.decoding.row_reader import RowReader
 from distributary.decoding.row_shape import RowShape, key_shape_of_schema, row_shape_of_schema
-from distributary.decoding.wrapping import unwrap
+from distributary.decoding.wrapping import is_null, unwrap
 from distributary.errors import TableHalt
 
 _REMEMBERED = 512
@@ -73,6 +73,8 @@ class Readers:
         """The reader of a key, and its payload. Raises Rejected."""
         schema, payload, begin = unwrap(data, self._options.bounds)
         if schema is None:
+            if is_null(payload):
+                raise Rejected(reasons.NO_KEY)
             return self._used(self._plain_key(payload)), payload
         found = self._keys.get(schema)
         if found is None:
