@@ -93,14 +93,15 @@ def _position(connector: str, source: Mapping[str, Any], op: str) -> str | None:
     ways = [restate_source(parse_object(block.encode(), Bounds()))]
     with suppress(msgspec.DecodeError):
         ways.append(msgspec.json.decode(block, type=Source))
-    found: set[str | None] = set()
-    for way in ways:
-        try:
-            found.add(position_of(connector)(way, op))
-        except BadPosition:
-            found.add(None)
-    [one] = found
-    return one
+    [found] = {_position_in(connector, way, op) for way in ways}
+    return found
+
+
+def _position_in(connector: str, source: Source, op: str) -> str | None:
+    try:
+        return position_of(connector)(source, op)
+    except BadPosition:
+        return None
 
 
 def options_of(scenario: Scenario, table: TruthTable, **more: Any) -> DecodeOptions:

@@ -62,7 +62,7 @@ def test_fields_of_all_records_are_columns() -> None:
 @pytest.mark.parametrize("turned", [False, True])
 def test_5_1_records_from_before_and_after_a_column_was_renamed_are_one_column(turned: bool) -> None:
     before, after = {"id": 1, "name": "a"}, {"id": 2, "full_name": "b"}
-    rows = [after, before] if turned else [before, after, {"id": 3}]
+    rows: list[dict[str, Any]] = [after, before] if turned else [before, after, {"id": 3}]
     decoded, columns = decoded_rows(*rows, renames=RENAMED)
     assert columns == {"id": "bigint", "name": "string"}
     assert rows_of(decoded) == [{"name" if name == "full_name" else name: v for name, v in row.items()} for row in rows]

@@ -20,6 +20,7 @@ from tests.support.decoding import (
 from tests.support.instants import FIRST_INSTANT, LAST_INSTANT, days, instant
 
 from distributary.decoding.conversions import NoConversion
+from distributary.decoding.types.base import ColumnType
 from distributary.decoding.types.calendar import date_of_day, day_number
 from distributary.decoding.types.decimals import digits_of
 from distributary.decoding.types.from_name import UnknownColumnType
@@ -289,3 +290,63 @@ def test_what_nothing_makes_is_no_conversion(sent: Row, wanted: str) -> None:
 def test_what_is_no_type_has_no_type(name: str) -> None:
     with pytest.raises(UnknownColumnType):
         type_named(name)
+
+
+LONG = "1" + "2345678901" * 4
+"""A number of 41 digits; of its fraction a DECIMAL could hold 38."""
+
+
+def test_no_digit_of_a_json_number_is_lost_on_the_way_to_a_decimal() -> None:
+    exact = ["12345678901234567890.123456789012345678", "1.23456789012345E-4", "-1E-18", "1.5e3", "0E-5"]
+    lost = ["1.2345678901234567E-4", "-1.234567890123456E-4", f"0.{LONG}", "1e400", "1E-19", "true", "{}", "[1]"]
+    assert read_values(type_named("decimal(38,18)"), [*exact, *lost]) == [*map(Decimal, exact), *["bad"] * len(lost)]
+
+
+def test_a_json_number_that_is_kept_as_text_is_in_plain_notation() -> None:
+    sent = {
+        "12345678901234567890.123456789012345678": "12345678901234567890.123456789012345678",
+        "-12345678901234567890123456789012345678": "-12345678901234567890123456789012345678",
+        "1.5E-10": "0.00000000015",
+        "-1E-30": "-0.000000000000000000000000000001",
+        "0.0000000000000000000125": "0.0000000000000000000125",
+        "1e25": "10000000000000000000000000",
+        "1.5e3": "1500",
+        "1e400": "1" + "0" * 400,
+        LONG: LONG,
+        f"0.{LONG}": f"0.{LONG}",
+        "1.2345678901234567E-4": "0.00012345678901234567",
+        "null": None,
+    }
+    assert read_values(type_of_connect(decimal(65, 30)), list(sent)) == list(sent.values())
+    lost = ["true", "{}", '{"a":1}', "[1]"]
+    assert read_values(type_of_connect(decimal(65, 30)), lost) == ["bad"] * len(lost)
+
+
+@pytest.mark.parametrize(
+    ("kind", "around"),
+    [
+        *((type_of_connect(decimal(precision, 2)), "{}") for precision in (10, 38, 60)),
+        (type_named("io.debezium.data.VariableScaleDecimal"), '{{"scale": 2, "value": {}}}'),
+    ],
+    ids=["10 digits", "38 digits", "60 digits", "variable scale"],
+)
+def test_5_2_what_is_no_base64_is_no_decimal(kind: ColumnType, around: str) -> None:
+    sent = ["AQ==", "?", "", "AQ=", "A", "AQ==AQ==", "!!!!", "AQ%="]
+    found = read_values(kind, [around.format(json.dumps(text)) for text in sent])
+    assert [str(value) for value in found] == ["0.01", *["bad"] * 7]
+
+
+def test_a_number_with_a_fraction_is_no_whole_number() -> None:
+    found = read_values(type_named("int"), ["12", "12.5", "3000000000", '"abc"', "true", "null"])
+    assert found == [12, "bad", "bad", "bad", "bad", None]
+
+
+def test_a_number_is_a_day_and_no_year_of_a_timestamp() -> None:
+    assert read_values(type_named("date"), ["2024", "-1", "1.5"]) == [2024, -1, "bad"]
+    for kind in ("timestamp_ntz", "timestamp"):
+        assert read_values(type_named(kind), ["-1000", "2024", "20240229"]) == ["bad"] * 3
+
+
+def test_the_bytes_of_a_geometry_are_base64_whatever_those_of_columns_are() -> None:
+    kind = type_named("array<io.debezium.data.geometry.Geometry>", binary_handling_mode="hex")
+    assert read_values(kind, ['[{"wkb":"AQI="}]']) == [[{"wkb": b"\x01\x02", "srid": None}]]
