@@ -43,7 +43,12 @@ class PlainReader(RowReader):
         self.shown: dict[str, str] = {}
         self._added: dict[str, str] = {}
         self._ignored: list[str] = []
+        self._learned = 0
         self._build()
+
+    def start_batch(self) -> None:
+        """Forgets how often records had new columns."""
+        self._learned = 0
 
     def met_columns(self) -> MetColumns:
         """The table's columns, and the fields of records that are none of them yet, as far as values were seen."""
@@ -161,12 +166,19 @@ class PlainReader(RowReader):
         return super().read_with_care(payload, has_old_key=has_old_key, headers=headers)
 
     def _learn(self, row: Mapping[str, Json]) -> None:
-        """Takes names that are not known yet for added fields, or for fields to pass over."""
+        """Takes names that are not known yet for added fields, or for fields to pass over. Raises Rejected for too
+        many: nothing would tell that the table lacks their columns."""
         meanings = {} if self._options.unwrapped is None else self._options.unwrapped.fields
         known = {*self.types, *self._added, *self._ignored}
         new = [name for name in row if name not in known]
-        if not new or len(known) + len(new) > 2 * self._options.bounds.columns:
+        if not new:
             return
+        bounds = self._options.bounds
+        if len(known) + len(new) > 2 * bounds.columns:
+            raise Rejected(reasons.BEYOND_LIMITS, f"more than {2 * bounds.columns} columns in the table's records")
+        self._learned += 1
+        if self._learned > bounds.schemas:
+            raise Rejected(reasons.BEYOND_LIMITS, f"new columns more than {bounds.schemas} times in a batch")
         for name in new:
             if name in meanings:
                 self._added[name] = meanings[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from distributary.decoding import reasons
 from distributary.decoding.key_reader import KeyReader
@@ -44,11 +44,13 @@ class Readers:
     def start_batch(self) -> None:
         """Forgets what is unread, and how many schemas were new."""
         self._new.clear()
+        self.plain.start_batch()
         self._met.clear()
         self.conflict = None
         self.unread.clear()
         self.unread_key.clear()
-        for known in (self._rows, self._keys):
+        remembered: tuple[dict[Any, Any], ...] = (self._rows, self._keys, self._plain_keys)
+        for known in remembered:
             if len(known) > _REMEMBERED:
                 known.clear()
         for reader in self._rows.values():
@@ -100,13 +102,17 @@ class Readers:
         self.conflict = self.conflict or rejected.conflict
 
     def _made(self, make: Callable[[], _Reader], side: str) -> _Reader | Rejected:
-        self._new[side] += 1
-        if self._new[side] > self._options.bounds.schemas:
-            raise Rejected(reasons.BEYOND_LIMITS, f"more than {self._options.bounds.schemas} schemas in a batch")
+        self._count_new(side)
         try:
             return make()
         except Rejected as rejected:
             return rejected
+
+    def _count_new(self, side: str) -> None:
+        """Counts a schema that the batch brings. Raises Rejected for one too many."""
+        self._new[side] += 1
+        if self._new[side] > self._options.bounds.schemas:
+            raise Rejected(reasons.BEYOND_LIMITS, f"more than {self._options.bounds.schemas} schemas in a batch")
 
     def _row_reader(self, schema: bytes, begin: bytes | None) -> RowReader:
         shape = row_shape_of_schema(schema, self._options)
@@ -124,7 +130,9 @@ class Readers:
         return KeyReader(shape, self._options, begin)
 
     def _plain_key(self, payload: bytes) -> KeyReader:
-        reader = KeyReader.of_names(payload, self.schema, self._options, self._plain_keys)
+        reader = KeyReader.of_names(
+            payload, self.schema, self._options, self._plain_keys, lambda: self._count_new("plain key")
+        )
         if (conflict := reader.shape.conflict) is not None:
             raise Rejected(reasons.BAD_SCHEMA, f": {conflict}", conflict)
         self._gather(reader.shape, self.schema.key, self.unread_key)
