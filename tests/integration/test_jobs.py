@@ -11,7 +11,6 @@ from tests.support.changes import INT, TEXT, Topic
 from tests.support.kafka import Record
 from tests.support.spark import Bench
 
-from distributary.operate import reader
 from distributary.operate.worker import TableWorker
 
 COLUMNS = {"id": "int", "v": "string"}
@@ -133,15 +132,11 @@ def test_a_slice_with_every_special_case(bench: Bench, topic: Topic) -> None:
     assert counted(bench, worker, special(topic)) == 22
 
 
-def test_values_that_are_read_with_care(bench: Bench, topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slice with such values is read twice; those that come next are read with care at once, for a while."""
-    monkeypatch.setattr(reader, "_CAREFUL_SLICES", 3)
+def test_values_that_are_read_with_care_cost_no_job_more(bench: Bench, topic: Topic) -> None:
     worker = filled(bench, topic)
+    usual = counted(bench, worker, iter(creates(topic, range(20, 25))))
 
     def as_texts(keys: range) -> Iterator[Record]:
         return iter([topic.change("c", {"id": key}, {"id": str(key), "v": "text"}, at=key) for key in keys])
 
-    assert counted(bench, worker, as_texts(range(30, 35))) == 4
-    assert counted(bench, worker, as_texts(range(40, 45))) == 2
-    assert counted(bench, worker, as_texts(range(50, 55))) == 2
-    assert counted(bench, worker, as_texts(range(60, 65))) == 4
+    assert counted(bench, worker, as_texts(range(30, 35))) == usual

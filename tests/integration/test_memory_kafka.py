@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.support.kafka import Record, create_topic, delete_topic, end_offsets, grow_topic, produce
@@ -17,7 +19,7 @@ from tests.support.waiting import wait_until
 from distributary.consume import peek
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
-from distributary.consume.source import Fetch, read
+from distributary.consume.source import KafkaRecords, RecordSource
 from distributary.errors import TransientError
 
 AT = 1_700_000_000_123
@@ -30,8 +32,7 @@ class Side:
 
     address: str
     broker: Broker
-    fetch: Fetch
-    options: Mapping[str, str]
+    records: RecordSource
 
     def topic(self, name: str) -> Topic:
         return self.broker.topics([name])[name]
@@ -61,8 +62,8 @@ class Sides:
 def sides(kafka: str, memory_kafka: str) -> Sides:
     memory = MemoryClient(memory_kafka)
     return Sides(
-        Side(kafka, Broker({"bootstrap.servers": kafka}), read, {"kafka.bootstrap.servers": kafka}),
-        Side(memory_kafka, memory, memory.fetch, {}),
+        Side(kafka, Broker({"bootstrap.servers": kafka}), KafkaRecords.of({"bootstrap.servers": kafka})),
+        Side(memory_kafka, memory, memory),
     )
 
 
@@ -221,7 +222,16 @@ def test_a_key_decides_the_partition_and_no_timestamp_or_0_is_now(sides: Sides, 
 
 
 def rows(frame: DataFrame) -> list[dict[str, Any]]:
-    return [row.asDict(recursive=True) for row in frame.collect()]
+    return [row.asDict(recursive=True) for row in frame.orderBy("partition", "offset").collect()]
+
+
+def fetched(side: Side, part: Slice) -> pa.Table:
+    """Each partition's records are in the order of their offsets."""
+    table = side.records.fetch(part)
+    for partition in part.end:
+        offsets = table.filter(pc.equal(table["partition"], partition))["offset"].to_pylist()
+        assert offsets == sorted(offsets)
+    return table.sort_by([("partition", "ascending"), ("offset", "ascending")])
 
 
 @pytest.mark.parametrize(
@@ -235,29 +245,30 @@ def rows(frame: DataFrame) -> list[dict[str, Any]]:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("tasks", [1, 2, 7])
-def test_the_rows_of_a_slice(
-    session: SparkSession, sides: Sides, name: str, start: dict[int, int], end: dict[int, int], tasks: int
+def test_the_records_of_an_offset_range(
+    session: SparkSession, sides: Sides, name: str, start: dict[int, int], end: dict[int, int]
 ) -> None:
     sides.create(name, 3)
     sides.produce([*numbered(name, 40), *numbered(name, 5, partition=1)])
     part = Slice(name, start, end)
-    real, memory = (side.fetch(session, side.options, part, tasks, True) for side in sides)
-    assert memory.schema == real.schema
-    # The same rows in the same tasks, and in the same order.
-    real_tasks, memory_tasks = ([len(task) for task in frame.rdd.glom().collect()] for frame in (real, memory))
-    assert memory_tasks == real_tasks
-    assert rows(memory) == rows(real)
-    assert len(rows(real)) == sum(end.values()) - sum(start.values())
+    real, memory = (fetched(side, part) for side in sides)
+    assert memory.equals(real)
+    assert real.num_rows == sum(end.values()) - sum(start.values())
+    by_spark, in_memory = (rows(side.records.frame(session, part)) for side in sides)
+    assert in_memory == by_spark
+    assert len(by_spark) == real.num_rows
 
 
-def test_the_rows_of_records_of_every_form(session: SparkSession, sides: Sides, name: str) -> None:
+def test_all_that_records_of_every_form_have(session: SparkSession, sides: Sides, name: str) -> None:
     sides.create(name, 2)
     sides.produce(odd(name))
     part = Slice(name, {0: 0, 1: 0}, {0: 3, 1: 2})
-    real, memory = (side.fetch(session, side.options, part) for side in sides)
+    tables = [fetched(side, part) for side in sides]
+    assert tables[0].equals(tables[1])
+    assert tables[0]["headers"].null_count == 3
+    names = ["key", "value", "topic", "partition", "offset", "timestamp", "headers"]
+    real, memory = (side.records.frame(session, part).select(*names) for side in sides)
     assert rows(memory) == rows(real)
-    assert memory.schema == real.schema
     assert memory.schema.simpleString() == real.schema.simpleString()
     for frame in (real, memory):
         assert frame.where("headers IS NULL").count() == 3

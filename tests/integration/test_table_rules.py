@@ -9,15 +9,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyspark.sql import DataFrame, SparkSession
 from tests.support.changes import BOOLEAN, LONG, TEXT, Row, Topic, key, row
 from tests.support.kafka import delete_records, produce
 from tests.support.memory_kafka import MemoryClient
 from tests.support.spark import Bench, rows_of
 
 from distributary.consume.offsets import Slice
-from distributary.merge import queries
 from distributary.errors import TableHalt, TransientError
-from distributary.operate import taking
+from distributary.ingest import raw_records
+from distributary.ingest.raw_records import FrameRecords, TaskRecords
+from distributary.merge import queries
 from distributary.operate.accept import Accept
 from distributary.operate.overview import overview
 
@@ -359,32 +361,32 @@ def test_6_3_what_can_not_be_applied_lies_in_quarantine_once_and_its_neighbours_
 
 
 def _bad_again(bench: Bench) -> tuple[Any, Any]:
-    context = bench.context()
-    raw = context.fetch(bench.session, context.options, Slice(bench.topic, {0: 0}, {0: 7}))
+    raw = bench.context().records.frame(bench.session, Slice(bench.topic, {0: 0}, {0: 7}))
     bad = raw.where("offset = 1").selectExpr(
         "partition", "offset", "named_struct('code', 'not-json', 'message', '') AS bad"
     )
-    return raw, bad
+    return FrameRecords(raw).frame, bad
 
 
-def test_a_large_slice_of_one_partition_is_decoded_by_all_cores(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_batch_is_decoded_by_spark_and_a_small_one_in_the_driver(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     topic = Topic(bench.create().topic)
     for number in range(1, 9):
         topic.change("c", key(number), row(number, number), at=number)
         topic.change("u", key(number), row(number, -number), at=number + 10)
-    tasks = []
-    fetch = MemoryClient.fetch
+    decoded_by_spark = []
+    decode = TaskRecords.decode
 
-    def counted(*args: Any) -> Any:
-        raw = fetch(*args)
-        tasks.append(raw.rdd.getNumPartitions())
-        return raw
+    def counted(records: TaskRecords, *args: Any) -> Any:
+        decoded_by_spark.append(records.part.records)
+        return decode(records, *args)
 
-    monkeypatch.setattr(taking, "SMALL_SLICE", 10)
-    monkeypatch.setattr(MemoryClient, "fetch", counted)
+    monkeypatch.setattr(raw_records, "LOCAL_RECORDS", 10)
+    monkeypatch.setattr(TaskRecords, "decode", counted)
     worker = bench.take(topic.records)
     bench.take(topic.records[:10], worker)
-    assert tasks == [2, 1]
+    assert decoded_by_spark == [16]
     assert bench.rows() == [(number, -number) for number in range(1, 9)]
 
 

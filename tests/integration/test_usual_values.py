@@ -11,8 +11,6 @@ import pytest
 from tests.support.changes import BOOLEAN, DAY, DOUBLE, INSTANT, INT, LONG, TEXT, Topic, decimal
 from tests.support.spark import Bench, rows_of
 
-from distributary.operate import reader
-
 SCHEMA = {
     "id": LONG, "n": INT, "x": DOUBLE, "yes": BOOLEAN, "day": DAY, "at": INSTANT, "amount": decimal(8, 2), "t": TEXT,
 }  # fmt: skip
@@ -53,13 +51,7 @@ def same(value: Any, other: Any) -> bool:
     [({}, 1), ({}, 1000), ({"mode": "history"}, 1000), ({"rename": {"amount": "total", "n": "count"}}, 1)],
     ids=["upsert", "upsert, one slice", "history", "renamed"],
 )
-def test_values_that_come_otherwise(
-    bench: Bench,
-    monkeypatch: pytest.MonkeyPatch,
-    rule: dict[str, Any],
-    cut: int,
-) -> None:
-    monkeypatch.setattr(reader, "_CAREFUL_SLICES", 0)  # each slice is read as usual at first
+def test_values_that_come_otherwise(bench: Bench, rule: dict[str, Any], cut: int) -> None:
     bench.rule, bench.options = rule, {"quarantine": {"max_ratio": 1.0}}
     topic = Topic(bench.create().topic)
     expected = history(topic)

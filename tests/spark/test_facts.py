@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from distributary.merge.queries import Queries
 from distributary.merge.facts import _counted, facts
 from distributary.merge.progress import Progress
+from distributary.merge.queries import Queries
 
 # Of decoded records, see records.decoded, what is asked for.
 COLUMNS = (

@@ -1,4 +1,4 @@
-"""Positions of the connectors and of old versions, and which of two comes later."""
+"""Which of two positions comes later, as Spark and the library that commits small slices see it."""
 
 from __future__ import annotations
 
@@ -13,49 +13,19 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from tests.support.decoding import positions
 
-from distributary.decode.envelope import source_fields
-from distributary.decode.position import BY_OFFSET, is_later, position_sql
+from distributary.decoding.position import offset_position
+from distributary.decoding.source_block import BY_OFFSET
+from distributary.merge.position_sql import is_later
 
 Source = dict[str, Any]
-
-
-def positions(session: SparkSession, connector: str, sources: Sequence[Source], op: str = "u") -> list[str | None]:
-    """The positions of records with these source blocks, as they are written in JSON."""
-    texts = [json.dumps({"op": op, "source": source}) for source in sources]
-    ddl = f"op STRING, source STRUCT<{', '.join(f'{n}: STRING' for n in source_fields(connector))}>"
-    frame = session.createDataFrame(pa.table({"j": texts})).select(F.from_json("j", ddl).alias("p"))
-    found = frame.select(F.expr(position_sql(connector, "p.source", "p.op", 0)).alias("pos")).toArrow()
-    return list(found.column("pos").to_pylist())
 
 
 def later(session: SparkSession, connector: str, pairs: Sequence[tuple[str | None, str | None]]) -> list[bool]:
     """Whether the first of each pair comes after the second."""
     frame = session.createDataFrame(pa.table({"a": [a for a, _ in pairs], "b": [b for _, b in pairs]}))
     return list(frame.select(F.expr(is_later(connector, "a", "b")).alias("x")).toArrow().column("x").to_pylist())
-
-
-def test_2_1_oracle_positions_sort_as_numbers(session: SparkSession) -> None:
-    found = positions(
-        session,
-        "oracle",
-        [
-            {"commit_scn": None, "scn": "999"},  # a row that a snapshot read as of this scn
-            {"commit_scn": 1000, "scn": 990},
-            {"commit_scn": "1000", "scn": "999"},
-            {"commit_scn": "1000", "scn": "1000", "rs_id": " 0x000112.00001d96.0010 ", "ssn": 0},
-            {"commit_scn": "1000", "scn": "1000", "rs_id": "0x000112.00001D96.0010", "ssn": 1},
-            {"commit_scn": "1000", "scn": "1000", "rs_id": "0x000112.00001d97.0010", "ssn": 0},
-            {"commit_scn": "18446744073709551615", "scn": "10"},
-        ],
-    )
-    assert None not in found
-    assert found == sorted(found, key=str)
-    assert len(set(found)) == len(found)
-    assert positions(session, "oracle", [{"commit_scn": None, "scn": None}, {"commit_scn": "x", "scn": None}]) == [
-        None,
-        None,
-    ]
 
 
 def test_2_1_binlog_positions_and_the_gtid_where_the_server_changes(session: SparkSession) -> None:
@@ -71,7 +41,7 @@ def test_2_1_binlog_positions_and_the_gtid_where_the_server_changes(session: Spa
         "other origin": at(2, "b.000003", 9, f"{other}:1"),
         "no gtid": at(1, "b.000010", 4, None),
     }
-    pos = dict(zip(sources, positions(session, "mysql", list(sources.values())), strict=True))
+    pos = dict(zip(sources, positions("mysql", list(sources.values())), strict=True))
     cases = [
         ("next file", "first", True),
         ("its second row", "next file", True),
@@ -83,97 +53,34 @@ def test_2_1_binlog_positions_and_the_gtid_where_the_server_changes(session: Spa
         ("next file", "no gtid", False),
     ]
     assert later(session, "mysql", [(pos[a], pos[b]) for a, b, _ in cases]) == [expected for *_, expected in cases]
-    maria = positions(session, "mariadb", [at(1, "b.000010", 4, "0-1-270"), at(2, "b.000003", 4, "0-2-1271")])
+    maria = positions("mariadb", [at(1, "b.000010", 4, "0-1-270"), at(2, "b.000003", 4, "0-2-1271")])
     assert later(session, "mariadb", [(maria[1], maria[0]), (maria[0], maria[1])]) == [True, False]
 
 
 def test_1_3_offsets_order_a_partition_and_timestamps_two(session: SparkSession) -> None:
-    frame = session.range(1).selectExpr("CAST(NULL AS STRUCT<op: STRING>) AS p", "*")
-    records = [(2000, 0, 5), (1000, 0, 6), (1500, 1, 1)]
-    first, second, other = (
-        frame.selectExpr(f"timestamp_millis({ms}) AS timestamp", f"{p} AS partition", f"{o}L AS offset")
-        .select(F.expr(position_sql(BY_OFFSET, "p", "p.op", epoch)))
-        .collect()[0][0]
-        for (ms, p, o), epoch in zip(records, (0, 0, 0), strict=True)
-    )
+    places = [(2000, 0, 5), (1000, 0, 6), (1500, 1, 1)]
+    first, second, other = (f"000:{offset_position(*place)}" for place in places)
     raised = "001" + first[3:]
     pairs = [(second, first), (first, second), (other, second), (first, other), (raised, second), (second, raised)]
     assert later(session, BY_OFFSET, pairs) == [True, False, True, True, True, False]
 
 
-def test_1_4_old_versions_write_numbers_as_text_and_leave_fields_out(session: SparkSession) -> None:
-    lsns = {"commit_lsn": "00000027:00000758:0003", "change_lsn": "00000027:00000758:0001"}
-    number, text, missing = positions(
-        session, "sqlserver", [{**lsns, "event_serial_no": 2}, {**lsns, "event_serial_no": "2"}, {**lsns}]
-    )
-    assert number == text
-    assert str(missing) < str(number)
-    flags = positions(session, "sqlserver", [{**lsns, "snapshot": flag} for flag in (False, "false", None, True)])
-    assert len(set(flags)) == 1
+def test_1_4_positions_of_old_versions_are_compared_by_the_lsn(session: SparkSession) -> None:
     # Debezium 1.0 for PostgreSQL has no sequence: the lsn is all there is.
-    older, newer = positions(session, "postgresql", [{"lsn": 99, "snapshot": False}, {"lsn": 100, "txId": 7}])
-    assert later(session, "postgresql", [(newer, older), (older, newer)]) == [True, False]
-    with_sequence = positions(session, "postgresql", [{"lsn": 120, "sequence": '["110","120"]'}])[0]
-    assert later(session, "postgresql", [(with_sequence, newer), (newer, with_sequence)]) == [True, False]
+    older, newer, with_sequence = positions(
+        "postgresql",
+        [{"lsn": 99, "snapshot": False}, {"lsn": 100, "txId": 7}, {"lsn": 120, "sequence": '["110","120"]'}],
+    )
+    pairs = [(newer, older), (older, newer), (with_sequence, newer), (newer, with_sequence)]
+    assert later(session, "postgresql", pairs) == [True, False, True, False]
 
 
-LSN, LONG_LSN = "00000027:00000758:0003", "00000027:00000ac0:0000000000000002"
-WELL_FORMED: dict[str, list[Source]] = {
-    "sqlserver": [
-        {"commit_lsn": LSN, "change_lsn": "FFFFFFFF:ffffffff:FFFF", "event_serial_no": str(2**63 - 1)},
-        {"commit_lsn": LSN, "change_lsn": "NULL"},
-    ],
-    "db2": [{"commit_lsn": LONG_LSN, "change_lsn": LONG_LSN}],
-    "postgresql": [
-        {"sequence": '["0", "18446744073709551615"]', "lsn": 2**64 - 1},
-        {"sequence": "[null,7]", "lsn": "7"},
-        {"sequence": None, "lsn": 7},
-    ],
-    "mysql": [{"file": "mysql-bin.2147483647", "pos": 2**63 - 1, "row": 2**31 - 1}, {"file": "b.1", "pos": 4}],
-    "oracle": [{"commit_scn": str(2**64 - 1), "scn": "1", "rs_id": " 0x000112.00001d96.0010 ", "ssn": 1}],
-}
-MALFORMED: dict[str, list[Source]] = {
-    "sqlserver": [
-        *({"commit_lsn": lsn} for lsn in ("zzzz", "", LSN + "\n", f" {LSN}", LSN + "0", LONG_LSN, "1:2:3", "é" * 22)),
-        *({"commit_lsn": LSN, "change_lsn": lsn} for lsn in ("zzzzzzzz:zzzzzzzz:zzzz", "~", LONG_LSN)),
-        *({"commit_lsn": LSN, "event_serial_no": n} for n in (-1, "x", "9" * 19, "1" * 30, "1\n")),
-    ],
-    "db2": [{"commit_lsn": "zzzz"}, {"commit_lsn": LSN}, {"commit_lsn": LONG_LSN, "change_lsn": "~"}],
-    "postgresql": [
-        *({"sequence": text, "lsn": 7} for text in ("", "zz", '["zz","7"]', "[7]", '["1","2","3"]', '["1","2"]\n')),
-        *({"sequence": f'["1","{n}"]', "lsn": 7} for n in (2**64, "9" * 20, -1)),
-        {"sequence": f'["{2**64}","7"]', "lsn": 7},
-        *({"sequence": '["1","7"]', "lsn": n} for n in (2**64, "z", -1)),
-    ],
-    "mysql": [
-        *({"file": name, "pos": 4} for name in ("zzzz", "b.2147483648", "b." + "9" * 20, "b.1x", "b.1\n")),
-        *({"file": "b.1", "pos": n} for n in (2**63, "z", -1, "1.5")),
-        *({"file": "b.1", "pos": 4, "row": n} for n in (2**31, "z", -1)),
-    ],
-    "oracle": [
-        *({"commit_scn": n, "scn": "1"} for n in ("z", 2**64, "9" * 20, -1)),
-        *({"commit_scn": "1", "scn": n} for n in ("z", 2**64)),
-        *({"commit_scn": "1", "scn": "1", **more} for more in ({"ssn": "z"}, {"rs_id": "~~~"}, {"rs_id": "0" * 100})),
-    ],
-}
-
-
-@pytest.mark.parametrize("connector", MALFORMED)
-@pytest.mark.parametrize("op", ["u", "r"])
-def test_2_1_a_malformed_position_is_none(session: SparkSession, connector: str, op: str) -> None:
-    good, bad = WELL_FORMED[connector], MALFORMED[connector]
-    assert None not in positions(session, connector, good, op)
-    found = positions(session, connector, bad, op)
-    assert [source for source, position in zip(bad, found, strict=True) if position is not None] == []
-
-
-def test_2_1_a_gtid_that_is_none_leaves_the_place_in_the_file(session: SparkSession) -> None:
-    place = {"server_id": 1, "file": "b.000010", "pos": 4, "row": 0}
-    tagged = "3e11fa47-71ca-11e1-9e33-c80aa9429562:tag:7"
-    found = positions(session, "mysql", [{**place, "gtid": g} for g in (None, "a/b/c:9", "zzzz", tagged)])
-    assert found[0] == found[1] == found[2]
-    assert str(found[3]).startswith(str(found[0]) + "/1/")
-    assert positions(session, "mysql", [{**place, "server_id": "1/2", "gtid": tagged}]) == found[:1]
+def test_2_1_a_commit_level_that_is_not_known_is_not_the_lowest(session: SparkSession) -> None:
+    """That of a connector's first transaction: its lsn decides."""
+    low, high, unknown = positions(
+        "postgresql", [{"sequence": text} for text in ('["10","50"]', '["10","60"]', '[null,"55"]')]
+    )
+    assert later(session, "postgresql", [(unknown, low), (high, unknown)]) == [True, True]
 
 
 WIRE: dict[str, list[Source]] = {
@@ -209,7 +116,7 @@ def test_2_1_the_library_that_commits_small_slices_orders_positions_as_spark_doe
         found = [f"000:@{at:015}/{partition:010}/{at:020}" for at, partition in itertools.product((1, 9, 10), range(2))]
     else:
         ops = "ur" if connector == "postgresql" else "u"
-        found = [p for op in ops for p in positions(session, connector, WIRE[connector], op) if p is not None]
+        found = [p for op in ops for p in positions(connector, WIRE[connector], op) if p is not None]
     found += [position.replace("000:", "001:", 1) for position in found]
     pairs = list(itertools.product(found, found))
     write_deltalake(tmp_path, pa.table({"a": [a for a, _ in pairs], "b": [b for _, b in pairs]}))

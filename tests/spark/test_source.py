@@ -19,15 +19,12 @@ def tasks_of(rows: DataFrame) -> list[Any]:
     return [each.inputPartition().get() for each in rdd.partitions()]
 
 
-@pytest.mark.parametrize(
-    ("at_once", "configured", "told"),
-    [(True, {}, "5"), (False, {}, None), (True, {WAIT: "900"}, "900"), (False, {WAIT: "900"}, "900")],
-)
+@pytest.mark.parametrize(("configured", "told"), [({}, None), ({WAIT: "900"}, "900")])
 def test_the_configs_settings_of_a_consumer_count_before_the_services(
-    session: SparkSession, at_once: bool, configured: dict[str, str], told: str | None
+    session: SparkSession, configured: dict[str, str], told: str | None
 ) -> None:
     options = {"bootstrap.servers": "localhost:1", "fetch.max.bytes": "1000", **configured}
-    rows = read(session, {f"kafka.{key}": value for key, value in options.items()}, PART, at_once=at_once)
+    rows = read(session, {f"kafka.{key}": value for key, value in options.items()}, PART)
     [task] = tasks_of(rows)
     given = task.executorKafkaParams()
     assert given.get(WAIT) == told

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -13,12 +16,17 @@ from tests.support.postgres_columns import columns_of
 from tests.support.recorded import Record, Scenario, TruthTable
 
 from distributary.decoding.bounds import Bounds
+from distributary.decoding.connect_schema import ConnectType, parse_schema
+from distributary.decoding.conversions import type_over
 from distributary.decoding.decoder import Decoded, Decoder
 from distributary.decoding.options import DecodeOptions, TypeSources
+from distributary.decoding.position import BadPosition, position_of
 from distributary.decoding.record_schema import RecordSchema
-from distributary.decoding.source_block import BY_OFFSET
-from distributary.decoding.strict_json import parse_object
+from distributary.decoding.source_block import BY_OFFSET, Source, restate_source
+from distributary.decoding.strict_json import Json, parse_object
 from distributary.decoding.types.base import BadValue, ColumnType, WrongKind
+from distributary.decoding.types.from_name import type_of_name
+from distributary.decoding.types.from_schema import type_of_schema
 from distributary.decoding.types.nested import optional
 from distributary.decoding.unwrapped import added_by
 
@@ -55,6 +63,47 @@ def made_records(pairs: Iterable[tuple[bytes | None, bytes | None]]) -> pa.Table
     return raw_table(Record("t", 0, place, 1_700_000_000_000, *pair, ()) for place, pair in enumerate(pairs))
 
 
+SQLSERVER_SOURCE = {
+    "connector": "sqlserver",
+    "ts_ms": 1_700_000_000_000,
+    "snapshot": "false",
+    "commit_lsn": "00000027:00000758:0003",
+    "change_lsn": "00000027:00000758:0001",
+    "event_serial_no": 2,
+}
+
+
+def plain_change(offset: int, after: object, key: object = None, **more: object) -> Record:
+    """A change without a schema, of SQL Server unless `more` (fields of the envelope) has another source. Without a key
+    it is that of an `id` equal to the offset."""
+    envelope = {"op": "c", "after": after, "source": SQLSERVER_SOURCE, **more}
+    return Record("t", 0, offset, 0, compact(key or {"id": offset}).encode(), compact(envelope).encode(), ())
+
+
+def positions(connector: str, sources: Iterable[Mapping[str, Any]], op: str = "u") -> list[str | None]:
+    """The positions, of epoch 0, of changes with these source blocks; None for one that has none, or a malformed one.
+
+    Each block is read both ways, quickly and with care.
+    """
+    return ["000:" + found if (found := _position(connector, source, op)) is not None else None for source in sources]
+
+
+def _position(connector: str, source: Mapping[str, Any], op: str) -> str | None:
+    block = compact(source)
+    ways = [restate_source(parse_object(block.encode(), Bounds()))]
+    with suppress(msgspec.DecodeError):
+        ways.append(msgspec.json.decode(block, type=Source))
+    [found] = {_position_in(connector, way, op) for way in ways}
+    return found
+
+
+def _position_in(connector: str, source: Source, op: str) -> str | None:
+    try:
+        return position_of(connector)(source, op)
+    except BadPosition:
+        return None
+
+
 def options_of(scenario: Scenario, table: TruthTable, **more: Any) -> DecodeOptions:
     """The options of a recorded table: types are configured where its records have no schema."""
     settings = {name: value for name, value in scenario.connector.items() if isinstance(value, str)}
@@ -75,6 +124,40 @@ def decode_all(records: Sequence[Record], options: DecodeOptions) -> tuple[Decod
     return decoder.decode(raw, schema), schema
 
 
+def type_named(name: str, **properties: str) -> ColumnType:
+    """The type of that name in `columns`; the connector's settings with `_` for each dot."""
+    return type_of_name(name, {setting.replace("_", "."): value for setting, value in properties.items()}, Bounds())
+
+
+def type_of_connect(sent: Mapping[str, Any]) -> ColumnType:
+    """The type of values with that Connect schema."""
+    return type_of_schema(connect_type(sent), Bounds())
+
+
+def type_converted(sent: Mapping[str, Any], wanted: str, **properties: str) -> ColumnType:
+    """The same where `columns` names another type; settings as for type_named."""
+    settings = {setting.replace("_", "."): value for setting, value in properties.items()}
+    return type_over(connect_type(sent), wanted, settings, Bounds())
+
+
+def connect_type(sent: Mapping[str, Any]) -> ConnectType:
+    """A Connect schema, parsed."""
+    return parse_schema(json.dumps(sent).encode(), Bounds())
+
+
+def base64_number(unscaled: int) -> str:
+    """A decimal's unscaled number in Base64, as JSON."""
+    data = unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
+    return json.dumps(base64.b64encode(data).decode())
+
+
+def variable_scale(text: str) -> str:
+    """A VariableScaleDecimal of that number, as JSON."""
+    number = Decimal(text).as_tuple()
+    assert isinstance(number.exponent, int)
+    return f'{{"scale": {-number.exponent}, "value": {base64_number(int(Decimal((number.sign, number.digits, 0))))}}}'
+
+
 def read_values(kind: ColumnType, sent: Sequence[str]) -> list[Value]:
     """JSON values (as text) read as the decoder reads a column, as comparable values; bad ones come out as "bad"."""
     wire: list[Any] = []
@@ -85,9 +168,19 @@ def read_values(kind: ColumnType, sent: Sequence[str]) -> list[Value]:
         wire.append(found)
         if is_bad:
             bad.add(place)
+    return ["bad" if place in bad else value for place, value in enumerate(values_of(kind, wire))]
+
+
+def values_of(kind: ColumnType, wire: Sequence[Any]) -> list[Value]:
+    """Wire values as comparable ones; bad ones come out as "bad"."""
     array, wrong = kind.convert(wire)
     values = column_values(pa.chunked_array([array]))
-    return ["bad" if place in bad or place in wrong else value for place, value in enumerate(values)]
+    return ["bad" if place in wrong else value for place, value in enumerate(values)]
+
+
+def read_json(text: str) -> Json:
+    """A JSON value as careful reading has it."""
+    return parse_object(f'{{"v":{text}}}'.encode(), Bounds())["v"]
 
 
 def _wire_value(kind: ColumnType, decoder: msgspec.json.Decoder[Any], text: str) -> tuple[Any, bool]:
@@ -95,7 +188,7 @@ def _wire_value(kind: ColumnType, decoder: msgspec.json.Decoder[Any], text: str)
     try:
         return decoder.decode(text), False
     except msgspec.DecodeError:
-        value = parse_object(f'{{"v":{text}}}'.encode(), Bounds())["v"]
+        value = read_json(text)
     try:
         return kind.restate(value), False
     except (BadValue, WrongKind):

@@ -6,21 +6,26 @@ from contextlib import nullcontext
 
 import pytest
 from pydantic import SecretStr
+from tests.support.decoding import type_named
 
 from distributary.config.table import TableSettings
-from distributary.decode.masks import Marks, Masks, masks_of
+from distributary.decoding.masks import Masks
 from distributary.decoding.renames import NO_RENAMES, Renames
-from distributary.decode.type_names import codec_named
-from distributary.decode.types import STRING
 from distributary.errors import TableHalt
+from distributary.evolve.masks import Marks, check_masks, configured_marks, masks_of
 
 COLUMNS = {"id": "bigint", "ssn": "string"}
 
 
+def mark(masks: Masks, name: str, kind: str = "string") -> str | None:
+    """The mark that records of such a column have."""
+    return masks.over(name, type_named(kind)).mark
+
+
 def marks(masks: Masks, **kinds: str) -> dict[str, str]:
     """What a table with these columns keeps."""
-    found = {name: masks.over(name, codec_named(kind, {})).mark for name, kind in (kinds or COLUMNS).items()}
-    return {name: mark for name, mark in found.items() if mark is not None}
+    found = {name: mark(masks, name, kind) for name, kind in (kinds or COLUMNS).items()}
+    return {name: told for name, told in found.items() if told is not None}
 
 
 def test_marks_tell_another_salt_and_not_the_salt() -> None:
@@ -42,32 +47,33 @@ def test_marks_tell_another_salt_and_not_the_salt() -> None:
 )
 def test_rows_that_are_masked_otherwise_halt_the_table(before: Masks, now: Masks) -> None:
     with pytest.raises(TableHalt, match="have ssn masked otherwise"):
-        now.check(marks(before), NO_RENAMES, COLUMNS)
+        check_masks(now, marks(before), NO_RENAMES, COLUMNS)
     with pytest.raises(TableHalt, match="have ssn masked otherwise"):
-        Marks(marks(before), COLUMNS).meet({"ssn": now.over("ssn", STRING)}, {})
+        Marks(marks(before), COLUMNS).check({"ssn": mark(now, "ssn")})
 
 
 def test_columns_that_the_table_does_not_have_may_be_masked_in_any_way() -> None:
-    Masks({"email": "redact"}).check(None, NO_RENAMES, COLUMNS)
-    Masks({"ssn": "hash"}, "a").check(None, NO_RENAMES, {})
-    Marks(None, ["id"]).meet({"ssn": Masks({"ssn": "hash"}, "a").over("ssn", STRING)}, {})
+    hashed = Masks({"ssn": "hash"}, "a")
+    check_masks(Masks({"email": "redact"}), None, NO_RENAMES, COLUMNS)
+    check_masks(hashed, None, NO_RENAMES, {})
+    Marks(None, ["id"]).check({"ssn": mark(hashed, "ssn")})
 
 
 def test_a_renamed_column_may_be_masked_under_either_name_until_its_records_show_it() -> None:
     kept, renames = marks(Masks({"ssn": "redact"})), Renames({"social": "ssn"})
     for name in ("ssn", "social"):
-        Masks({name: "redact"}).check(kept, renames, COLUMNS)
+        check_masks(Masks({name: "redact"}), kept, renames, COLUMNS)
     with pytest.raises(TableHalt, match="mask-changed"):
-        Masks({"other": "redact"}).check(kept, renames, COLUMNS)
+        check_masks(Masks({"other": "redact"}), kept, renames, COLUMNS)
 
 
 def test_what_is_kept_tells_masks_of_columns_that_may_come_and_none_of_those_that_have_none() -> None:
     masks, renames = Masks({"ssn": "hash", "email": "redact", "more": "hash"}, "a"), Renames({"more": "less"})
     met = Marks(None, ["id", "ssn"])  # whose rows are not masked
-    kept = met.kept(masks.told(renames))
+    kept = met.with_configured(configured_marks(masks, renames))
     assert set(kept) == {"email", "less"}
     # Added by a slice that was not committed, such a column is the one that it was to be.
-    Marks(kept, ["less"]).meet({"less": masks.over("more", codec_named("bigint", {}))}, {})
+    Marks(kept, ["less"]).check({"less": mark(masks, "more", "bigint")})
 
 
 @pytest.mark.parametrize(
@@ -83,15 +89,17 @@ def test_hashes_of_texts_that_are_spelled_otherwise_halt_the_table(before: str, 
     met = Marks({"id": marks(masks, id=before)["id"]}, ["id"])
     refused = pytest.raises(TableHalt, match="equal values would not have equal hashes")
     with nullcontext() if same else refused:
-        met.meet({}, {"id": masks.over("id", codec_named(now, {}))})
+        met.check({"id": mark(masks, "id", now)})
 
 
-def test_a_key_counts_as_it_comes_beside_a_row_without_schema() -> None:
+def test_a_key_whose_hashes_are_made_of_other_texts_than_its_rows_halts_the_table() -> None:
+    """It has a schema, and the row beside it none: the row's hash of it would be another one."""
     masks = Masks({"id": "hash"}, "a")
-    key, row = (masks.over("id", codec_named(kind, {})) for kind in ("decimal(10,0)", "string"))
     met = Marks(None, ())
-    for _ in range(2):
-        met.meet({"id": row}, {"id": key})
+    met.check({"id": mark(masks, "id", "string")})
+    met.check({"id": mark(masks, "id", "bigint")})
+    with pytest.raises(TableHalt, match="mask-changed"):
+        met.check({"id": mark(masks, "id", "decimal(10,0)")})
 
 
 def test_hashes_without_a_salt_halt_the_table() -> None:
@@ -102,8 +110,7 @@ def test_hashes_without_a_salt_halt_the_table() -> None:
 
 @pytest.mark.parametrize("how", ["hash", "redact"])
 @pytest.mark.parametrize("kind", ["bigint", "double", "boolean", "timestamp_us", "decimal(9,2)"])
-def test_a_masked_column_is_read_by_its_mask_alone(kind: str, how: str) -> None:
-    codec = codec_named(kind, {})
-    assert codec.usual is not None
-    assert Masks({"c": how}, "salt").over("c", codec).usual is None
-    assert Masks({"other": how}, "salt").over("c", codec) is codec
+def test_a_column_is_masked_by_its_own_mask_alone(kind: str, how: str) -> None:
+    own = type_named(kind)
+    assert Masks({"c": how}, "salt").over("c", own).spark == "string"
+    assert Masks({"other": how}, "salt").over("c", own) is own

@@ -11,19 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from distributary.decoding.announced_types import SourceColumn
+
 # `"database"."schema"."table"`, a quote within a name is doubled.
 _PART = re.compile(r'"((?:[^"]|"")*)"')
-
-
-@dataclass(frozen=True)
-class SourceColumn:
-    """A column as the database has it: the database's own name of its type, in capitals, and what stands in brackets
-    behind it, where there is anything."""
-
-    name: str
-    type: str
-    length: int | None = None
-    scale: int | None = None
 
 
 @dataclass(frozen=True)

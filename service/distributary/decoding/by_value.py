@@ -10,8 +10,7 @@ from distributary.decoding.types.base import ColumnType
 from distributary.decoding.types.numbers import BIGINT, BOOLEAN, DOUBLE
 from distributary.decoding.types.text import STRING
 
-_DIGITS_BEYOND_BIGINT = 19
-"""The fewest of a number that bigint can't hold."""
+_DIGITS_OF_BIGINT = 19
 
 
 def type_by_value(value: Json) -> ColumnType | None:
@@ -24,7 +23,8 @@ def type_by_value(value: Json) -> ColumnType | None:
     if not isinstance(value, Number):
         return STRING
     if value.lstrip("-").isdigit():
-        return BIGINT if len(value.lstrip("-")) < _DIGITS_BEYOND_BIGINT else STRING
+        is_short = len(value.lstrip("-")) <= _DIGITS_OF_BIGINT
+        return BIGINT if is_short and -(2**63) <= int(value) < 2**63 else STRING
     return DOUBLE
 
 

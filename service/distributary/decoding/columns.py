@@ -41,16 +41,12 @@ class Rows:
 class Columns:
     """Columns by the lake's names, of as many values as the batch has records. `bad` and `unavailable` have the names
     of columns by the records' places: values that their type can't hold, and those that the source did not send.
-    `source` has the source's name of columns where it is another one."""
+    `told` has the former as messages name them: also by the source's name, which `columns` in the config has."""
 
     arrays: dict[str, pa.Array]
     bad: dict[int, list[str]]
     unavailable: dict[int, list[str]]
-    source: dict[str, str] = field(default_factory=dict)
-
-    def shown(self, name: str) -> str:
-        """What messages call a column: also by the source's name, which `columns` in the config has."""
-        return f"{name} (source: {self.source[name]})" if name in self.source else name
+    told: dict[int, str] = field(default_factory=dict)
 
 
 def struct_array(arrays: Mapping[str, pa.Array], there: Sequence[bool]) -> pa.Array:
@@ -127,17 +123,23 @@ def _group_arrays(
         for at in (*wrong, *lost):
             if at not in absent:
                 bad.setdefault(group.places[at], set()).add(column)
-        arrays[name] = array
+        # Where the source renamed a column, records have it under one name or the other.
+        arrays[name] = pc.coalesce(arrays[name], array) if name in arrays else array
         size += array.nbytes
         if size > most_bytes:
             raise TooMuchText
     names = list(group.types)
-    made.source |= {group.lake[name]: name for name in names if group.lake[name] != name}
     for place, columns in bad.items():
-        made.bad[place] = [group.lake[names[column]] for column in sorted(columns)]
+        found = [names[column] for column in sorted(columns)]
+        made.bad[place] = [group.lake[name] for name in found]
+        made.told[place] = ", ".join(_told(name, group.lake[name]) for name in found)
     for place, columns in unavailable.items():
         made.unavailable[place] = [group.lake[names[column]] for column in sorted(columns)]
     return arrays
+
+
+def _told(source: str, lake: str) -> str:
+    return lake if source == lake else f"{lake} (source: {source})"
 
 
 def _without(array: pa.Array, places: Iterable[int]) -> pa.Array:

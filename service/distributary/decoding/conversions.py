@@ -100,7 +100,7 @@ def _of_decimal(own: ColumnType, given: str, bounds: Bounds) -> ColumnType | Non
     if wanted.spark == "string" and (wanted is STRING or given.startswith(DECIMAL) or given == VARIABLE_DECIMAL):
         return own if own.spark == "string" else _then(own, STRING, _plain_texts)
     if wanted.spark == own.spark:
-        return own
+        return None if own.spark == "string" else own  # a time of day is text, too
     if wanted.spark in _WHOLE:
         return _then(own, wanted, _each_text(wanted.arrow, lambda text: _whole(text, wanted)))
     if wanted.spark in _FRACTIONS:

@@ -122,13 +122,13 @@ def _columns(
 
 
 def _judge_values(batch: Batch, after: Columns, before: Columns | None, options: DecodeOptions) -> None:
-    for place, names in after.bad.items():
+    for place, names in after.told.items():
         if batch.operations[place] in KEPT_ROW:
-            batch.faults.add(place, reasons.BAD_VALUE, ", ".join(map(after.shown, names)))
+            batch.faults.add(place, reasons.BAD_VALUE, names)
     if before is not None and options.before:
-        for place, names in before.bad.items():
+        for place, names in before.told.items():
             if batch.operations[place] == "d":
-                batch.faults.add(place, reasons.BAD_VALUE, ", ".join(map(before.shown, names)))
+                batch.faults.add(place, reasons.BAD_VALUE, names)
 
 
 def _judge_keys(batch: Batch, keys: Columns, options: DecodeOptions) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import msgspec
@@ -45,8 +45,10 @@ class KeyReader:
         schema: RecordSchema,
         options: DecodeOptions,
         known: MutableMapping[tuple[str, ...], KeyReader],
+        count_new: Callable[[], None],
     ) -> KeyReader:
         """The reader of a key without a schema: its fields' types are those of the table, or what its values show.
+        `count_new` is called for names that are not `known` yet.
 
         Raises Rejected.
         """
@@ -58,10 +60,12 @@ class KeyReader:
         if names not in known:
             if len(names) > options.bounds.columns:
                 raise Rejected(reasons.BEYOND_LIMITS, f"more than {options.bounds.columns} columns")
+            count_new()
             table = {**schema.row, **schema.key}
             found = {name: type_told(name, table, options) or _shown(payload, name, options) for name in names}
-            lake, twins = lake_names(names, options)
-            shape = RowShape(found, lake, conflict=twins or key_conflict(names, options))
+            lake, conflict = lake_names(names, options)
+            conflict = conflict or key_conflict(names, options)
+            shape = RowShape(found, lake, conflict=conflict, names=frozenset(names))
             known[names] = cls(shape, options, has_schema=False)
         return known[names]
 

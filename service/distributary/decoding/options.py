@@ -79,6 +79,12 @@ class DecodeOptions:
             return frozenset((None, *_EVERY))
         return frozenset(("mysql", "mariadb") if self.connector in ("mysql", "mariadb") else (self.connector,))
 
+    def source_names(self, column: str) -> tuple[str, ...]:
+        """What the source may call a column of the lake: the names under `rename`, and the lake's own name, which the
+        column had, or gets, where the source renames it."""
+        renamed = tuple(sent for sent, lake in self.renames.items() if lake == column)
+        return renamed if column in self.renames else (*renamed, column)
+
     def lake_name(self, column: str) -> str:
         """What the lake calls a column of the source."""
         return self.renames.get(column, column)

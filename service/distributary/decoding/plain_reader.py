@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,10 +19,9 @@ from distributary.decoding.record_schema import RecordSchema
 from distributary.decoding.row_reader import REFUSED, RowReader
 from distributary.decoding.row_shape import rename_taken, shape_of_names, type_told
 from distributary.decoding.source_block import Source, Transaction
-from distributary.decoding.strict_json import Json, parse_object
+from distributary.decoding.strict_json import Json, Number, parse_object
 from distributary.decoding.types.nested import is_readable
 from distributary.decoding.unwrapped import change_of_row
-from distributary.errors import TableHalt
 
 _BLANKS = b" \t\r\n"
 _TOLD = str | int | bool | None
@@ -30,46 +29,51 @@ _TOLD = str | int | bool | None
 
 class PlainReader(RowReader):
     """Reads rows whose columns the table has. Other fields are passed over, and gathered in `shown` with the types that
-    the config or their values tell (Spark's names by the lake's names of columns).
-
-    A column that `rename` names may come under the lake's own name too: the source renamed it, or it never had the
-    older name. `_own_names` has these names, and the source's of the same column. `conflict`: a record had both.
-    """
+    the config or their values tell (Spark's names by the lake's names of columns)."""
 
     def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
-        source = {lake: sent for sent, lake in options.renames.items() if sent not in options.exclude}
-        names = dict.fromkeys(source.get(lake, lake) for lake in schema.row)
-        super().__init__(shape_of_names(names, schema.row, options), {}, options)
+        names = [options.source_names(lake) for lake in schema.row]
+        self._other_names = {other: first for first, *others in filter(None, names) for other in others}
+        """Further names of columns, from before or after the source renamed them; and the first name of each."""
+        self._seen: set[str] = set()
+        """Which names of columns with several names the records have."""
+        every = dict.fromkeys(name for of_column in names for name in of_column)
+        super().__init__(shape_of_names(every, schema.row, options), {}, options)
         self.types = self.shape.types
         self.shown: dict[str, str] = {}
-        self.conflict: TableHalt | None = None
         self._added: dict[str, str] = {}
         self._ignored: list[str] = []
-        lake_names = {lake: sent for sent, lake in self.shape.lake.items() if sent != lake}
-        self._own_names = {
-            own: sent
-            for own, sent in lake_names.items()
-            if options.lake_name(own) == own and own not in options.exclude
-        }
-        self._renamed_met: set[str] = set()
+        self._learned = 0
         self._build()
+
+    def start_batch(self) -> None:
+        """Forgets how often records had new columns."""
+        self._learned = 0
 
     def met_columns(self) -> MetColumns:
         """The table's columns, and the fields of records that are none of them yet, as far as values were seen."""
-        met = columns_of_shape(self.shape, is_key=False, has_schema=False)
+        seen = {first for other, first in self._other_names.items() if other in self._seen}
+        met = self._columns(self.types.keys() - self._other_names.keys() - (seen - self._seen))
         told = {name: type_told(name, {}, self._options) for name in self._ignored}
         new = {self._options.lake_name(name): kind for name, kind in told.items()}
         shown = {lake: kind for lake, kind in self.shown.items() if lake not in met.types}
-        unmet = {sent for sent in self._own_names.values() if sent not in self._renamed_met}
-        renames = {name: self._options.lake_name(name) for name in (*self.types, *self._ignored) if name not in unmet}
         return replace(
             met,
             types={**met.types, **shown},
             marks={**met.marks, **{lake: kind.mark if (kind := new.get(lake)) else None for lake in shown}},
-            renames={name: lake for name, lake in renames.items() if name != lake and lake in {**met.types, **shown}},
-            names=frozenset((*self.types, *self._ignored)) - unmet,
+            renames={**met.renames, **{name: lake for name, lake in self._options.renames.items() if lake in shown}},
+            names=frozenset((*self.types, *self._ignored)),
             guessed={lake: kind for lake, kind in shown.items() if new.get(lake) is None},
         )
+
+    def met_other_names(self) -> MetColumns | None:
+        """The same of columns that records have under another than their first name; None where they have none."""
+        seen = self._other_names.keys() & self._seen
+        return self._columns(seen) if seen else None
+
+    def _columns(self, names: Collection[str]) -> MetColumns:
+        types = {name: kind for name, kind in self.types.items() if name in names}
+        return columns_of_shape(replace(self.shape, types=types), is_key=False, has_schema=False)
 
     def _build(self) -> None:
         super().__init__(self.shape, self.types, self._options)
@@ -77,13 +81,13 @@ class PlainReader(RowReader):
         names: dict[str, str] = {}
         kinds = [(name, _with_unset(kind.wire)) for name, kind in self.types.items()]
         kinds += [(name, _TOLD | UnsetType) for name in self._added]
-        kinds += [(own, _with_unset(self.types[sent].wire)) for own, sent in self._own_names.items()]
         kinds += [(name, Raw | UnsetType) for name in self._ignored]
         for place, (name, wire) in enumerate(kinds):
             fields.append((f"c{place}", wire, UNSET))
             names[f"c{place}"] = name if is_readable(name) else f"unreadable {place}"
         plain = msgspec.defstruct("PlainRow", fields, rename=names, gc=False, forbid_unknown_fields=True)
         self._is_readable = all(is_readable(name) for name, _ in kinds)
+        self._twins = self._find_twins([name for name, _ in kinds])
         self._row_decoder = msgspec.json.Decoder(plain)
         wrapped: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", Source | None, None)]
         wrapped.append(("after", Raw, Raw(b"null")))
@@ -120,47 +124,16 @@ class PlainReader(RowReader):
             raise Rejected(reasons.AMBIGUOUS)
         if not known and self._options.unwrapped is not None:
             raise Rejected(reasons.NOT_A_ROW)
-        columns, added, own = len(self.types), len(self._added), len(self._own_names)
-        if own:
-            values = self._with_own_names(values)
+        for of_column in self._twins:
+            self._see([name for place, name in of_column if values[place] is not UNSET])
+        columns, added = len(self.types), len(self._added)
+        for name, value in zip(self._ignored, values[columns + added :], strict=True):
+            if value is not UNSET:
+                self._note(name, bytes(value))
         if known < len(values):
             values = tuple(None if value is UNSET else value for value in values)
-        for name, value in zip(self._ignored, values[columns + added + own :], strict=True):
-            if value is not None:
-                self._note(name, bytes(value))
         told = zip(self._added.values(), values[columns : columns + added], strict=True)
         return self.row_class(*values[:columns]), {meaning: value for meaning, value in told if value is not None}
-
-    def _with_own_names(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The values with those that came under the lake's name of a column in its place. Raises Rejected."""
-        found = list(values)
-        begin = len(self.types) + len(self._added)
-        places = {name: place for place, name in enumerate(self.types)}
-        for number, sent in enumerate(self._own_names.values()):
-            at, value = places[sent], values[begin + number]
-            if found[at] is not UNSET:
-                self._renamed_met.add(sent)
-                if value is not UNSET:
-                    raise self._both_names(sent)
-            elif value is not UNSET:
-                found[at] = value
-        return tuple(found)
-
-    def _both_names(self, sent: str) -> Rejected:
-        conflict = rename_taken(self._options.lake_name(sent))
-        self.conflict = self.conflict or conflict
-        return Rejected(reasons.BAD_SCHEMA, f": {conflict}", conflict)
-
-    def _under_sent_names(self, row: Mapping[str, Json]) -> Mapping[str, Json]:
-        """The same of a JSON object."""
-        for own, sent in self._own_names.items():
-            if sent in row:
-                self._renamed_met.add(sent)
-                if own in row:
-                    raise self._both_names(sent)
-            elif own in row:
-                row = {**row, sent: row[own]}
-        return row
 
     def restate_row(self, row: Json) -> tuple[Any, Sequence[int], Sequence[int]]:
         """As RowReader.restate_row; learns the names of fields that it does not know."""
@@ -170,7 +143,11 @@ class PlainReader(RowReader):
             if len(row) > self._options.bounds.columns:
                 raise Rejected(reasons.BEYOND_LIMITS, f"more than {self._options.bounds.columns} columns")
             self._learn(row)
-            row = self._under_sent_names(row)
+            for of_column in self._twins:
+                self._see([name for _, name in of_column if name in row])
+            for name in self._ignored:
+                if name in row:
+                    self._note(name, msgspec.json.encode(_sample(row[name])))
         return super().restate_row(row)
 
     def read_with_care(
@@ -189,31 +166,43 @@ class PlainReader(RowReader):
         return super().read_with_care(payload, has_old_key=has_old_key, headers=headers)
 
     def _learn(self, row: Mapping[str, Json]) -> None:
-        """Takes names that are not known yet for added fields, or for fields to pass over."""
+        """Takes names that are not known yet for added fields, or for fields to pass over. Raises Rejected for too
+        many: nothing would tell that the table lacks their columns."""
         meanings = {} if self._options.unwrapped is None else self._options.unwrapped.fields
-        known = {*self.types, *self._added, *self._own_names, *self._ignored}
-        self._refuse_twins(row, meanings)
+        known = {*self.types, *self._added, *self._ignored}
         new = [name for name in row if name not in known]
-        if not new or len(known) + len(new) > 2 * self._options.bounds.columns:
+        if not new:
             return
+        bounds = self._options.bounds
+        if len(known) + len(new) > 2 * bounds.columns:
+            raise Rejected(reasons.BEYOND_LIMITS, f"more than {2 * bounds.columns} columns in the table's records")
+        self._learned += 1
+        if self._learned > bounds.schemas:
+            raise Rejected(reasons.BEYOND_LIMITS, f"new columns more than {bounds.schemas} times in a batch")
         for name in new:
             if name in meanings:
                 self._added[name] = meanings[name]
             else:
                 self._ignored.append(name)
-        self.shape = replace(self.shape, added=self._added)
+        self.shape = type(self.shape)(self.shape.types, self.shape.lake, self._added, self.shape.conflict)
         self._build()
-        for name in self._ignored:
-            if name in new:
-                self._note(name, msgspec.json.encode(_sample(row[name])))
 
-    def _refuse_twins(self, row: Mapping[str, Json], meanings: Mapping[str, str]) -> None:
-        """Raises Rejected where a row has two columns that the lake would call the same."""
-        columns = [name for name in row if name not in meanings and name not in self._options.exclude]
-        seen: dict[str, str] = {}
-        for name in columns:
-            if seen.setdefault(self._options.lake_name(name), name) != name:
-                raise self._both_names(name)
+    def _find_twins(self, names: Sequence[str]) -> list[list[tuple[int, str]]]:
+        """The fields (place and name) of each column that has several of these names."""
+        if not self._options.renames:
+            return []
+        found: dict[str, list[tuple[int, str]]] = {}
+        for place, name in enumerate(names):
+            if name not in self._options.exclude and name not in self._added:
+                found.setdefault(self._options.lake_name(name), []).append((place, name))
+        return [fields for fields in found.values() if len(fields) > 1]
+
+    def _see(self, names: Sequence[str]) -> None:
+        """Notes which names of one column a record has. Raises Rejected where it has several."""
+        self._seen.update(names)
+        if len(names) > 1:
+            conflict = rename_taken(self._options.lake_name(names[0]))
+            raise Rejected(reasons.BAD_SCHEMA, f": {conflict}", conflict)
 
     def _note(self, name: str, raw: bytes) -> None:
         if name in self._options.exclude:
@@ -227,8 +216,6 @@ class PlainReader(RowReader):
 
 def _sample(value: Json) -> Any:
     """A value as msgspec writes it, numbers as they were written."""
-    from distributary.decoding.strict_json import Number
-
     return Raw(str(value).encode()) if isinstance(value, Number) else "" if isinstance(value, dict | list) else value
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from distributary.decoding import reasons
 from distributary.decoding.key_reader import KeyReader
@@ -15,7 +15,7 @@ from distributary.decoding.reasons import Rejected
 from distributary.decoding.record_schema import RecordSchema, wider
 from distributary.decoding.row_reader import RowReader
 from distributary.decoding.row_shape import RowShape, key_shape_of_schema, row_shape_of_schema
-from distributary.decoding.wrapping import unwrap
+from distributary.decoding.wrapping import is_null, unwrap
 from distributary.errors import TableHalt
 
 _REMEMBERED = 512
@@ -38,21 +38,19 @@ class Readers:
         self._plain_keys: dict[tuple[str, ...], KeyReader] = {}
         self._new = Counter[str]()
         self._met: dict[int, RowReader | KeyReader] = {}
-        self._conflict: TableHalt | None = None
-
-    @property
-    def conflict(self) -> TableHalt | None:
+        self.conflict: TableHalt | None = None
         """Why the config can't have the columns of some record of this batch."""
-        return self._conflict or self.plain.conflict
 
     def start_batch(self) -> None:
         """Forgets what is unread, and how many schemas were new."""
         self._new.clear()
+        self.plain.start_batch()
         self._met.clear()
-        self._conflict = self.plain.conflict = None
+        self.conflict = None
         self.unread.clear()
         self.unread_key.clear()
-        for known in (self._rows, self._keys):
+        remembered: tuple[dict[Any, Any], ...] = (self._rows, self._keys, self._plain_keys)
+        for known in remembered:
             if len(known) > _REMEMBERED:
                 known.clear()
         for reader in self._rows.values():
@@ -77,6 +75,8 @@ class Readers:
         """The reader of a key, and its payload. Raises Rejected."""
         schema, payload, begin = unwrap(data, self._options.bounds)
         if schema is None:
+            if is_null(payload):
+                raise Rejected(reasons.NO_KEY)
             return self._used(self._plain_key(payload)), payload
         found = self._keys.get(schema)
         if found is None:
@@ -87,23 +87,32 @@ class Readers:
     def _used(self, found: _Reader | Rejected) -> _Reader:
         """The reader, noted as one of the batch's. Raises Rejected where there is none."""
         if isinstance(found, Rejected):
-            self._conflict = self._conflict or found.conflict
             raise found
         self._met[id(found)] = found
         return found
 
     def met(self) -> tuple[MetColumns, ...]:
         """The columns of the batch's records, one entry for each reader, as first used."""
-        return tuple(reader.met_columns() for reader in self._met.values())
+        met = [reader.met_columns() for reader in self._met.values()]
+        others = self.plain.met_other_names()
+        return tuple(met if others is None else [*met, others])
+
+    def note_conflict(self, rejected: Rejected) -> None:
+        """Keeps why the config can't have the columns of a record that was rejected."""
+        self.conflict = self.conflict or rejected.conflict
 
     def _made(self, make: Callable[[], _Reader], side: str) -> _Reader | Rejected:
-        self._new[side] += 1
-        if self._new[side] > self._options.bounds.schemas:
-            raise Rejected(reasons.BEYOND_LIMITS, f"more than {self._options.bounds.schemas} schemas in a batch")
+        self._count_new(side)
         try:
             return make()
         except Rejected as rejected:
             return rejected
+
+    def _count_new(self, side: str) -> None:
+        """Counts a schema that the batch brings. Raises Rejected for one too many."""
+        self._new[side] += 1
+        if self._new[side] > self._options.bounds.schemas:
+            raise Rejected(reasons.BEYOND_LIMITS, f"more than {self._options.bounds.schemas} schemas in a batch")
 
     def _row_reader(self, schema: bytes, begin: bytes | None) -> RowReader:
         shape = row_shape_of_schema(schema, self._options)
@@ -121,10 +130,11 @@ class Readers:
         return KeyReader(shape, self._options, begin)
 
     def _plain_key(self, payload: bytes) -> KeyReader:
-        reader = KeyReader.of_names(payload, self.schema, self._options, self._plain_keys)
-        if reader.shape.conflict is not None:
-            self._conflict = self._conflict or reader.shape.conflict
-            raise Rejected(reasons.BAD_SCHEMA, f": {reader.shape.conflict}", reader.shape.conflict)
+        reader = KeyReader.of_names(
+            payload, self.schema, self._options, self._plain_keys, lambda: self._count_new("plain key")
+        )
+        if (conflict := reader.shape.conflict) is not None:
+            raise Rejected(reasons.BAD_SCHEMA, f": {conflict}", conflict)
         self._gather(reader.shape, self.schema.key, self.unread_key)
         return reader
 

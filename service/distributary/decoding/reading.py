@@ -95,6 +95,7 @@ def _read_values(values: Sequence[bytes | None], batch: Batch, readers: Readers,
                     continue
                 change = reader.read_with_care(payload)
         except Rejected as rejected:
+            readers.note_conflict(rejected)
             batch.faults.add(place, rejected.reason, rejected.detail)
             continue
         keep.change(place, reader, change)
@@ -127,6 +128,7 @@ def _read_rows(
                     if not is_null(payload):
                         change = reader.read_with_care(payload, has_old_key=has_old_key, headers=told)
         except Rejected as rejected:
+            readers.note_conflict(rejected)
             batch.faults.add(place, rejected.reason, rejected.detail)
             continue
         if change is None:
@@ -244,6 +246,7 @@ def _read_keys(keys: Sequence[bytes | None], batch: Batch, readers: Readers, opt
                 except REFUSED:
                     row, bad = reader.read_with_care(payload)
         except Rejected as rejected:
+            readers.note_conflict(rejected)
             is_unreadable = rejected.reason in (reasons.BAD_UTF8, reasons.BAD_SCHEMA, reasons.BEYOND_LIMITS)
             if needs_key or is_unreadable:
                 batch.faults.add(place, rejected.reason, rejected.detail)

@@ -55,7 +55,7 @@ def key_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
         raise Rejected(reasons.BAD_SCHEMA)
     shape = _shape({part.name: part.type for part in struct.fields}, options, {})
     conflict = shape.conflict or key_conflict(shape.types, options)
-    return RowShape(shape.types, shape.lake, conflict=conflict)
+    return replace(shape, conflict=conflict, names=frozenset(shape.types))
 
 
 def shape_of_names(names: Iterable[str], table: Mapping[str, str], options: DecodeOptions) -> RowShape:
@@ -137,8 +137,17 @@ def _shape(sent: Mapping[str, ConnectType], options: DecodeOptions, added: Mappi
     return RowShape(types, lake, added, conflict or twins)
 
 
+def rename_taken(name: str) -> TableHalt:
+    """The halt of a table in which two columns would have that name."""
+    return TableHalt(
+        "rename-taken",
+        f"by `rename` two columns of the source would be called {name!r}",
+        "give one of them another name, or leave it out with `exclude`",
+    )
+
+
 def lake_names(columns: Iterable[str], options: DecodeOptions) -> tuple[dict[str, str], TableHalt | None]:
-    """The lake's names of a source's columns, and why they can't be: None where they can."""
+    """The lake's name of each of the source's columns, and why a table can't have them all."""
     lake = {name: options.lake_name(name) for name in columns}
     count = Counter(lake.values())
     seen: dict[str, str] = {}
@@ -155,17 +164,8 @@ def lake_names(columns: Iterable[str], options: DecodeOptions) -> tuple[dict[str
     return lake, None
 
 
-def rename_taken(name: str) -> TableHalt:
-    """The halt of a table whose source has two columns for that name."""
-    return TableHalt(
-        "rename-taken",
-        f"by `rename` two columns of the source would be called {name!r}",
-        "give one of them another name, or leave it out with `exclude`",
-    )
-
-
 def key_conflict(columns: Iterable[str], options: DecodeOptions) -> TableHalt | None:
-    """Why the config can't have these columns, by the source's names, as a key's; None where it can."""
+    """Why a key can't have these columns (the source's names)."""
     names = list(columns)
     if left_out := [name for name in names if name in options.exclude]:
         return TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")

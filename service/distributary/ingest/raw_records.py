@@ -88,20 +88,20 @@ class TaskRecords:
     def __init__(self, session: SparkSession, source: RecordSource, part: Slice, record_bytes: float = 0) -> None:
         self._session = session
         self._source = source
-        self._part = part
+        self.part = part
         self._record_bytes = record_bytes
 
     def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns) -> DecodedRecords:
         """As RawRecords.decode, in Spark's tasks."""
         tasks = self._session.sparkContext.defaultParallelism
-        found = ranges(self._part, tasks)
-        pieces = _Pieces(self._source.fetch_pieces, self._part.topic, found, _most_at_once(self._record_bytes))
+        found = ranges(self.part, tasks)
+        pieces = _Pieces(self._source.fetch_pieces, self.part.topic, found, _most_at_once(self._record_bytes))
         task = _DecodeTask(decoder.options, schema, columns, columns.arrow_schema(), pieces)
         return _decoded(self._session.range(0, len(found), 1, len(found)), task, columns)
 
     def frame(self, places: pa.Table) -> DataFrame:
         """As RawRecords.frame."""
-        return _at_places(self._source.frame(self._session, self._part), places)
+        return _at_places(self._source.frame(self._session, self.part), places)
 
 
 class FrameRecords:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from distributary.config.column_types import parse
-from distributary.consume.schema_changes import SourceColumn
+from distributary.decoding.announced_types import (
+    DECIMAL_MODE,
+    PRECISION_MODE,
+    UNSIGNED_MODE,
+    SourceColumn,
+    type_of,
+)
 from distributary.decoding.bounds import Bounds
 from distributary.decoding.connect_schema import ConnectField, ConnectType
 from distributary.decoding.types.from_name import type_of_name
 from distributary.decoding.types.from_schema import type_of_schema
-from distributary.ingest.announced_types import DECIMAL_MODE, PRECISION_MODE, UNSIGNED_MODE, type_of
 
 _HEAD = """\
 # Types

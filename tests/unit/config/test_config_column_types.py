@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from distributary.config.column_types import SEMANTIC_NAMES, WIRE_UNITS, nearest, parse
-from distributary.decode.type_names import codec_named
+from distributary.decoding.bounds import Bounds
+from distributary.decoding.types.from_name import type_of_name
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_units_of_bare_numbers(text: str) -> None:
 @pytest.mark.parametrize("text", SEMANTIC_NAMES)
 def test_semantic_names_are_taken_as_they_are(text: str) -> None:
     assert parse(text) == text
-    assert codec_named(text, {}).target  # and can be read
+    assert type_of_name(text, {}, Bounds()).spark  # and can be read
     assert parse(f" array< {text} >") == f"array<{text}>"
     with pytest.raises(ValueError, match="semantic name"):
         parse(text + "s")

@@ -154,6 +154,28 @@ def test_the_schemas_of_a_batch_are_bounded() -> None:
     assert all(values for values in struct_rows(found.events["row"]))
 
 
+def test_the_names_that_records_without_a_schema_bring_are_bounded() -> None:
+    bounds = Bounds(schemas=20)
+    keys = [(f'{{"id":1,"k{place}":1}}'.encode(), payload('{"n":1}').encode()) for place in range(30)]
+    values = [(b'{"id":1}', payload(f'{{"n":1,"c{place}":1}}').encode()) for place in range(30)]
+    for records in (keys, values):
+        decoder = Decoder(DecodeOptions("sqlserver", bounds=bounds))
+        found = decoder.decode(made_records([*records, *records]), RecordSchema({"n": "int"}, {"id": "int"}))
+        assert set(rejections(found).values()) == {"beyond-limits"}
+        assert found.events.num_rows == 2 * 20
+        again = decoder.decode(made_records(records), RecordSchema({"n": "int"}, {"id": "int"}))
+        assert again.rejected.num_rows == 0
+
+
+def test_no_column_beyond_the_bound_is_passed_over() -> None:
+    bounds = Bounds(columns=3)
+    rows = [payload(f'{{"a{place}":1,"b{place}":2}}').encode() for place in range(5)]
+    decoder = Decoder(DecodeOptions("sqlserver", bounds=bounds))
+    found = decoder.decode(made_records([(b'{"id":1}', row) for row in rows]), RecordSchema({}, {"id": "int"}))
+    assert len(found.unread) == 6
+    assert rejections(found) == {3: "beyond-limits", 4: "beyond-limits"}
+
+
 @pytest.mark.parametrize(
     "schema",
     [

@@ -308,3 +308,35 @@ def test_whatever_json_stands_in_schemas_and_values_raises_nothing(
     decoder = Decoder(DecodeOptions("sqlserver"))
     decoded = decoder.decode(raw, decoder.learn(raw))
     assert decoded.events.num_rows + decoded.rejected.num_rows == 2
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_what_can_be_read_in_two_ways_is_ambiguous(form: Form) -> None:
+    key, value = b'{"id":17}', compact(form.payload).encode()
+    whole = form.written(key, key=True), form.written(value)
+    good = [
+        whole,
+        (b"\n" + whole[0] + b" ", b" " + whole[1] + b"\r\n\t"),
+        (whole[0], form.written(value.replace(b'"more":null', b'"more":"a \\ud83d\\ude00 b"'))),
+        (whole[0], json.dumps(strictly(whole[1]), default=float).encode()),
+    ]
+    price = b'"BOI="' if form.is_usual else b"12.5"
+    ambiguous = [
+        (form.written(b'{"id":17,"id":18}', key=True), whole[1]),
+        *(
+            (whole[0], whole[1].replace(b'"more":null', b'"more":"%s"' % half))
+            for half in (b"\\ud83d", b"\\uDE00 \\uD83D")
+        ),
+    ]
+    if form.has_schema:
+        schema = whole[1].partition(b',"payload":')[0].removeprefix(b'{"schema":')
+        ambiguous += [
+            (whole[0], b'{"payload":%s, "schema":%s,"payload":null}' % (payload, schema)) for payload in (value, b"{}")
+        ]
+    else:
+        ambiguous += [
+            (whole[0], whole[1].replace(b'"price":' + price, b'"price":%s,"price":%s' % (first, price)))
+            for first in (price, b"1")
+        ]
+    found = rejections(decode(made_records([*good, *ambiguous]), SCHEMA, form.options))
+    assert found == dict.fromkeys(range(len(good), len(good) + len(ambiguous)), "ambiguous-json")

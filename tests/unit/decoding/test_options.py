@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.support.changes import decimal
-from tests.support.decoding import decode_all, events_by_place, rejections, struct_schema, with_schema
+from tests.support.decoding import decode_all, events_by_place, rejections, struct_schema, type_named, with_schema
 from tests.support.recorded import Record
 from tests.unit.decoding.test_bounds import envelope_schema
 from tests.unit.decoding.test_strictness import SOURCE
@@ -71,13 +71,11 @@ def test_a_bad_value_of_a_masked_column_is_named_and_not_shown() -> None:
 
 
 def test_a_hash_has_a_mark_that_tells_the_salt_and_what_it_is_made_of() -> None:
-    from tests.unit.decoding.test_types import named
-
-    one, other = (Masks({"c": "hash"}, salt).over("c", named("decimal(12,2)")).mark for salt in ("a", "b"))
+    one, other = (Masks({"c": "hash"}, salt).over("c", type_named("decimal(12,2)")).mark for salt in ("a", "b"))
     assert one is not None
     assert one != other
     assert one.endswith(" of decimals of scale 2")
-    assert Masks({"c": "redact"}).over("c", named("int")).mark == "redact"
+    assert Masks({"c": "redact"}).over("c", type_named("int")).mark == "redact"
 
 
 def test_columns_have_the_lakes_names_and_those_left_out_are_not_read() -> None:

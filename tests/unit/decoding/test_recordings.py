@@ -3,6 +3,7 @@ against what the databases held."""
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from tests.model.reference import wire
 from tests.model.reference.event import Event, read
 from tests.model.reference.rows import PLACEHOLDER, _forms
 from tests.model.reference.table import TableRow, reference
-from tests.support.comparable import Value, identical
+from tests.support.comparable import Value, hashable, identical
 from tests.support.decoding import decode_all, events_by_place, options_of
 from tests.support.mariadb_types import mariadb_type
 from tests.support.postgres_types import postgres_type
@@ -221,3 +222,31 @@ def test_nothing_is_rejected_but_timestamps_that_the_lake_can_not_hold() -> None
             for form in ("iso", "string")
         },
     }
+
+
+@pytest.mark.parametrize("name", [*WITH_SCHEMA, "pg_json_plain", "pg_types_plain"])
+def test_keys_and_places_in_the_log_are_those_that_the_reference_reads(name: str) -> None:
+    for table, records in tables(name):
+        decoded, _ = decoded_table(name, table.name)
+        events = events_by_place(decoded, "key")
+        keys: dict[str | None, Any] = {}
+        placed = []
+        for record in records:
+            ours = events.get((record.partition, record.offset))
+            if ours is None:
+                continue
+            event = read(record)
+            block = json.loads(record.value or b"{}")
+            source = (block.get("payload", block) or {}).get("source") or {}
+            key = hashable(ours["key"] or {})
+            assert keys.setdefault(event.key, key) == key
+            assert ours["transaction"] == event.transaction
+            assert ours["source_time"] == source.get("ts_ms")
+            assert ours["snapshot_end"] == (event.op == "r" and source["snapshot"].startswith("last"))
+            assert (ours["position"] is None) == (event.position is None)
+            if event.position is not None and event.position.level is not None and event.op != "r":
+                placed.append((ours["position"], event.position.level, event.position.inside))
+        assert len(set(keys.values())) == len(keys)
+        in_order = sorted(placed)
+        assert [place[1:] for place in in_order] == sorted(place[1:] for place in in_order)
+        assert len({place[0] for place in placed}) == len({place[1:] for place in placed})

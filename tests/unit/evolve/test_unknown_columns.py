@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,8 @@ import pytest
 
 from distributary.config.load import load
 from distributary.config.table import TableDefaults, TableRule, TableSettings, resolve
-from distributary.decode.shapes import Signature
 from distributary.errors import TableHalt
-from distributary.evolve.unknown_columns import check_protected_columns, column_names, unknown_columns
+from distributary.evolve.unknown_columns import check_protected_columns, unknown_columns
 
 COLUMNS = ("id", "email", "phone1", "Street_Name", "name")
 
@@ -84,18 +82,6 @@ def test_the_lakes_name_of_a_renamed_column_is_told_with_the_sources() -> None:
 
 def test_columns_that_are_not_known_yet_halt_nothing() -> None:
     check_protected_columns(settings(mask={"emial": "redact"}), ())
-
-
-def test_a_schema_tells_columns_that_are_excluded_and_the_keys() -> None:
-    def struct(*names: str, **more: Any) -> dict[str, Any]:
-        fields = [{"type": "string", "optional": True, "field": name} for name in names]
-        return {"type": "struct", "fields": fields, **more}
-
-    envelope = {"type": "struct", "fields": [struct("a", "b", field="after", optional=True)]}
-    with_schema = Signature(json.dumps(struct("k")), json.dumps(envelope))
-    assert column_names(with_schema, unwrapped=False) == {"k", "a", "b"}
-    assert column_names(Signature('["k"]', '["a"]'), unwrapped=True) == {"k", "a"}
-    assert column_names(Signature(None, '{"type":"string"}'), unwrapped=False) == set()
 
 
 def test_each_name_is_told_with_its_own_line(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def schema(**columns: Any) -> dict[str, Any]:
 
 def facts(records: int = 200, payload: int = 100_000) -> Facts:
     return Facts(
-        *("sqlserver", records, records, 0, 0, records, 0, 0, False, None, False, 0, False, 0, False, None, None, {}),
+        *("sqlserver", records, records, 0, 0, records, 0, 0, False, None, False, 0, False, False, None, None, {}),
         payload=payload,
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from distributary.decode.position import BY_OFFSET
+from distributary.decoding.source_block import BY_OFFSET
 from distributary.errors import UsageError
 from distributary.merge.facts import Facts
 from distributary.merge.progress import Progress, Snapshot, first_progress
@@ -28,7 +28,6 @@ NOTHING = Facts(
     late=False,
     placeholders=0,
     filled=False,
-    unknown=0,
     suspect=False,
     newest_ts_ms=None,
     read_ts_ms=None,

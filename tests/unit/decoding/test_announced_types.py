@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.support.decoding import base64_number, read_values, type_named, type_of_connect
 from tests.support.recorded import Scenario
 
 from distributary.config.column_types import parse
-from distributary.consume.schema_changes import SourceColumn, changed_tables
-from distributary.decode.connect import ConnectType
-from distributary.decode.shapes import row_fields
-from distributary.ingest.announced_types import type_of
-from distributary.decode.type_names import codec_named
-from distributary.decode.types import codec_of
+from distributary.consume.schema_changes import changed_tables
+from distributary.decoding.announced_types import SourceColumn, type_of
+from distributary.decoding.bounds import Bounds
+from distributary.decoding.row_shape import row_of_schema
+from distributary.decoding.types.from_name import type_of_name
+from distributary.decoding.types.from_schema import type_of_schema
 
 MARIADB = Scenario("maria_json_schema")
 
@@ -25,7 +26,7 @@ def of(
     found = type_of(connector, SourceColumn("c", type_, length, scale), named)
     if found is not None:
         assert parse(found) == found  # one that `columns` takes
-        codec_named(found, named)
+        type_of_name(found, named, Bounds())
     return found
 
 
@@ -42,10 +43,11 @@ def test_what_mariadb_tells_is_what_its_schemas_say() -> None:
         table = record.topic.partition(".")[2]
         if record.value is None or not table or table == "shop.evo":  # whose columns changed their types
             continue
-        for field in row_fields(json.dumps(json.loads(record.value)["schema"])).fields:
+        schema = json.dumps(json.loads(record.value)["schema"]).encode()
+        for field in row_of_schema(schema, Bounds(), unwrapped=False).fields:
             kind = type_of("mariadb", told[table, field.name], {})
             assert kind is not None, told[table, field.name]
-            assert codec_named(kind, {}).target == codec_of(field.type).target, told[table, field.name]
+            assert type_named(kind).spark == type_of_schema(field.type, Bounds()).spark, told[table, field.name]
             compared.add(told[table, field.name].type)
     assert len(compared) >= 35
 
@@ -121,8 +123,13 @@ def test_unsigned_bigints_that_are_sent_precisely_are_what_a_schema_says_of_them
     properties = {"bigint.unsigned.handling.mode": "precise", "decimal.handling.mode": decimals}
     found = type_of("mysql", SourceColumn("c", "BIGINT UNSIGNED", 20, None), properties)
     assert found is not None
-    sent = ConnectType("bytes", "org.apache.kafka.connect.data.Decimal", (("scale", "0"),))
-    assert codec_named(found, properties).reads_like(codec_of(sent))
+    by_schema = type_of_connect(
+        {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "0"}}
+    )
+    by_name = type_of_name(found, properties, Bounds())
+    sent = [*map(base64_number, (0, 2**64 - 1, 10**38)), "18446744073709551615", "null"]
+    assert by_name.spark == by_schema.spark
+    assert read_values(by_name, sent) == read_values(by_schema, sent)
     assert of("mysql", "BIGINT UNSIGNED", 20, bigint_unsigned_handling_mode="precise") == found
     assert of("mysql", "BIGINT UNSIGNED", 20) == "bigint"
 
@@ -156,5 +163,6 @@ def test_what_can_not_be_understood_of_a_change_is_left_out() -> None:
 def test_the_bytes_of_a_geometry_are_base64_whatever_those_of_columns_are() -> None:
     for connector, type_, name in (("mysql", "POINT", "Point"), ("sqlserver", "GEOGRAPHY", "Geometry")):
         assert of(connector, type_, binary_handling_mode="hex") == f"io.debezium.data.geometry.{name}"
-        codec = codec_named(f"io.debezium.data.geometry.{name}", {"binary.handling.mode": "hex"})
-        assert "'base64'" in codec.sql("x")
+        kind = type_named(f"io.debezium.data.geometry.{name}", binary_handling_mode="hex")
+        [shape] = read_values(kind, ['{"wkb":"+/8="}'])
+        assert shape["wkb"] == b"\xfb\xff"

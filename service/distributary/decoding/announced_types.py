@@ -8,14 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from distributary.consume.schema_changes import SourceColumn
 from distributary.decoding.types.decimals import MAX_PRECISION
 from distributary.decoding.types.from_schema import DECIMAL
 
 PRECISION_MODE = "time.precision.mode"
 DECIMAL_MODE = "decimal.handling.mode"
 UNSIGNED_MODE = "bigint.unsigned.handling.mode"
+
+
+@dataclass(frozen=True)
+class SourceColumn:
+    """A column as the database has it: the database's own name of its type, in capitals, and what stands in brackets
+    behind it, where there is anything."""
+
+    name: str
+    type: str
+    length: int | None = None
+    scale: int | None = None
+
 
 _Properties = Mapping[str, str]
 _Rule = Callable[[SourceColumn, _Properties], str | None]
@@ -27,7 +39,7 @@ _POINT = "io.debezium.data.geometry.Point"
 
 
 def type_of(connector: str, column: SourceColumn, properties: Mapping[str, str]) -> str | None:
-    """The type of a column's values, named as `columns` in the config names types (see type_names.codec_named).
+    """The type of a column's values, named as `columns` in the config names types (see types.from_name.type_of_name).
 
     `properties` are the connector's settings. None where it is not known how the connector sends such values.
     """
