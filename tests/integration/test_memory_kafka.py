@@ -62,7 +62,7 @@ class Sides:
 def sides(kafka: str, memory_kafka: str) -> Sides:
     memory = MemoryClient(memory_kafka)
     return Sides(
-        Side(kafka, Broker({"bootstrap.servers": kafka}), KafkaRecords.of({"bootstrap.servers": kafka})),
+        Side(kafka, Broker({"bootstrap.servers": kafka}), KafkaRecords({"bootstrap.servers": kafka})),
         Side(memory_kafka, memory, memory),
     )
 

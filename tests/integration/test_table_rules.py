@@ -9,10 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from pyspark.sql import DataFrame, SparkSession
 from tests.support.changes import BOOLEAN, LONG, TEXT, Row, Topic, key, row
 from tests.support.kafka import delete_records, produce
-from tests.support.memory_kafka import MemoryClient
 from tests.support.spark import Bench, rows_of
 
 from distributary.consume.offsets import Slice

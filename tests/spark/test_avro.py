@@ -10,15 +10,15 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
+from distributary.decode.avro import addresses, sliced_avro
+from distributary.decode.discover import signatures
 from pyspark.sql import SparkSession
 from tests.spark.test_links import RAW
 from tests.support.avro import AvroWriter
 from tests.support.recorded import Scenario
 
 from distributary.consume.peek import Record
-from distributary.decode.avro import addresses, sliced_avro
 from distributary.decode.avro_schema import AvroSchema, translated
-from distributary.decode.discover import signatures
 from distributary.decode.framing import SIDES
 from distributary.operate.registry import Registry
 from distributary.operate.wire import AvroWire

@@ -13,7 +13,7 @@ from distributary.consume.fetch import raw_table
 from distributary.consume.peek import Record as Peeked
 from distributary.decoding.decoder import Decoder
 from distributary.ingest.merge_records import RecordColumns
-from distributary.ingest.raw_records import FrameRecords, LocalRecords, TaskRecords
+from distributary.ingest.raw_records import FrameRecords, LocalRecords
 from distributary.merge.queries import Queries
 
 RECORDED = (

@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import pytest
+from distributary.decode.connect import ConnectType, parse_schema
 from tests.support.avro import NoAvroName, avro_of
 from tests.support.recorded import EVENTS, Scenario
 
 from distributary.decode.avro_schema import NotAnAvroSchema, translated
-from distributary.decode.connect import ConnectType, parse_schema
 from distributary.decode.framing import address
 
 SCENARIOS = sorted(folder.name for folder in EVENTS.iterdir() if folder.is_dir() and not folder.name.endswith("_plain"))

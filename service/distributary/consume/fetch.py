@@ -41,8 +41,8 @@ _OPTIONS: Mapping[str, Any] = {
     "isolation.level": "read_committed",
     # Records that are gone must be noticed, not passed over.
     "auto.offset.reset": "error",
-    # How much is read ahead behind the end of a range, for nothing. Where that is there, the client waits a whole second
-    # by default before it asks for more.
+    # How much is read ahead behind the end of a range, for nothing. Where that is there, the client waits for a whole
+    # second by default before it asks for more.
     "queued.max.messages.kbytes": 32 * 1024,
     "fetch.queue.backoff.ms": 1,
     # At the end of a topic the client asks for more than there is, and its next range waits until the broker answers.

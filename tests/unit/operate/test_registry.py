@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
+from distributary.decode.connect import parse_schema
 
 from distributary.config.source import SchemaRegistry
-from distributary.decode.connect import parse_schema
 from distributary.errors import SetupError, TableHalt, TransientError
 from distributary.operate.registry import Registry
 
