@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import pyarrow as pa
+from confluent_kafka.schema_registry import Schema
+from tests.support.avro import AvroWriter
 from tests.support.comparable import Value, column_values
 from tests.support.postgres_columns import columns_of
 from tests.support.recorded import Record, Scenario, TruthTable
 
+from distributary.decoding.avro.schema import AvroSchema, parse_avro_schema
 from distributary.decoding.bounds import Bounds
 from distributary.decoding.decoder import Decoded, Decoder
 from distributary.decoding.options import DecodeOptions, TypeSources
@@ -73,6 +77,32 @@ def decode_all(records: Sequence[Record], options: DecodeOptions) -> tuple[Decod
     decoder = Decoder(options)
     schema = decoder.learn(raw)
     return decoder.decode(raw, schema), schema
+
+
+class LocalRegistry:
+    """A schema registry in memory: numbers from 1 on."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def register_schema(self, subject_name: str, schema: Schema) -> int:  # noqa: ARG002 - as a registry's client has it
+        return self._numbers.setdefault(str(schema.schema_str), len(self._numbers) + 1)
+
+    @property
+    def schemas(self) -> dict[str, AvroSchema]:
+        """All that were registered, by their addresses."""
+        return {str(number): parse_avro_schema(text) for text, number in self._numbers.items()}
+
+
+def in_avro(records: Iterable[Record]) -> tuple[list[Record], dict[str, AvroSchema]]:
+    """The records with schemas as Avro, and the schemas by their addresses. Raises NoAvroName."""
+    registry = LocalRegistry()
+    writer = AvroWriter(registry)
+    written = [
+        dataclasses.replace(record, key=writer.written(record.key, "key"), value=writer.written(record.value, "value"))
+        for record in records
+    ]
+    return written, registry.schemas
 
 
 def read_values(kind: ColumnType, sent: Sequence[str]) -> list[Value]:

@@ -27,12 +27,15 @@ class Decoded:
     """`events` has a row for each change (see events.make_events), `rejected` partition, offset, reason and message of
     each record that can't be applied. `unread` and `unread_key` are columns that the records have and the schema does
     not, or not as wide as they need to be: Spark types by the lake's names. Values of the former are not in the events,
-    those of the latter where they fit."""
+    those of the latter where they fit. `unknown_schemas` are addresses of Avro schemas that records name and the
+    options do not have: these records are rejected, and are to be decoded again with the schemas (see
+    avro.framing.schema_addresses)."""
 
     events: pa.Table
     rejected: pa.Table
     unread: Mapping[str, str]
     unread_key: Mapping[str, str]
+    unknown_schemas: frozenset[str] = frozenset()
 
 
 class Decoder:
@@ -65,6 +68,7 @@ class Decoder:
             pa.concat_tables(rejected) if rejected else REJECTED.empty_table(),
             unread,
             dict(readers.unread_key),
+            frozenset(readers.unknown_schemas),
         )
 
     def _decode_step(

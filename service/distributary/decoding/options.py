@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from distributary.decoding.avro.schema import AvroSchemas
 from distributary.decoding.bounds import Bounds
 from distributary.decoding.masks import NO_MASKS, Masks
 from distributary.decoding.source_block import BY_OFFSET
@@ -37,7 +38,8 @@ class DecodeOptions:
     `keyless`: the table has no key, and its records need none. `key_from_row`: its records have none, and these columns
     (the lake's names) stand for it; an update that changes them is a delete and a create then. `unwrapped`: the records
     are rows without an envelope. `before`, `transactions`: the row before the change, and the change's place in its
-    transaction, are asked for.
+    transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
+    addresses in the registry; the caller may add to them between two batches.
     """
 
     connector: str
@@ -52,6 +54,7 @@ class DecodeOptions:
     before: bool = False
     transactions: bool = False
     unwrapped: Unwrapped | None = None
+    avro: AvroSchemas | None = None
     bounds: Bounds = field(default_factory=Bounds)
 
     @property

@@ -43,6 +43,8 @@ REASONS: tuple[Reason, ...] = (
     *(TEXT_AFTER, AMBIGUOUS, NOT_AN_ENVELOPE, NOT_A_ROW, UNKNOWN_OPERATION, NO_ROW, NO_KEY, NO_KEY_COLUMNS, BAD_KEY),
     *(OTHER_CONNECTOR, NO_POSITION, BAD_VALUE),
 )
+UNREADABLE = frozenset((BEYOND_LIMITS, BAD_SCHEMA, BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA))
+"""Reasons that count for a key whether the record needs one or not."""
 RANK = {reason.code: rank for rank, reason in enumerate(REASONS)}
 
 

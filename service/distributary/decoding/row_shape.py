@@ -32,7 +32,11 @@ class RowShape:
 
 def row_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
     """The shape of rows whose values have that schema beside them. Raises Rejected for what is no such schema."""
-    struct = _parsed(schema, options)
+    return row_shape_of_type(_parsed(schema, options), options)
+
+
+def row_shape_of_type(struct: ConnectType, options: DecodeOptions) -> RowShape:
+    """The shape of rows whose values have that Connect type. Raises Rejected for one that no change event has."""
     if options.unwrapped is None:
         row = _row_of_envelope(struct)
     elif _is_envelope(struct) or struct.kind != "struct":
@@ -47,7 +51,11 @@ def row_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
 
 def key_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
     """The shape of keys with that schema. Raises Rejected for what is none."""
-    struct = _parsed(schema, options)
+    return key_shape_of_type(_parsed(schema, options), options)
+
+
+def key_shape_of_type(struct: ConnectType, options: DecodeOptions) -> RowShape:
+    """The shape of keys with that Connect type. Raises Rejected for one that is no struct."""
     if struct.kind != "struct":
         raise Rejected(reasons.BAD_SCHEMA)
     shape = _shape({part.name: part.type for part in struct.fields}, options, {})

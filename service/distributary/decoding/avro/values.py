@@ -1,0 +1,75 @@
+"""What the compiled readers call for values that take more than a line."""
+
+from __future__ import annotations
+
+import base64
+import struct
+
+from distributary.decoding.strict_json import Number
+from distributary.decoding.types.spark_text import java_text
+
+_FURTHER = tuple((shift, 128 << shift - 7) for shift in range(7, 70, 7))
+"""For each further byte of a number where its bits belong, and the mark that more bytes come, which the bytes so far
+have added to the number."""
+
+
+class BrokenAvro(ValueError):
+    """The bytes are not what the schema says."""
+
+
+BROKEN = (BrokenAvro, IndexError, struct.error)
+"""What a reader raises for such bytes."""
+UNREAD = (*BROKEN, UnicodeDecodeError)
+"""The same, and what it raises for texts that are not UTF-8."""
+
+
+def read_more(data: bytes, at: int, n: int) -> tuple[int, int]:
+    """The number that begins with the byte `n`, as it is written (its sign in the last bit), and the place behind."""
+    for shift, mark in _FURTHER:
+        byte = data[at]
+        at += 1
+        n += (byte << shift) - mark
+        if byte < 128:
+            if n >> 64:
+                break
+            return n, at
+    raise BrokenAvro
+
+
+def read_length(data: bytes, at: int, n: int) -> tuple[int, int]:
+    """The same of twice a length."""
+    if n > 127:
+        n, at = read_more(data, at, n)
+    if n & 1:
+        raise BrokenAvro
+    return n, at
+
+
+def read_more_32(data: bytes, at: int, n: int) -> tuple[int, int]:
+    """As read_more, of a number of 32 bits."""
+    n, at = read_more(data, at, n)
+    if n >> 32:
+        raise BrokenAvro
+    return n, at
+
+
+def json_number(value: int) -> Number:
+    return Number(value)
+
+
+def json_float(value: float) -> str:
+    return _fraction_text(value, short=True)
+
+
+def json_double(value: float) -> str:
+    return _fraction_text(value, short=False)
+
+
+def _fraction_text(value: float, *, short: bool) -> str:
+    """JsonConverter writes what is no number as text."""
+    text = java_text(value, short=short)
+    return Number(text) if value - value == 0 else text
+
+
+def base64_text(value: bytes) -> str:
+    return base64.b64encode(value).decode()
