@@ -49,7 +49,8 @@ class AvroType:
 
     `value_tag` is the byte before a value in a union, None outside of unions, and `null_tag` the byte that stands for
     null in place of a value. `items` is the type of an array's elements or of a map's values, `size` the bytes of a
-    fixed value, `symbols` those of an enum. `connect` is the Connect type that a value stands for.
+    fixed value, `symbols` those of an enum. `types` is how many types it is made of, `height` how many of them are in
+    one another. `connect` is the Connect type that a value stands for.
     """
 
     kind: str
@@ -60,7 +61,8 @@ class AvroType:
     fields: tuple[tuple[str, AvroType], ...] = ()
     size: int = 0
     symbols: tuple[str, ...] = ()
-    expanded: int = 1
+    types: int = 1
+    height: int = 0
 
     def field(self, name: str) -> AvroType | None:
         """The type of a record's field, or None."""
@@ -81,8 +83,8 @@ def parse_avro_schema(text: str, references: Iterable[str] = (), bounds: Bounds 
     parser = _Parser(bounds or Bounds())
     try:
         for other in references:
-            parser.parse(json.loads(other), "", 0)
-        return parser.parse(json.loads(text), "", 0)
+            parser.parse(json.loads(other), "")
+        return parser.parse(json.loads(text), "")
     except NotAnAvroSchema:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -96,30 +98,28 @@ class _Parser:
         self._bounds = bounds
         self._known: dict[str, AvroType | None] = {}
 
-    def parse(self, node: Json, namespace: str, depth: int) -> AvroType:
-        if depth > self._bounds.nesting:
-            raise NotAnAvroSchema(f"more than {self._bounds.nesting} types in one another")
+    def parse(self, node: Json, namespace: str) -> AvroType:
         if isinstance(node, str):
             return self._primitive(node, {}) if node in _KINDS else self._by_name(node, namespace)
         if isinstance(node, list):
-            return self._union(node, namespace, depth)
+            return self._union(node, namespace)
         if not isinstance(node, dict):
             raise NotAnAvroSchema("a type that is neither a name nor an object nor a union")
         kind = node["type"]
         if kind in ("record", "error"):
-            return self._record(node, namespace, depth)
+            return self._record(node, namespace)
         if kind == "enum":
             return self._named(node, namespace, symbols=_symbols(node["symbols"], self._bounds))
         if kind == "fixed":
             return self._named(node, namespace, size=_fixed_size(node["size"]))
         if kind in ("array", "map"):
-            items = self.parse(node["items" if kind == "array" else "values"], namespace, depth + 1)
+            items = self.parse(node["items" if kind == "array" else "values"], namespace)
             keys = ConnectType("string") if kind == "map" else None
             connect = _with_semantics(ConnectType(kind, items=items.connect, keys=keys), node)
-            return AvroType(kind, connect, items=items, expanded=self._expanded(items.expanded))
+            return self._holding(AvroType(kind, connect, items=items), [items])
         if isinstance(kind, str) and kind in _KINDS:
             return self._primitive(kind, node)
-        return self.parse(kind, namespace, depth + 1)
+        return self.parse(kind, namespace)
 
     def _primitive(self, kind: str, node: Mapping[str, Json]) -> AvroType:
         given = node.get("connect.type") or _KINDS[kind]
@@ -136,11 +136,11 @@ class _Parser:
                 return found
         raise NotAnAvroSchema(f"the type {name} is not defined")
 
-    def _union(self, branches: list[Json], namespace: str, depth: int) -> AvroType:
+    def _union(self, branches: list[Json], namespace: str) -> AvroType:
         values = [branch for branch in branches if branch != "null"]
         if len(values) != 1 or len(branches) > 2:
             raise NotAnAvroSchema("a union of several types has no column type")
-        found = self.parse(values[0], namespace, depth + 1)
+        found = self.parse(values[0], namespace)
         if found.value_tag is not None:
             raise NotAnAvroSchema("a union in a union")
         # A tag is the branch's number as Avro writes numbers: 0 and 1 are the bytes 0 and 2.
@@ -158,26 +158,32 @@ class _Parser:
         self._known[_defined_name(node, namespace)] = found
         return found
 
-    def _record(self, node: Mapping[str, Json], namespace: str, depth: int) -> AvroType:
+    def _record(self, node: Mapping[str, Json], namespace: str) -> AvroType:
         full = _defined_name(node, namespace)
         nodes = node["fields"]
         if len(nodes) > self._bounds.columns:
             raise NotAnAvroSchema(f"more than {self._bounds.columns} columns")
         self._known[full] = None
         inner = full.rpartition(".")[0]
-        fields = tuple((_field_name(part["name"]), self.parse(part["type"], inner, depth + 1)) for part in nodes)
+        fields = tuple((_field_name(part["name"]), self.parse(part["type"], inner)) for part in nodes)
         if len(dict(fields)) < len(fields):
             raise NotAnAvroSchema("two fields of one name")
         connect = ConnectType("struct", full, fields=tuple(ConnectField(name, kind.connect) for name, kind in fields))
-        expanded = self._expanded(sum(kind.expanded for _, kind in fields))
-        found = AvroType("record", _with_semantics(connect, node), fields=fields, expanded=expanded)
+        found = AvroType("record", _with_semantics(connect, node), fields=fields)
+        found = self._holding(found, [kind for _, kind in fields])
         self._known[full] = found
         return found
 
-    def _expanded(self, inner: int) -> int:
-        if inner > _TYPES_PER_COLUMN * self._bounds.columns:
+    def _holding(self, outer: AvroType, inner: Iterable[AvroType]) -> AvroType:
+        """The type with what it holds counted: names make long chains, and trees, of a short text."""
+        inner = list(inner)
+        types = 1 + sum(kind.types for kind in inner)
+        height = 1 + max((kind.height for kind in inner), default=0)
+        if height > self._bounds.nesting:
+            raise NotAnAvroSchema(f"more than {self._bounds.nesting} types in one another")
+        if types > _TYPES_PER_COLUMN * self._bounds.columns:
             raise NotAnAvroSchema(f"more than {_TYPES_PER_COLUMN * self._bounds.columns} types")
-        return inner + 1
+        return replace(outer, types=types, height=height)
 
 
 def _full_name(name: str, namespace: str) -> str:
