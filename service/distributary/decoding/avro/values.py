@@ -6,7 +6,7 @@ import base64
 import struct
 
 from distributary.decoding.strict_json import Number
-from distributary.decoding.types.spark_text import java_text
+from distributary.decoding.types.java_numbers import double_text, float_text
 
 _FURTHER = tuple((shift, 128 << shift - 7) for shift in range(7, 70, 7))
 """For each further byte of a number where its bits belong, and the mark that more bytes come, which the bytes so far
@@ -58,17 +58,16 @@ def json_number(value: int) -> Number:
 
 
 def json_float(value: float) -> str:
-    return _fraction_text(value, short=True)
+    return _json_fraction(float_text(value))
 
 
 def json_double(value: float) -> str:
-    return _fraction_text(value, short=False)
+    return _json_fraction(double_text(value))
 
 
-def _fraction_text(value: float, *, short: bool) -> str:
-    """JsonConverter writes what is no number as text."""
-    text = java_text(value, short=short)
-    return Number(text) if value - value == 0 else text
+def _json_fraction(text: str) -> str:
+    """JsonConverter writes NaN and the infinities as texts."""
+    return text if text.endswith(("NaN", "Infinity")) else Number(text)
 
 
 def base64_text(value: bytes) -> str:
