@@ -47,7 +47,7 @@ class Decoder:
 
     def decode(self, raw: pa.RecordBatch | pa.Table, schema: RecordSchema) -> Decoded:
         """Records with Kafka's columns (key, value, partition, offset, timestamp, headers) as events whose columns are
-        those of the schema. Whatever the records hold, nothing is raised for it."""
+        those of the schema. No content of a record makes it raise."""
         if schema != self._readers.schema:
             self._readers = Readers(schema, self._options)
         readers = self._readers
@@ -88,7 +88,7 @@ class Decoder:
             yield from self._decode_step(step.slice(half), readers, schema)
 
     def learn(self, raw: pa.RecordBatch | pa.Table, schema: RecordSchema | None = None) -> RecordSchema:
-        """The schema with the columns that the records have beside it: decodes until nothing is unread."""
+        """The schema, extended by all columns of the records: decodes until no column is unread."""
         known = schema or RecordSchema()
         while True:
             decoded = self.decode(raw, known)

@@ -41,7 +41,7 @@ class Masks:
 
     @property
     def fingerprint(self) -> str:
-        """What tells whether the salt is another one, and nothing else of it."""
+        """Identifies the salt: another salt has another fingerprint. The salt can't be computed from it."""
         return hmac.new(self.salt.encode(), b"distributary", "sha256").hexdigest()[:16]
 
     def _hashed(self, array: pa.Array, spark: str) -> pa.Array:

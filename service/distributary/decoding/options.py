@@ -1,4 +1,4 @@
-"""How a table's records are to be decoded: what the config says of the table, and what is asked for beside the row."""
+"""Options of decoding: the table's settings, and which columns events have beside the row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONNECTORS_WITH_PLACEHOLDER = ("postgresql", "oracle")
 
 @dataclass(frozen=True)
 class TypeSources:
-    """What tells types by name (see types.from_name), by the source's names of columns.
+    """Types by name (see types.from_name), by the source's names of columns.
 
     Without a schema the first that knows a column counts: `configured` by the config, `announced` by the connector's
     schema-change topic, and then the table's own. With a schema `configured` says what becomes of what the schema
@@ -32,7 +32,7 @@ class TypeSources:
 @dataclass(frozen=True)
 class DecodeOptions:
     """`connector` is the one by whose positions the table is ordered, or source_block.BY_OFFSET; `epoch` begins all
-    positions. `renames` has the lake's name by the source's; `exclude` and `masks` go by the source's names.
+    positions. `renames` has the lake's name by the source's; `exclude` and `masks` have the source's names.
     `placeholder` is Debezium's `unavailable.value.placeholder`.
 
     `keyless`: the table has no key, and its records need none. `key_from_row`: its records have none, and these columns

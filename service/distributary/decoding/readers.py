@@ -50,7 +50,7 @@ class Readers:
         self._new = Counter[str]()
 
     def start_batch(self) -> None:
-        """Forgets what is unread, and how many schemas were new."""
+        """Resets the unread columns, the unknown schemas and the count of new schemas."""
         self._new.clear()
         self.unread.clear()
         self.unread_key.clear()

@@ -43,7 +43,7 @@ from distributary.decoding.wrapping import is_null
 
 
 def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batch:
-    """Reads records with Kafka's columns. What can't be read is in the batch's faults; nothing is raised."""
+    """Reads records with Kafka's columns. Faults of records are collected in the batch; none is raised."""
     batch = Batch(step.num_rows)
     added = options.unwrapped.headers if options.unwrapped is not None else {}
     headers = _headers(step, (OLD_KEY_HEADER, NEW_KEY_HEADER, *added))
@@ -168,7 +168,7 @@ def _place_by_offset(step: pa.Table, batch: Batch, options: DecodeOptions) -> No
 
 
 class _Keeper:
-    """Puts changes into the batch, and finds what is wrong with them as a whole."""
+    """Puts changes into the batch, and checks their operation, source and row."""
 
     def __init__(self, batch: Batch, options: DecodeOptions) -> None:
         self._batch = batch

@@ -1,4 +1,4 @@
-"""Which columns the records of one schema have: their types, and what the lake calls them."""
+"""The columns of the records of one schema: their types, and their names in the lake."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from distributary.errors import TableHalt
 
 @dataclass(frozen=True)
 class RowShape:
-    """`types` go by the source's names, `lake` has the lake's name of each. `added` are fields of a row without an
+    """`types` by the source's names, and the lake's name of each in `lake`. `added` are fields of a row without an
     envelope that are no columns, and what they are (see unwrapped.Unwrapped). `conflict` is why the config can't have
     these columns: the table is to halt, and until then their records are rejected."""
 
@@ -31,7 +31,7 @@ class RowShape:
 
 
 def row_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
-    """The shape of rows whose values have that schema beside them. Raises Rejected for what is no such schema."""
+    """The shape of rows with that schema. Raises Rejected if it is not the schema of a change event."""
     return row_shape_of_type(_parsed(schema, options), options)
 
 
@@ -50,7 +50,7 @@ def row_shape_of_type(struct: ConnectType, options: DecodeOptions) -> RowShape:
 
 
 def key_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
-    """The shape of keys with that schema. Raises Rejected for what is none."""
+    """The shape of keys with that schema. Raises Rejected if it is not a schema of columns."""
     return key_shape_of_type(_parsed(schema, options), options)
 
 
@@ -64,7 +64,7 @@ def key_shape_of_type(struct: ConnectType, options: DecodeOptions) -> RowShape:
 
 
 def shape_of_names(names: Iterable[str], table: Mapping[str, str], options: DecodeOptions) -> RowShape:
-    """The shape of rows without a schema that have those fields; of fields whose type nothing tells it has none.
+    """The shape of rows without a schema that have those fields. Fields of unknown type are left out.
 
     `table` has the Spark types of the table's columns, by the lake's names.
     """
@@ -80,7 +80,7 @@ def shape_of_names(names: Iterable[str], table: Mapping[str, str], options: Deco
 
 
 def type_told(column: str, table: Mapping[str, str], options: DecodeOptions) -> ColumnType | None:
-    """The type of a column (the source's name) whose values carry none; None where nothing tells it yet."""
+    """The type of a column (the source's name) without a schema; None if no source of types knows it."""
     sources, bounds = options.types, options.bounds
     if column in options.masks.how:
         named = sources.configured.get(column)

@@ -79,7 +79,7 @@ def snapshot_text(told: str | bool | None) -> str | None:
 
 
 def transaction_of(connector: str, source: Source) -> str | None:
-    """What the changes of one transaction share, and no others; None where nothing tells."""
+    """Identifies the transaction: all its changes have this value, and no others. None if it is unknown."""
     if connector in ("mysql", "mariadb"):
         return source.gtid
     if connector in ("postgresql", "oracle"):
@@ -90,7 +90,7 @@ def transaction_of(connector: str, source: Source) -> str | None:
 
 
 def snapshot_identity(source: Source) -> str:
-    """What tells a snapshot row of PostgreSQL from others: it has no place among the changes."""
+    """Identifies a snapshot row of PostgreSQL: snapshot rows have no position among the changes."""
     return "/".join("" if (told := getattr(source, name)) is None else text_of(told) for name in _READ_FIELDS)
 
 

@@ -1,1 +1,1 @@
-"""Avro with schemas in a registry: where records name their schema, what the schema stands for, and its reader."""
+"""Avro with schemas in a registry: finding a record's schema, parsing it, and reading records with it."""

@@ -1,4 +1,4 @@
-"""Where a record names the schema that it was written with, and where its Avro bytes begin.
+"""Finds the schema that a record names, and where its Avro bytes begin.
 
 | serializer | the schema's address                                                  | where                |
 | ---        | ---                                                                   | ---                  |

@@ -17,7 +17,7 @@ from distributary.decoding.reasons import UNREADABLE, Rejected
 
 
 class Keeper(Protocol):
-    """Puts what was read into the batch."""
+    """Puts changes into the batch."""
 
     def nothing(self, place: int) -> None:
         """A record without a value."""
@@ -83,7 +83,7 @@ def read_avro_keys(
 
 
 def _reject_key(place: int, rejected: Rejected, batch: Batch, needs_key: bool) -> None:
-    """What is wrong with the value's bytes comes before what is wrong with the key's."""
+    """Adds the fault of a key, unless the value's bytes have one already."""
     is_known = place in batch.faults.found and batch.faults.found[place][0] in UNREADABLE
     if not is_known and (needs_key or rejected.reason in UNREADABLE):
         batch.faults.add(place, rejected.reason, rejected.detail)

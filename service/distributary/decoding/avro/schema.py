@@ -45,7 +45,7 @@ class NotAnAvroSchema(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class AvroType:
-    """How a value is written. `kind` is Avro's (a primitive type, fixed, enum, array, map or record).
+    """A type of an Avro schema. `kind` is Avro's (a primitive type, fixed, enum, array, map or record).
 
     `value_tag` is the byte before a value in a union, None outside of unions, and `null_tag` the byte that stands for
     null in place of a value. `items` is the type of an array's elements or of a map's values, `size` the bytes of a
@@ -175,7 +175,7 @@ class _Parser:
         return found
 
     def _holding(self, outer: AvroType, inner: Iterable[AvroType]) -> AvroType:
-        """The type with what it holds counted: names make long chains, and trees, of a short text."""
+        """The type with the number and the height of its types: by names a short text can describe huge ones."""
         inner = list(inner)
         types = 1 + sum(kind.types for kind in inner)
         height = 1 + max((kind.height for kind in inner), default=0)

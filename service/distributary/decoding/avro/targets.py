@@ -1,4 +1,4 @@
-"""As what the reader of a schema gives each value: the parts of rows that are needed, and nothing of the others."""
+"""Targets of reading: the form in which a reader returns a value, or that it skips it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NATIVE: Mapping[str, type] = {
     "int": int, "long": int, "float": float, "double": float, "boolean": bool, "string": str, "enum": str,
     "bytes": bytes, "fixed": bytes,
 }  # fmt: skip
-"""As what Avro's values are read."""
+"""The Python types of Avro's types."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Skip:
 
 @dataclass(frozen=True)
 class AsJson:
-    """A value as strict_json has it, as JsonConverter would have written it: to be restated."""
+    """A value as strict_json parses the JSON that JsonConverter writes of it."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class AsWire:
 
 @dataclass(frozen=True)
 class Make:
-    """A record as `make` of these fields: their names, and as what each is read. A field that the record does not have
-    is None."""
+    """A record, as the result of `make` with these fields: their names and targets. Fields that the record lacks are
+    None."""
 
     make: Callable[..., Any]
     fields: tuple[tuple[str, Target], ...]
@@ -48,7 +48,7 @@ SKIP, AS_JSON = Skip(), AsJson()
 
 
 def is_native(kind: AvroType, wire: Any) -> bool:
-    """Whether each value that is written so is one that msgspec would read as this wire type."""
+    """Whether all values of the Avro type have the wire type: whether msgspec would accept them in JSON."""
     origin, choices = get_origin(wire), set(get_args(wire)) - {type(None)}
     if kind.kind in _NATIVE:
         return _NATIVE[kind.kind] in (choices if origin not in (list, dict) and choices else {wire})
@@ -74,7 +74,7 @@ def _is_native_record(kind: AvroType, wire: type[msgspec.Struct]) -> bool:
 
 
 def target_of_wire(kind: AvroType, wire: Any) -> Target:
-    """Records are made of their fields, and nothing but null is left out of a wire type."""
+    """The target of a value that is to have a wire type: records become Make. Null is not part of it."""
     choices = [choice for choice in get_args(wire) if choice is not type(None)]
     if get_origin(wire) not in (list, dict) and len(choices) == 1:
         wire = choices[0]

@@ -1,4 +1,4 @@
-"""What the compiled readers call for values that take more than a line."""
+"""Functions that compiled readers call for values that take more than a line."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from distributary.decoding.strict_json import Number
 from distributary.decoding.types.java_numbers import double_text, float_text
 
 _FURTHER = tuple((shift, 128 << shift - 7) for shift in range(7, 70, 7))
-"""For each further byte of a number where its bits belong, and the mark that more bytes come, which the bytes so far
-have added to the number."""
+"""For the second to the tenth byte of a number: how far its bits are shifted, and the value of the continuation bit of
+the byte before, which the sum contains and which has to be subtracted."""
 
 
 class BrokenAvro(ValueError):
-    """The bytes are not what the schema says."""
+    """The bytes do not match the schema."""
 
 
 BROKEN = (BrokenAvro, IndexError, struct.error)
-"""What a reader raises for such bytes."""
+"""Errors that a reader raises for such bytes."""
 UNREAD = (*BROKEN, UnicodeDecodeError)
-"""The same, and what it raises for texts that are not UTF-8."""
+"""The same, and the error that it raises for texts that are not UTF-8."""
 
 
 def read_more(data: bytes, at: int, n: int) -> tuple[int, int]:
-    """The number that begins with the byte `n`, as it is written (its sign in the last bit), and the place behind."""
+    """Reads a number that begins with the byte `n`. Returns it in zigzag form (the last bit is the sign), and the
+    position behind it."""
     for shift, mark in _FURTHER:
         byte = data[at]
         at += 1
@@ -37,7 +38,7 @@ def read_more(data: bytes, at: int, n: int) -> tuple[int, int]:
 
 
 def read_length(data: bytes, at: int, n: int) -> tuple[int, int]:
-    """The same of twice a length."""
+    """Reads twice a length. Raises BrokenAvro if it is negative."""
     if n > 127:
         n, at = read_more(data, at, n)
     if n & 1:
