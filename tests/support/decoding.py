@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -11,10 +12,13 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+from confluent_kafka.schema_registry import Schema
+from tests.support.avro import AvroWriter
 from tests.support.comparable import Value, column_values
 from tests.support.postgres_columns import columns_of
 from tests.support.recorded import Record, Scenario, TruthTable
 
+from distributary.decoding.avro.schema import AvroSchema, parse_avro_schema
 from distributary.decoding.bounds import Bounds
 from distributary.decoding.connect_schema import ConnectType, parse_schema
 from distributary.decoding.conversions import type_over
@@ -156,6 +160,30 @@ def variable_scale(text: str) -> str:
     number = Decimal(text).as_tuple()
     assert isinstance(number.exponent, int)
     return f'{{"scale": {-number.exponent}, "value": {base64_number(int(Decimal((number.sign, number.digits, 0))))}}}'
+class LocalRegistry:
+    """A schema registry in memory: numbers from 1 on."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def register_schema(self, subject_name: str, schema: Schema) -> int:  # noqa: ARG002 - as a registry's client has it
+        return self._numbers.setdefault(str(schema.schema_str), len(self._numbers) + 1)
+
+    @property
+    def schemas(self) -> dict[str, AvroSchema]:
+        """All that were registered, by their addresses."""
+        return {str(number): parse_avro_schema(text) for text, number in self._numbers.items()}
+
+
+def in_avro(records: Iterable[Record]) -> tuple[list[Record], dict[str, AvroSchema]]:
+    """The records with schemas as Avro, and the schemas by their addresses. Raises NoAvroName."""
+    registry = LocalRegistry()
+    writer = AvroWriter(registry)
+    written = [
+        dataclasses.replace(record, key=writer.written(record.key, "key"), value=writer.written(record.value, "value"))
+        for record in records
+    ]
+    return written, registry.schemas
 
 
 def read_values(kind: ColumnType, sent: Sequence[str]) -> list[Value]:

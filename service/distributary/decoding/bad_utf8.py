@@ -1,4 +1,5 @@
-"""Keys and values that are no UTF-8. The reader of JSON looks at the texts that it keeps, and at no others."""
+"""Finds keys and values that are not UTF-8. The reader of JSON checks only the texts that it returns, not those it
+skips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reading one batch has found so far: per record its change, and why it is rejected."""
+"""The state of reading one batch: the change of each record, or the reason why it is rejected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from distributary.decoding.reasons import RANK, Reason
 
 
 class Faults:
-    """Why records are rejected, by their places: of several reasons the one that is looked for first."""
+    """Why records are rejected, by their places: of several reasons the first in the order of reasons.REASONS."""
 
     def __init__(self) -> None:
         self.found: dict[int, tuple[Reason, str]] = {}

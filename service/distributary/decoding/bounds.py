@@ -1,4 +1,4 @@
-"""How much one record may ask for, looked at before any work is done for it."""
+"""Limits of one record, checked before the work that they bound."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Types of columns that nothing but their values tells: whole numbers bigint, fractions double, then boolean, else
-string."""
+"""Types of columns that no schema and no config has, from their values: bigint, double, boolean, else string."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ _DIGITS_OF_BIGINT = 19
 
 
 def type_by_value(value: Json) -> ColumnType | None:
-    """The type that one value shows (see strict_json); None for null. Whole numbers that bigint can't hold are texts: a
-    double would make one number of several."""
+    """The type of one value (see strict_json); None for null. Whole numbers beyond bigint are strings: as doubles,
+    different ones would become equal."""
     if value is None:
         return None
     if isinstance(value, bool):

@@ -39,7 +39,7 @@ _LAST_COUNTED_DAY = 106_751_991
 
 
 class NoConversion(ValueError):
-    """Nothing makes the wanted type of what the schema tells; `sent` is what it calls that."""
+    """There is no conversion from the schema's type (`sent`) to the type in the config."""
 
     def __init__(self, sent: ConnectType, wanted: str) -> None:
         self.sent = sent.name or sent.kind

@@ -32,7 +32,8 @@ class Decoded:
     `unread` and `unread_key` are columns that the records have and the schema does not, or not as wide as they need to
     be: Spark types by the lake's names. Values of the former are not in the events, those of the latter where they fit.
     `conflict` is why the config can't have the columns of some record: those records are rejected, and the table is to
-    halt.
+    halt. `unknown_schemas` are addresses of Avro schemas that records name and the options do not have: these records
+    are rejected, and are to be decoded again with the schemas (see avro.framing.schema_addresses).
     """
 
     events: pa.Table
@@ -41,6 +42,7 @@ class Decoded:
     unread_key: Mapping[str, str]
     met: tuple[MetColumns, ...] = ()
     conflict: TableHalt | None = None
+    unknown_schemas: frozenset[str] = frozenset()
 
 
 class Decoder:
@@ -52,7 +54,7 @@ class Decoder:
 
     def decode(self, raw: pa.RecordBatch | pa.Table, schema: RecordSchema) -> Decoded:
         """Records with Kafka's columns (key, value, partition, offset, timestamp, headers) as events whose columns are
-        those of the schema. Whatever the records hold, nothing is raised for it."""
+        those of the schema. No content of a record makes it raise."""
         if schema != self._readers.schema:
             self._readers = Readers(schema, self.options)
         readers = self._readers
@@ -75,6 +77,7 @@ class Decoder:
             dict(readers.unread_key),
             readers.met(),
             readers.conflict,
+            frozenset(readers.unknown_schemas),
         )
 
     def _decode_step(
@@ -94,7 +97,7 @@ class Decoder:
             yield from self._decode_step(step.slice(half), readers, schema)
 
     def learn(self, raw: pa.RecordBatch | pa.Table, schema: RecordSchema | None = None) -> RecordSchema:
-        """The schema with the columns that the records have beside it: decodes until nothing is unread."""
+        """The schema, extended by all columns of the records: decodes until no column is unread."""
         known = schema or RecordSchema()
         while True:
             decoded = self.decode(raw, known)

@@ -11,7 +11,7 @@ TOMBSTONE = "x"
 MESSAGE = "m"
 OPERATIONS = frozenset("curdtm")
 KEPT_ROW = frozenset("cur")
-"""Operations whose row is what the table gets."""
+"""Operations whose row the table gets."""
 
 OLD_KEY_HEADER = "__debezium.oldkey"
 NEW_KEY_HEADER = "__debezium.newkey"

@@ -70,7 +70,7 @@ def make_events(
 def reject_all(
     step: pa.Table, batch: Batch, reason: reasons.Reason, detail: str, schema: RecordSchema, options: DecodeOptions
 ) -> tuple[pa.Table, pa.Table]:
-    """All records of the batch rejected, its rows not looked at."""
+    """Rejects all records of the batch; its rows are not converted."""
     empty = Batch(batch.count)
     for place in range(batch.count):
         empty.faults.add(place, reason, detail)

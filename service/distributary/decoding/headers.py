@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def find_headers(headers: pa.Array, names: Collection[str]) -> dict[int, dict[str, bytes | None]]:
+def find_headers(
+    headers: pa.Array, names: Collection[str], *, with_value: bool = False
+) -> dict[int, dict[str, bytes | None]]:
     """The values of headers with those names, by the record's place; of two with one name the first counts.
 
-    `headers` is a list of structs of key and value.
+    `headers` is a list of structs of key and value. `with_value`: only headers that have a value count.
     """
     entries = pc.list_flatten(headers)
     if not len(entries):
@@ -28,7 +30,8 @@ def find_headers(headers: pa.Array, names: Collection[str]) -> dict[int, dict[st
     owners = pc.list_parent_indices(headers).take(pa.array(places)).to_pylist()
     found: dict[int, dict[str, bytes | None]] = {}
     for owner, entry in zip(owners, entries.take(pa.array(places)).to_pylist(), strict=True):
-        found.setdefault(owner, {}).setdefault(entry["key"], entry["value"])
+        if not with_value or entry["value"] is not None:
+            found.setdefault(owner, {}).setdefault(entry["key"], entry["value"])
     return found
 
 

@@ -87,6 +87,10 @@ class KeyReader:
             raise (Rejected(reasons.BAD_KEY) if rejected.reason is reasons.NOT_JSON else rejected) from None
         if has_field_twice(document):
             raise Rejected(reasons.AMBIGUOUS)
+        return self._restate(document)
+
+    def _restate(self, document: Document) -> tuple[Any, list[int]]:
+        """A row of wire values, and the places of values that can't be restated. Raises Rejected."""
         try:
             values, bad, _ = restate_values(document, self.shape.types, None)
         except Rejected:

@@ -1,10 +1,11 @@
-"""How a table's records are to be decoded: what the config says of the table, and what is asked for beside the row."""
+"""Options of decoding: the table's settings, and which columns events have beside the row."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from distributary.decoding.avro.schema import AvroSchemas
 from distributary.decoding.bounds import Bounds
 from distributary.decoding.masks import NO_MASKS, Masks
 from distributary.decoding.source_block import BY_OFFSET
@@ -17,7 +18,7 @@ CONNECTORS_WITH_PLACEHOLDER = ("postgresql", "oracle")
 
 @dataclass(frozen=True)
 class TypeSources:
-    """What tells types by name (see types.from_name), by the source's names of columns.
+    """Types by name (see types.from_name), by the source's names of columns.
 
     Without a schema the first that knows a column counts: `configured` by the config, `announced` by the connector's
     schema-change topic, and then the table's own. With a schema `configured` says what becomes of what the schema
@@ -32,13 +33,14 @@ class TypeSources:
 @dataclass(frozen=True)
 class DecodeOptions:
     """`connector` is the one by whose positions the table is ordered, or source_block.BY_OFFSET; `epoch` begins all
-    positions. `renames` has the lake's name by the source's; `exclude` and `masks` go by the source's names.
+    positions. `renames` has the lake's name by the source's; `exclude` and `masks` have the source's names.
     `placeholder` is Debezium's `unavailable.value.placeholder`.
 
     `keyless`: the table has no key, and its records need none. `key_from_row`: its records have none, and these columns
     (the lake's names) stand for it; an update that changes them is a delete and a create then. `unwrapped`: the records
     are rows without an envelope. `before`, `transactions`: the row before the change, and the change's place in its
-    transaction, are asked for.
+    transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
+    addresses in the registry; the caller may add to them between two batches.
     """
 
     connector: str
@@ -53,6 +55,7 @@ class DecodeOptions:
     before: bool = False
     transactions: bool = False
     unwrapped: Unwrapped | None = None
+    avro: AvroSchemas | None = None
     bounds: Bounds = field(default_factory=Bounds)
 
     @property

@@ -3,7 +3,7 @@
 What Debezium puts in their place depends on the column's type (seen in recorded events): text-like types hold the
 placeholder, bytes its Base64 (or hexadecimal digits, as binary.handling.mode says), arrays of text or bytes a list of
 it, arrays of numbers and dates a list of its bytes, arrays of uuid one uuid that is derived from it, hstore a map of it
-to itself. Numeric arrays and others come as a plain null, which nothing tells from a NULL.
+to itself. Numeric arrays and some other types come as null: they can't be distinguished from a NULL of the source.
 
 The column's type in the lake may be one that can't hold the placeholder: a text that `columns` calls a variant or a
 timestamp. Where a list or a map is read as text, so is what stands for it.

@@ -119,7 +119,7 @@ class PlainReader(RowReader):
         """The row of wire values of a JSON object, and what was added to it. Raises REFUSED and Rejected."""
         values = msgspec.structs.astuple(self._row_decoder.decode(raw))
         known = len(values) - values.count(UNSET)
-        # A text that has these characters only makes the count larger: then the object is looked at.
+        # More colons behind quotes than fields: a field occurs twice, or a text contains `":`. Only a parser can tell.
         if raw.translate(None, _BLANKS).count(b'":') != known and parse_object(raw, self._options.bounds).twice:
             raise Rejected(reasons.AMBIGUOUS)
         if not known and self._options.unwrapped is not None:

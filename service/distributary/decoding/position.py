@@ -65,7 +65,7 @@ NEEDED = {
 
 
 def position_of(connector: str) -> PositionOf:
-    """What tells the position, without its epoch, from a source block and the operation; None where it has none.
+    """The function from a source block and the operation to the position, without its epoch; None if there is none.
 
     It raises BadPosition.
     """

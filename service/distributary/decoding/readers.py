@@ -1,12 +1,14 @@
-"""Finds the reader of a key or a value by the schema that it has beside it, and remembers it."""
+"""Finds the reader of a key or a value by the schema that it has beside it or names, and remembers it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, TypeVar
 
 from distributary.decoding import reasons
+from distributary.decoding.avro.readers import AvroKeyReader, AvroRowReader
+from distributary.decoding.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decoding.key_reader import KeyReader
 from distributary.decoding.met_columns import MetColumns
 from distributary.decoding.options import DecodeOptions
@@ -14,7 +16,14 @@ from distributary.decoding.plain_reader import PlainReader
 from distributary.decoding.reasons import Rejected
 from distributary.decoding.record_schema import RecordSchema, wider
 from distributary.decoding.row_reader import RowReader
-from distributary.decoding.row_shape import RowShape, key_shape_of_schema, row_shape_of_schema
+from distributary.decoding.row_shape import (
+    RowShape,
+    key_shape_of_schema,
+    key_shape_of_type,
+    row_shape_of_schema,
+    row_shape_of_type,
+)
+from distributary.decoding.types.base import ColumnType
 from distributary.decoding.wrapping import is_null, unwrap
 from distributary.errors import TableHalt
 
@@ -25,16 +34,20 @@ _Reader = TypeVar("_Reader", bound="RowReader | KeyReader")
 class Readers:
     """The readers of a table's records, for the columns of `schema`. What records have and it does not is gathered in
     `unread` and `unread_key`: Spark types by the lake's names; also columns that records have with other types, and the
-    type that holds both."""
+    type that holds both. `unknown_schemas` are addresses of Avro schemas that records name and the options do not have.
+    """
 
     def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
         self.schema = schema
         self.unread: dict[str, str] = {}
         self.unread_key: dict[str, str] = {}
+        self.unknown_schemas: set[str] = set()
         self.plain = PlainReader(schema, options)
         self._options = options
         self._rows: dict[bytes, RowReader | Rejected] = {}
         self._keys: dict[bytes, KeyReader | Rejected] = {}
+        self._avro_rows: dict[str, AvroRowReader | Rejected] = {}
+        self._avro_keys: dict[str, AvroKeyReader | Rejected] = {}
         self._plain_keys: dict[tuple[str, ...], KeyReader] = {}
         self._new = Counter[str]()
         self._met: dict[int, RowReader | KeyReader] = {}
@@ -42,21 +55,19 @@ class Readers:
         """Why the config can't have the columns of some record of this batch."""
 
     def start_batch(self) -> None:
-        """Forgets what is unread, and how many schemas were new."""
+        """Resets the unread columns, the unknown schemas and the count of new schemas."""
         self._new.clear()
         self.plain.start_batch()
         self._met.clear()
         self.conflict = None
         self.unread.clear()
         self.unread_key.clear()
-        remembered: tuple[dict[Any, Any], ...] = (self._rows, self._keys, self._plain_keys)
-        for known in remembered:
-            if len(known) > _REMEMBERED:
-                known.clear()
-        for reader in self._rows.values():
+        self.unknown_schemas.clear()
+        _forget_many(self._rows, self._keys, self._avro_rows, self._avro_keys, self._plain_keys)
+        for reader in (*self._rows.values(), *self._avro_rows.values()):
             if isinstance(reader, RowReader):
                 self._gather(reader.shape, self.schema.row, self.unread)
-        for key_reader in self._keys.values():
+        for key_reader in (*self._keys.values(), *self._avro_keys.values()):
             if isinstance(key_reader, KeyReader):
                 self._gather(key_reader.shape, self.schema.key, self.unread_key)
 
@@ -101,6 +112,35 @@ class Readers:
         """Keeps why the config can't have the columns of a record that was rejected."""
         self.conflict = self.conflict or rejected.conflict
 
+    def of_avro_value(self, address: str) -> AvroRowReader:
+        """The reader of values that name the schema with that address. Raises Rejected."""
+        return self._of_avro(address, self._avro_rows, self._avro_row_reader, "value")
+
+    def of_avro_key(self, address: str) -> AvroKeyReader:
+        """The same of keys."""
+        return self._of_avro(address, self._avro_keys, self._avro_key_reader, "key")
+
+    def _of_avro(
+        self,
+        address: str,
+        known: MutableMapping[str, _Reader | Rejected],
+        make: Callable[[AvroSchema], _Reader],
+        side: str,
+    ) -> _Reader:
+        found = known.get(address)
+        if found is None:
+            schema = (self._options.avro or {}).get(address)
+            if schema is None:
+                # Not remembered: the caller may know the schema with the next batch.
+                self.unknown_schemas.add(address)
+                raise Rejected(reasons.NOT_AN_AVRO_SCHEMA, f": {address} is not known")
+            if isinstance(schema, NotAnAvroSchema):
+                raise Rejected(reasons.NOT_AN_AVRO_SCHEMA, f": {schema}")
+            known_schema = schema
+            found = self._made(lambda: make(known_schema), side)
+            known[address] = found
+        return self._used(found)
+
     def _made(self, make: Callable[[], _Reader], side: str) -> _Reader | Rejected:
         self._count_new(side)
         try:
@@ -116,18 +156,30 @@ class Readers:
 
     def _row_reader(self, schema: bytes, begin: bytes | None) -> RowReader:
         shape = row_shape_of_schema(schema, self._options)
+        return RowReader(shape, self._row_types(shape), self._options, begin)
+
+    def _avro_row_reader(self, schema: AvroSchema) -> AvroRowReader:
+        shape = row_shape_of_type(schema.connect, self._options)
+        return AvroRowReader(shape, self._row_types(shape), schema, self._options)
+
+    def _row_types(self, shape: RowShape) -> dict[str, ColumnType]:
+        """The types of the columns that the table has; gathers those that it does not have. Raises Rejected."""
         if shape.conflict is not None:
             raise Rejected(reasons.BAD_SCHEMA, f": {shape.conflict}", shape.conflict)
         self._gather(shape, self.schema.row, self.unread)
-        types = {name: kind for name, kind in shape.types.items() if shape.lake[name] in self.schema.row}
-        return RowReader(shape, types, self._options, begin)
+        return {name: kind for name, kind in shape.types.items() if shape.lake[name] in self.schema.row}
 
     def _key_reader(self, schema: bytes, begin: bytes | None) -> KeyReader:
-        shape = key_shape_of_schema(schema, self._options)
+        return KeyReader(self._key_shape(key_shape_of_schema(schema, self._options)), self._options, begin)
+
+    def _avro_key_reader(self, schema: AvroSchema) -> AvroKeyReader:
+        return AvroKeyReader(self._key_shape(key_shape_of_type(schema.connect, self._options)), schema, self._options)
+
+    def _key_shape(self, shape: RowShape) -> RowShape:
         if shape.conflict is not None:
             raise Rejected(reasons.BAD_SCHEMA, f": {shape.conflict}", shape.conflict)
         self._gather(shape, self.schema.key, self.unread_key)
-        return KeyReader(shape, self._options, begin)
+        return shape
 
     def _plain_key(self, payload: bytes) -> KeyReader:
         reader = KeyReader.of_names(
@@ -145,3 +197,9 @@ class Readers:
                 sent = wider(unread.get(lake, kind.spark), kind.spark)
                 if wider(known.get(lake, sent), sent) != known.get(lake):
                     unread[lake] = sent
+
+
+def _forget_many(*remembered: MutableMapping[Any, Any]) -> None:
+    for known in remembered:
+        if len(known) > _REMEMBERED:
+            known.clear()

@@ -8,6 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from distributary.decoding import reasons
+from distributary.decoding.avro.framing import FramingHeaders, framing_headers
+from distributary.decoding.avro.readers import ReaderFinder
+from distributary.decoding.avro.reading import read_avro_keys, read_avro_values
+from distributary.decoding.avro.values import UNREAD
 from distributary.decoding.bad_utf8 import find_bad_utf8
 from distributary.decoding.batch import Batch
 from distributary.decoding.envelope import (
@@ -23,7 +27,7 @@ from distributary.decoding.headers import added_texts, find_headers
 from distributary.decoding.options import DecodeOptions
 from distributary.decoding.position import BadPosition, offset_position, position_of
 from distributary.decoding.readers import Readers
-from distributary.decoding.reasons import Rejected
+from distributary.decoding.reasons import UNREADABLE, Rejected
 from distributary.decoding.row_reader import REFUSED
 from distributary.decoding.source_block import (
     BY_OFFSET,
@@ -39,7 +43,7 @@ from distributary.decoding.wrapping import is_null
 
 
 def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batch:
-    """Reads records with Kafka's columns. What can't be read is in the batch's faults; nothing is raised."""
+    """Reads records with Kafka's columns. Faults of records are collected in the batch; none is raised."""
     batch = Batch(step.num_rows)
     added = options.unwrapped.headers if options.unwrapped is not None else {}
     headers = _headers(step, (OLD_KEY_HEADER, NEW_KEY_HEADER, *added))
@@ -49,16 +53,25 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
         if (value is not None and len(value) > limit) or (key is not None and len(key) > limit):
             batch.faults.add(place, reasons.BEYOND_LIMITS, f"more than {limit} bytes")
             values[place] = keys[place] = None
-    for column, texts in (("key", keys), ("value", values)):
-        for place in find_bad_utf8(step[column]):
-            batch.faults.add(place, reasons.BAD_UTF8)
-            texts[place] = None
-    if options.unwrapped is None:
+    framing: FramingHeaders = {}
+    if options.avro is None:
+        for column, texts in (("key", keys), ("value", values)):
+            for place in find_bad_utf8(step[column]):
+                batch.faults.add(place, reasons.BAD_UTF8)
+                texts[place] = None
+    else:
+        framing = framing_headers(step)
+    if options.unwrapped is not None:
+        _read_rows(step, values, headers, framing, batch, readers, options)
+    elif options.avro is None:
         _read_values(values, batch, readers, options)
     else:
-        _read_rows(step, values, headers, batch, readers, options)
+        read_avro_values(values, framing, batch, readers, _Keeper(batch, options))
     if not options.key_from_row:
-        _read_keys(keys, batch, readers, options)
+        if options.avro is None:
+            _read_keys(keys, batch, readers, options)
+        else:
+            read_avro_keys(keys, framing, batch, readers, options)
         for place, found in headers.items():
             _read_key_headers(place, found, batch)
     return batch
@@ -105,6 +118,7 @@ def _read_rows(
     step: pa.Table,
     values: Sequence[bytes | None],
     headers: Mapping[int, Mapping[str, bytes | None]],
+    framing: FramingHeaders,
     batch: Batch,
     readers: Readers,
     options: DecodeOptions,
@@ -112,14 +126,19 @@ def _read_rows(
     """Rows without an envelope; where their source tells no position, it is Kafka's place."""
     assert options.unwrapped is not None
     keep = _Keeper(batch, options)
+    finder = ReaderFinder("value", framing, readers.of_avro_value)
     for place, value in enumerate(values):
         found = headers.get(place, {})
         told = added_texts(found, options.unwrapped.headers)
         has_old_key = OLD_KEY_HEADER in found
         reader: Any = readers.plain
         change: Any = None
+        begin = 0
         try:
-            if value is not None:
+            if value is not None and options.avro is not None:
+                reader, begin = finder.find(place, value)
+                change = reader.read_avro(value, begin, has_old_key=has_old_key, headers=told)
+            elif value is not None:
                 reader, payload = readers.of_value(value)
                 batch.sizes[place] = len(payload)
                 try:
@@ -130,6 +149,10 @@ def _read_rows(
         except Rejected as rejected:
             readers.note_conflict(rejected)
             batch.faults.add(place, rejected.reason, rejected.detail)
+            continue
+        except UNREAD as error:
+            assert value is not None
+            batch.faults.add(place, reader.payload.rejection(error, value, begin).reason)
             continue
         if change is None:
             change = change_of_row(None, told, options.connector, has_value=False, has_old_key=has_old_key)
@@ -149,7 +172,7 @@ def _place_by_offset(step: pa.Table, batch: Batch, options: DecodeOptions) -> No
 
 
 class _Keeper:
-    """Puts changes into the batch, and finds what is wrong with them as a whole."""
+    """Puts changes into the batch, and checks their operation, source and row."""
 
     def __init__(self, batch: Batch, options: DecodeOptions) -> None:
         self._batch = batch
@@ -247,8 +270,7 @@ def _read_keys(keys: Sequence[bytes | None], batch: Batch, readers: Readers, opt
                     row, bad = reader.read_with_care(payload)
         except Rejected as rejected:
             readers.note_conflict(rejected)
-            is_unreadable = rejected.reason in (reasons.BAD_UTF8, reasons.BAD_SCHEMA, reasons.BEYOND_LIMITS)
-            if needs_key or is_unreadable:
+            if needs_key or rejected.reason in UNREADABLE:
                 batch.faults.add(place, rejected.reason, rejected.detail)
             continue
         if row is not None:

@@ -48,7 +48,8 @@ class RowReader:
         self.row_class = struct_class("Row", types)
         self.empty = self.row_class()
         self._is_readable = all(map(is_readable, (*types, *shape.added)))
-        self._decoder = msgspec.json.Decoder(self._envelope_class())
+        self._wire = self._envelope_class()
+        self._decoder = msgspec.json.Decoder(self._wire)
 
     def met_columns(self) -> MetColumns:
         """The columns of the rows that it reads, also of those that the table does not have."""
@@ -72,12 +73,14 @@ class RowReader:
         """The change (see envelope.Change) that a payload says. Raises one of REFUSED, and Rejected."""
         if not self._is_readable:
             raise msgspec.DecodeError("a name that has to be read with care")
-        if self._options.unwrapped is None:
-            return self._decoder.decode(payload)
         found = self._decoder.decode(payload)
+        return found if self._options.unwrapped is None else self._change_of_row(found, has_old_key, headers or {})
+
+    def _change_of_row(self, found: Any, has_old_key: bool, headers: Mapping[str, str]) -> Change:
+        """The change that a row without an envelope is."""
         values = msgspec.structs.astuple(found)
         added = zip(self.shape.added.values(), values[len(self.types) :], strict=True)
-        told = {**(headers or {}), **{meaning: value for meaning, value in added if value is not None}}
+        told = {**headers, **{meaning: value for meaning, value in added if value is not None}}
         row = self.row_class(*values[: len(self.types)])
         return change_of_row(row, told, self._options.connector, has_value=True, has_old_key=has_old_key)
 
@@ -85,9 +88,12 @@ class RowReader:
         self, payload: bytes, *, has_old_key: bool = False, headers: Mapping[str, str] | None = None
     ) -> Change:
         """The same of a payload that was refused, field by field. Raises Rejected."""
-        document = parse_object(payload, self._options.bounds)
+        return self._restate(parse_object(payload, self._options.bounds), has_old_key, headers or {})
+
+    def _restate(self, document: Document, has_old_key: bool, headers: Mapping[str, str]) -> Change:
+        """The change that a document says (see strict_json). Raises Rejected."""
         if self._options.unwrapped is not None:
-            return self._read_row_with_care(document, has_old_key, headers or {})
+            return self._restate_bare_row(document, has_old_key, headers)
         op, source = document.get("op"), document.get("source")
         if op is None and source is None:
             raise Rejected(reasons.NOT_AN_ENVELOPE)
@@ -104,7 +110,7 @@ class RowReader:
             change.before, change.bad_before, change.unavailable_before = found
         return change
 
-    def _read_row_with_care(self, document: Document, has_old_key: bool, headers: Mapping[str, str]) -> Change:
+    def _restate_bare_row(self, document: Document, has_old_key: bool, headers: Mapping[str, str]) -> Change:
         source = document.get("source")
         if "op" in document and isinstance(source, dict) and "connector" in source and not self.shape.added:
             raise Rejected(reasons.NOT_A_ROW)

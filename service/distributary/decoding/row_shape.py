@@ -1,4 +1,4 @@
-"""Which columns the records of one schema have: their types, and what the lake calls them."""
+"""The columns of the records of one schema: their types, and their names in the lake."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from distributary.errors import TableHalt
 
 @dataclass(frozen=True)
 class RowShape:
-    """`types` go by the source's names, `lake` has the lake's name of each. `added` are fields of a row without an
+    """`types` by the source's names, and the lake's name of each in `lake`. `added` are fields of a row without an
     envelope that are no columns, and what they are (see unwrapped.Unwrapped). `conflict` is why the config can't have
     these columns: the table is to halt, and until then their records are rejected. `names` are all columns that were
     sent, also those that are left out, by the source's names."""
@@ -34,11 +34,14 @@ class RowShape:
 
 
 def row_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
-    """The shape of rows whose values have that schema beside them. Raises Rejected for what is no such schema."""
+    """The shape of rows with that schema. Raises Rejected if it is not the schema of a change event."""
+    return row_shape_of_type(_parsed(schema, options), options)
+
+
+def row_shape_of_type(struct: ConnectType, options: DecodeOptions) -> RowShape:
+    """The shape of rows whose values have that Connect type. Raises Rejected for one that no change event has."""
     try:
-        row = row_of_schema(schema, options.bounds, unwrapped=options.unwrapped is not None)
-    except SchemaBeyondLimits as beyond:
-        raise Rejected(reasons.BEYOND_LIMITS, f"its schema has {beyond}") from None
+        row = row_of_type(struct, unwrapped=options.unwrapped is not None)
     except NotAConnectSchema:
         raise Rejected(reasons.BAD_SCHEMA) from None
     meanings = {} if options.unwrapped is None else options.unwrapped.fields
@@ -49,8 +52,12 @@ def row_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
 
 
 def key_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
-    """The shape of keys with that schema. Raises Rejected for what is none."""
-    struct = _parsed(schema, options)
+    """The shape of keys with that schema. Raises Rejected if it is not a schema of columns."""
+    return key_shape_of_type(_parsed(schema, options), options)
+
+
+def key_shape_of_type(struct: ConnectType, options: DecodeOptions) -> RowShape:
+    """The shape of keys with that Connect type. Raises Rejected for one that is no struct."""
     if struct.kind != "struct":
         raise Rejected(reasons.BAD_SCHEMA)
     shape = _shape({part.name: part.type for part in struct.fields}, options, {})
@@ -59,7 +66,7 @@ def key_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
 
 
 def shape_of_names(names: Iterable[str], table: Mapping[str, str], options: DecodeOptions) -> RowShape:
-    """The shape of rows without a schema that have those fields; of fields whose type nothing tells it has none.
+    """The shape of rows without a schema that have those fields. Fields of unknown type are left out.
 
     `table` has the Spark types of the table's columns, by the lake's names.
     """
@@ -75,7 +82,7 @@ def shape_of_names(names: Iterable[str], table: Mapping[str, str], options: Deco
 
 
 def type_told(column: str, table: Mapping[str, str], options: DecodeOptions) -> ColumnType | None:
-    """The type of a column (the source's name) whose values carry none; None where nothing tells it yet."""
+    """The type of a column (the source's name) without a schema; None if no source of types knows it."""
     sources, bounds = options.types, options.bounds
     if column in options.masks.how:
         named = sources.configured.get(column)
@@ -107,7 +114,11 @@ def row_of_schema(schema: bytes, bounds: Bounds, *, unwrapped: bool) -> ConnectT
 
     Raises NotAConnectSchema.
     """
-    struct = parse_schema(schema, bounds)
+    return row_of_type(parse_schema(schema, bounds), unwrapped=unwrapped)
+
+
+def row_of_type(struct: ConnectType, *, unwrapped: bool) -> ConnectType:
+    """The same of a parsed schema."""
     row = struct if unwrapped else struct.field("after") or struct.field("before")
     if row is None or row.kind != "struct" or (unwrapped and _is_envelope(struct)):
         raise NotAConnectSchema("not the schema of a row")

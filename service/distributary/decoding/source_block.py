@@ -83,7 +83,7 @@ def snapshot_text(told: str | bool | None) -> str | None:
 
 
 def transaction_of(connector: str, source: Source) -> str | None:
-    """What the changes of one transaction share, and no others; None where nothing tells."""
+    """Identifies the transaction: all its changes have this value, and no others. None if it is unknown."""
     if connector in ("mysql", "mariadb"):
         return source.gtid
     if connector in ("postgresql", "oracle"):
@@ -94,7 +94,7 @@ def transaction_of(connector: str, source: Source) -> str | None:
 
 
 def snapshot_identity(source: Source) -> str:
-    """What tells a snapshot row of PostgreSQL from others, as it has no place among the changes: the fields of its
+    """Identifies a snapshot row of PostgreSQL, as snapshot rows have no position among the changes: the fields of its
     source block, as JSON."""
     told = ((name, getattr(source, name)) for name in _READ_FIELDS)
     fields = {name: text_of(value) for name, value in told if value is not None}

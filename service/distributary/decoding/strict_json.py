@@ -1,4 +1,4 @@
-"""JSON read without forbearance, for records that the quick reader refuses: what is wrong with them, and what they say.
+"""A strict reader of JSON, for records that msgspec refuses: it finds their faults, or restates their values.
 
 Numbers stay the text that they were written as, so that a long one costs nothing until its type is known.
 """

@@ -1,7 +1,7 @@
 """Rows without an envelope, as Debezium's ExtractNewRecordState leaves them.
 
-What the envelope said is lost but for what `add.fields` and `add.headers` put into the row or beside it, under names
-with a prefix. Such a row is read as what the envelope would have held, as far as it is known.
+Of the envelope only the fields remain that `add.fields` and `add.headers` copy into the row or into headers, under
+names with a prefix. A row is read as the envelope that these fields describe.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _listed(item: str, prefix: str) -> tuple[str, str]:
 
 
 def change_of_row(row: Any, told: Mapping[str, Any], order: str, *, has_value: bool, has_old_key: bool) -> Change:
-    """What the envelope of a row would have held. `told` is what was added, by what it is; `order` the connector by
+    """The change that a row describes. `told` are the added values, by their meaning; `order` is the connector by
     whose positions the table is ordered, or BY_OFFSET.
 
     A null value is a delete: one with a position where that is known (by offset always), else a tombstone, of which

@@ -51,7 +51,7 @@ class ColumnType:
 
 
 def convert_each(arrow: pa.DataType, convert_value: Callable[[Any], Any]) -> Convert:
-    """A converter that looks at each value by itself: for rare types, and where a column can't be converted whole.
+    """A converter of single values: for rare types, and for columns that can't be converted at once.
 
     `convert_value` raises one of FAILURES for a value that the type can't hold.
     """
@@ -73,7 +73,7 @@ def convert_each(arrow: pa.DataType, convert_value: Callable[[Any], Any]) -> Con
 
 
 def convert_whole(arrow: pa.DataType, convert_value: Callable[[Any], Any]) -> Convert:
-    """A converter that hands the values to Arrow as they are, and looks at each only where Arrow refuses one."""
+    """A converter that passes the values to Arrow at once, and converts them one by one only if Arrow refuses one."""
     each = convert_each(arrow, convert_value)
 
     def convert(values: Sequence[Any]) -> Converted:

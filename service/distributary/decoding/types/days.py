@@ -92,4 +92,4 @@ def _restate_either(value: Json) -> Any:
 DATE = ColumnType("date", pa.date32(), int, _convert_days, whole_number)
 DATE_TEXT = ColumnType("date", pa.date32(), str, _convert_texts, only_text, True)
 DATE_NAMED = ColumnType("date", pa.date32(), int | str, _convert_either, _restate_either, True)
-"""What `columns` calls a date: nothing tells whether its values are numbers or texts."""
+"""A date by its name in `columns`: its values may be numbers or texts."""

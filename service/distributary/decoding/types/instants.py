@@ -70,7 +70,7 @@ def _mask(length: int, places: Any) -> pa.Array:
 
 
 def _written(spark: str, arrow: pa.DataType, infinities: Mapping[str, int]) -> ColumnType:
-    """Of ISO texts. Arrow reads the usual ones whole; where it refuses one, each is looked at."""
+    """Of ISO texts. Arrow reads the usual ones at once; if it refuses one, all are read one by one."""
 
     def convert_value(text: str) -> int:
         return infinities[text] if text in infinities else read_instant(text)

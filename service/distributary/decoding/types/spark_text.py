@@ -3,17 +3,18 @@ these."""
 
 from __future__ import annotations
 
-import json
+import base64
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from distributary.decoding.types.calendar import date_of_day
+from distributary.decoding.types.java_numbers import double_text, float_text
 
 _DAY = 86_400_000_000
+_NAMED_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+_ESCAPES = str.maketrans({**{chr(code): f"\\u{code:04X}" for code in range(32)}, **_NAMED_ESCAPES})
 
 
 def spark_texts(array: pa.Array, spark: str) -> list[str | None]:
@@ -53,9 +54,9 @@ def _text(kind: pa.DataType) -> Callable[[Any], str]:
     if pa.types.is_boolean(kind):
         return lambda value: "true" if value else "false"
     if pa.types.is_float32(kind):
-        return lambda value: java_text(value, short=True)
+        return float_text
     if pa.types.is_float64(kind):
-        return java_text
+        return double_text
     if pa.types.is_binary(kind):
         return lambda value: str(value.hex())
     if pa.types.is_decimal(kind):
@@ -77,46 +78,41 @@ def _timestamp(micros: int) -> str:
     return f"{date_of_day(day)} {clock}{behind}"
 
 
-def java_text(value: float, *, short: bool = False) -> str:
-    """A number as Java's Double.toString (`short`: Float's) writes it: the fewest digits that tell it."""
-    if value != value:
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    shown = Decimal(str(np.float32(value)) if short else repr(value))
-    sign, digits, exponent = shown.as_tuple()
-    text = "".join(map(str, digits)).rstrip("0") or "0"
-    point = len(digits) + int(exponent)
-    minus = "-" if sign else ""
-    if value == 0:
-        return f"{minus}0.0"
-    if 1e-3 <= abs(value) < 1e7:
-        whole = text[:point].ljust(point, "0") if point > 0 else "0"
-        behind = text[point:] if point > 0 else "0" * -point + text
-        return f"{minus}{whole or '0'}.{behind or '0'}"
-    return f"{minus}{text[0]}.{text[1:] or '0'}E{point - 1}"
-
-
 def _json(value: Any, kind: pa.DataType) -> str:
-    """As to_json writes it: null fields of structs are left out."""
+    """As to_json writes it: null fields of structs are left out, and some values have other texts than by CAST."""
     if value is None:
         return "null"
     if pa.types.is_list(kind):
         return f"[{','.join(_json(item, kind.value_type) for item in value)}]"
     if pa.types.is_map(kind):
-        parts = (
-            f"{json.dumps(name, ensure_ascii=False)}:{_json(item, kind.item_type)}" for name, item in value.items()
-        )
+        parts = (f"{_json_string(name)}:{_json(item, kind.item_type)}" for name, item in value.items())
         return f"{{{','.join(parts)}}}"
     if pa.types.is_struct(kind):
         parts = (
-            f"{json.dumps(field.name, ensure_ascii=False)}:{_json(value[field.name], field.type)}"
+            f"{_json_string(field.name)}:{_json(value[field.name], field.type)}"
             for field in kind
             if value[field.name] is not None
         )
         return f"{{{','.join(parts)}}}"
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        return _text(kind)(value)
-    if pa.types.is_floating(kind) and value - value == 0:
-        return _text(kind)(value)
-    return json.dumps(_text(kind)(value), ensure_ascii=False)
+    if pa.types.is_decimal(kind):
+        return str(value)  # with an exponent where it is small, as BigDecimal.toString
+    if pa.types.is_binary(kind):
+        return _json_string(base64.b64encode(value).decode())
+    if pa.types.is_timestamp(kind):
+        return _json_string(_json_timestamp(value) + ("Z" if kind.tz else ""))
+    text = _text(kind)(value)
+    is_bare = pa.types.is_boolean(kind) or pa.types.is_integer(kind)
+    return text if is_bare or (pa.types.is_floating(kind) and value - value == 0) else _json_string(text)
+
+
+def _json_timestamp(micros: int) -> str:
+    """To the millisecond: finer digits are cut."""
+    day, rest = divmod(micros, _DAY)
+    seconds, part = divmod(rest, 1_000_000)
+    clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{date_of_day(day)}T{clock}.{part // 1000:03d}"
+
+
+def _json_string(text: str) -> str:
+    """As Jackson writes it: with capital letters in escapes."""
+    return f'"{text.translate(_ESCAPES)}"'
