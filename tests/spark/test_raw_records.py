@@ -41,9 +41,9 @@ def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession
     options = options_of(recording, truth, before=True)
     schema = Decoder(options).learn(raw)
     columns = RecordColumns.of(schema.row, schema.key, before=True)
-    here = LocalRecords(session, raw, Queries()).decode(Decoder(options), schema, columns)
+    here = LocalRecords(session, raw, Queries()).decode(Decoder(options), schema, columns, lambda found: found)
     frame = session.createDataFrame(raw).repartition(2, "offset")
-    there = FrameRecords(frame).decode(Decoder(options), schema, columns)
+    there = FrameRecords(frame).decode(Decoder(options), schema, columns, lambda found: found)
     assert rows(there.records) == rows(here.records)
     assert {name for one in there.met for name in one.names} == {name for one in here.met for name in one.names}
     assert there.conflict is None

@@ -160,6 +160,8 @@ def variable_scale(text: str) -> str:
     number = Decimal(text).as_tuple()
     assert isinstance(number.exponent, int)
     return f'{{"scale": {-number.exponent}, "value": {base64_number(int(Decimal((number.sign, number.digits, 0))))}}}'
+
+
 class LocalRegistry:
     """A schema registry in memory: numbers from 1 on."""
 

@@ -96,3 +96,19 @@ def _fields(nodes: Json, bounds: Bounds, depth: int) -> tuple[ConnectField, ...]
     if len({part.name for part in fields}) < len(fields):
         raise NotAConnectSchema("two fields of one name")
     return tuple(fields)
+
+
+def connect_json(kind: ConnectType) -> dict[str, Json]:
+    """The type as JsonConverter writes it, all of it optional: Avro keeps that beside the type."""
+    node: dict[str, Json] = {"type": kind.kind, "optional": True}
+    if kind.name:
+        node["name"] = kind.name
+    if kind.parameters:
+        node["parameters"] = dict(kind.parameters)
+    if kind.items is not None:
+        node["items" if kind.kind == "array" else "values"] = connect_json(kind.items)
+    if kind.keys is not None:
+        node["keys"] = connect_json(kind.keys)
+    if kind.kind == "struct":
+        node["fields"] = [{**connect_json(part.type), "field": part.name} for part in kind.fields]
+    return node

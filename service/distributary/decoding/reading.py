@@ -137,6 +137,7 @@ def _read_rows(
         try:
             if value is not None and options.avro is not None:
                 reader, begin = finder.find(place, value)
+                batch.sizes[place] = len(value) - begin
                 change = reader.read_avro(value, begin, has_old_key=has_old_key, headers=told)
             elif value is not None:
                 reader, payload = readers.of_value(value)

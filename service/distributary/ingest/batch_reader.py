@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
 
@@ -14,6 +14,8 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.fetch import raw_table
 from distributary.consume.peek import Record
+from distributary.decoding.avro.framing import schema_addresses
+from distributary.decoding.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decoding.decoder import Decoder
 from distributary.decoding.masks import NO_MASKS
 from distributary.decoding.met_columns import MetColumns
@@ -44,12 +46,17 @@ from distributary.operate.wire import as_json
 
 @dataclass(frozen=True)
 class Read:
-    """A batch that was read: decoded records (see merge_records), what facts() found in them, and whether the table was
-    made or its columns changed for them."""
+    """A batch that was read: decoded records (see merge_records), in memory or `held` by Spark, what facts() found in
+    them, and whether the table was made or its columns changed for them."""
 
     records: DataFrame
+    held: DataFrame | None
     found: Facts
     altered: bool
+
+    def let_go(self) -> None:
+        """Spark lets go of the records. Nothing that reads them may come after."""
+        let_go(self.held)
 
 
 class BatchReader:
@@ -76,6 +83,7 @@ class BatchReader:
         self._broker = broker
         self._only = only
         self._registry = registry
+        self._avro: dict[str, AvroSchema | NotAnAvroSchema] | None = None if registry is None else {}
         self._source = source
         self._settings = settings
         self._masks = NO_MASKS
@@ -138,7 +146,7 @@ class BatchReader:
             check_masks(self._masks, progress.masks, self._renames, self._table.now)
             self._marks = Marks(progress.masks, self._table.now)
         key = progress.key if progress is not None else self._renames.all_of(look.key or self._settings.key)
-        self._learn(topic, self._as_json(records), look, key)
+        self._learn(topic, records, look, key)
         if progress is None:
             check_protected_columns(self._settings, self._seen)
         return look
@@ -164,6 +172,7 @@ class BatchReader:
         """The columns of the first records."""
         options = self._options(look, key)
         raw = raw_table(topic.name, records)
+        self._learn_avro(address for found in schema_addresses(raw).values() for address in found)
         decoded = Decoder(options).decode(raw, self._schema(key))
         if self._needs_announced(decoded.met) and self._ask():
             decoded = Decoder(self._options(look, key)).decode(raw, self._schema(key))
@@ -178,18 +187,18 @@ class BatchReader:
         decoded = self._decode(raw, look, progress)
         while self._table.follow(decoded.met, progress.key):
             altered = True
-            let_go(decoded.records)
+            let_go(decoded.held)
             decoded = self._decode(raw, look, progress)
         check_key_columns(progress.key, self._table.now, self._settings.where)
         found = facts(decoded.records, progress, self._queries)
         if found.bad and any(not one.has_schema for one in decoded.met) and self._ask():
             # Nothing in a record without a schema shows that its columns' types changed, but values that do not fit.
-            let_go(decoded.records)
+            let_go(decoded.held)
             again = self.read(raw, look, progress)
             return replace(again, altered=altered or again.altered)
         self._warn_of_unknown_columns()
         self._met = ()  # the table has them
-        return Read(decoded.records, found, altered)
+        return Read(decoded.records, decoded.held, found, altered)
 
     def _decode(self, raw: RawRecords, look: Look, progress: Progress) -> DecodedRecords:
         """Decodes the records with the columns that the table has."""
@@ -201,14 +210,20 @@ class BatchReader:
         columns = RecordColumns.of(
             schema.row, schema.key, before=options.before, transactions=options.tells_transactions
         )
-        decoded = raw.decode(self._decoder, schema, columns)
+        deleted = {p: last.deleted_key for p, last in progress.last.items() if last.deleted_key is not None}
+
+        def finish(records: DataFrame) -> DataFrame:
+            return self._only(with_carried(records, deleted) if deleted else records)
+
+        decoded = raw.decode(self._decoder, schema, columns, finish)
+        if self._learn_avro(decoded.unknown_schemas):
+            let_go(decoded.held)
+            return self._decode(raw, look, progress)
         if self._needs_announced(decoded.met) and self._ask():
-            let_go(decoded.records)
+            let_go(decoded.held)
             return self._decode(raw, look, progress)
         self._take(decoded.met, decoded.conflict)
-        deleted = {p: last.deleted_key for p, last in progress.last.items() if last.deleted_key is not None}
-        records = with_carried(decoded.records, deleted) if deleted else decoded.records
-        return replace(decoded, records=self._only(records))
+        return decoded
 
     def _take(self, met: Sequence[MetColumns], conflict: TableHalt | None) -> None:
         """Looks at the columns of records. Raises TableHalt where the table or the config contradicts them."""
@@ -236,6 +251,15 @@ class BatchReader:
                 self._log.warning("a column in the config is unknown", code=CODE, detail=str(unknown), fix=FIX)
         self.unknown_columns = found
 
+    def _learn_avro(self, addresses: Iterable[str]) -> bool:
+        """Asks the registry for the schemas that are not known yet; whether there are some. Raises what
+        Registry.schema raises."""
+        if self._registry is None or self._avro is None:
+            return False
+        new = sorted(set(addresses) - self._avro.keys())
+        self._avro.update({address: self._registry.schema(address) for address in new})
+        return bool(new)
+
     def _needs_announced(self, met: Sequence[MetColumns]) -> bool:
         return not self._has_asked and any(not one.has_schema for one in met)
 
@@ -260,4 +284,5 @@ class BatchReader:
             connector=progress.connector if progress is not None else look.order,
             types=replace(options.types, announced=self._announced),
             transactions=self._transactions.is_set(),
+            avro=self._avro,
         )

@@ -7,11 +7,12 @@ decoded where Spark's tasks read it. Both run the same functions.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
 import pyarrow as pa
+from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.udf import UserDefinedFunction
@@ -19,7 +20,7 @@ from pyspark.util import PythonEvalType
 
 from distributary.consume.offsets import Slice
 from distributary.consume.source import RecordSource, ranges
-from distributary.decoding.decoder import Decoder
+from distributary.decoding.decoder import Decoded, Decoder
 from distributary.decoding.met_columns import MetColumns
 from distributary.decoding.options import DecodeOptions
 from distributary.decoding.record_schema import RecordSchema
@@ -36,24 +37,29 @@ _TASK_BYTES = 32 * 2**20
 """Bytes of values that a task hands to the decoder at once."""
 _FEWEST_AT_ONCE, _MOST_AT_ONCE = 16, 20_000
 _ROWS_AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_MET = "met"
+
+Finish = Callable[[DataFrame], DataFrame]
+"""Makes what is kept of decoded records."""
 
 
 @dataclass(frozen=True)
 class DecodedRecords:
-    """`records` as the merge takes them (see merge_records), kept by Spark. `met` are the columns that they have, and
-    `conflict` why the config can't have those of some."""
+    """`records` as the merge takes them (see merge_records); in memory, or `held` by Spark until it is let go. `met`
+    are the columns that they have, and `conflict` why the config can't have those of some. `unknown_schemas`: see
+    Decoded."""
 
     records: DataFrame
+    held: DataFrame | None
     met: tuple[MetColumns, ...]
     conflict: TableHalt | None
+    unknown_schemas: frozenset[str] = frozenset()
 
 
 class RawRecords(Protocol):
     """The raw records of one batch."""
 
-    def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns) -> DecodedRecords:
-        """All records, decoded."""
+    def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns, finish: Finish) -> DecodedRecords:
+        """All records, decoded, and then `finish`."""
         ...
 
     def frame(self, places: pa.Table) -> DataFrame:
@@ -69,11 +75,12 @@ class LocalRecords:
         self._queries = queries
         self.table = table
 
-    def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns) -> DecodedRecords:
+    def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns, finish: Finish) -> DecodedRecords:
         """As RawRecords.decode, here."""
         decoded = decoder.decode(self.table, schema)
         table = merge_table(decoded, columns, columns.arrow_schema())
-        return DecodedRecords(local_frame(self._session, table, columns, self._queries), decoded.met, decoded.conflict)
+        records = local_frame(self._session, table, columns, self._queries)
+        return DecodedRecords(finish(records), None, decoded.met, decoded.conflict, decoded.unknown_schemas)
 
     def frame(self, places: pa.Table) -> DataFrame:
         """As RawRecords.frame."""
@@ -91,13 +98,14 @@ class TaskRecords:
         self.part = part
         self._record_bytes = record_bytes
 
-    def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns) -> DecodedRecords:
+    def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns, finish: Finish) -> DecodedRecords:
         """As RawRecords.decode, in Spark's tasks."""
         tasks = self._session.sparkContext.defaultParallelism
         found = ranges(self.part, tasks)
         pieces = _Pieces(self._source.fetch_pieces, self.part.topic, found, _most_at_once(self._record_bytes))
-        task = _DecodeTask(decoder.options, schema, columns, columns.arrow_schema(), pieces)
-        return _decoded(self._session.range(0, len(found), 1, len(found)), task, columns)
+        told = _new_told(self._session)
+        task = _DecodeTask(decoder.options, schema, columns, columns.arrow_schema(), told, pieces)
+        return _decoded(self._session.range(0, len(found), 1, len(found)), task, finish)
 
     def frame(self, places: pa.Table) -> DataFrame:
         """As RawRecords.frame."""
@@ -110,11 +118,13 @@ class FrameRecords:
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
 
-    def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns) -> DecodedRecords:
+    def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns, finish: Finish) -> DecodedRecords:
         """As RawRecords.decode, in Spark's tasks."""
-        self._frame.sparkSession.conf.set(_ROWS_AT_ONCE, str(_most_at_once(0)))
+        session = self._frame.sparkSession
+        session.conf.set(_ROWS_AT_ONCE, str(_most_at_once(0)))
+        told = _new_told(session)
         raw = self._frame.select("key", "value", "partition", "offset", "timestamp", "headers")
-        return _decoded(raw, _DecodeTask(decoder.options, schema, columns, columns.arrow_schema()), columns)
+        return _decoded(raw, _DecodeTask(decoder.options, schema, columns, columns.arrow_schema(), told), finish)
 
     def frame(self, places: pa.Table) -> DataFrame:
         """As RawRecords.frame."""
@@ -132,12 +142,24 @@ def _at_places(frame: DataFrame, places: pa.Table) -> DataFrame:
     return frame.join(named, keys, "left_semi")
 
 
-def _decoded(frame: DataFrame, task: _DecodeTask, columns: RecordColumns) -> DecodedRecords:
-    made = finished(_map_in_arrow(frame, task, f"{columns.ddl()}, {_MET} STRING"), columns)
-    decoded = kept(made, eager=False)
-    told = [row[_MET] for row in decoded.where(F.col(_MET).isNotNull()).select(_MET).distinct().collect()]
-    met, conflict = _combined(told)
-    return DecodedRecords(decoded.drop(_MET), met, conflict)
+def _decoded(frame: DataFrame, task: _DecodeTask, finish: Finish) -> DecodedRecords:
+    made = finished(_map_in_arrow(frame, task, task.columns.ddl()), task.columns)
+    records = kept(finish(made), eager=True)
+    return _combined(records, task.told.value)
+
+
+class _Texts(AccumulatorParam[frozenset[str]]):
+    """Gathers texts from Spark's tasks. A task that ran twice tells the same ones."""
+
+    def zero(self, value: frozenset[str]) -> frozenset[str]:  # noqa: ARG002
+        return frozenset()
+
+    def addInPlace(self, value1: frozenset[str], value2: frozenset[str]) -> frozenset[str]:  # noqa: N802
+        return value1 | value2
+
+
+def _new_told(session: SparkSession) -> Accumulator[frozenset[str]]:
+    return session.sparkContext.accumulator(frozenset(), _Texts())
 
 
 def raw_records(
@@ -180,13 +202,14 @@ def _as_they_are(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 class _DecodeTask:
     """What Spark's tasks run: makes the merge's records of raw ones, or of what `pieces` makes raw records of.
 
-    The first record of each batch has, as JSON, the columns that were met in it.
+    `told` gathers, as JSON, which columns were met.
     """
 
     options: DecodeOptions
     schema: RecordSchema
     columns: RecordColumns
     arrow: pa.Schema
+    told: Accumulator[frozenset[str]]
     pieces: Callable[[pa.RecordBatch], Iterator[pa.RecordBatch | pa.Table]] = _as_they_are
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -194,28 +217,32 @@ class _DecodeTask:
         for batch in batches:
             for raw in self.pieces(batch):
                 decoded = decoder.decode(raw, self.schema)
-                table = merge_table(decoded, self.columns, self.arrow)
-                met: list[str | None] = [None] * table.num_rows
-                if met:
-                    met[0] = _told(decoded.met, decoded.conflict)
-                yield from table.append_column(_MET, pa.array(met, pa.string())).combine_chunks().to_batches()
+                self.told.add(frozenset((_told(decoded),)))
+                yield from merge_table(decoded, self.columns, self.arrow).combine_chunks().to_batches()
 
 
-def _told(met: tuple[MetColumns, ...], conflict: TableHalt | None) -> str:
-    halt = None if conflict is None else [conflict.code, conflict.message, conflict.fix]
-    told = [{**asdict(one), "names": sorted(one.names)} for one in met]
-    return json.dumps({"met": told, "conflict": halt})
+def _told(decoded: Decoded) -> str:
+    halt = decoded.conflict
+    return json.dumps(
+        {
+            "met": [{**asdict(one), "names": sorted(one.names)} for one in decoded.met],
+            "conflict": None if halt is None else [halt.code, halt.message, halt.fix],
+            "unknown_schemas": sorted(decoded.unknown_schemas),
+        }
+    )
 
 
-def _combined(told: list[str]) -> tuple[tuple[MetColumns, ...], TableHalt | None]:
+def _combined(records: DataFrame, told: Iterable[str]) -> DecodedRecords:
     met: dict[str, MetColumns] = {}
     conflict = None
+    unknown: set[str] = set()
     for text in sorted(told):
         found = json.loads(text)
         for one in found["met"]:
             met[json.dumps(one)] = MetColumns(**{**one, "names": frozenset(one["names"])})
         conflict = conflict or (found["conflict"] and TableHalt(*found["conflict"]))
-    return tuple(met.values()), conflict
+        unknown.update(found["unknown_schemas"])
+    return DecodedRecords(records, records, tuple(met.values()), conflict, frozenset(unknown))
 
 
 def _places(table: pa.Table) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
 
 from distributary.config.source import SchemaRegistry, Source
-from distributary.decode.avro_schema import AvroSchema, NotAnAvroSchema, translated
+from distributary.decoding.avro.schema import AvroSchema, NotAnAvroSchema, parse_avro_schema
 from distributary.errors import DistributaryError, SetupError, TableHalt, TransientError
 from distributary.operate.logs import get_logger
 
@@ -34,11 +34,11 @@ class Registry:
         self._client = _client(settings)
         self._clock = clock
         self._patience = patience
-        self._known: dict[str, AvroSchema] = {}
+        self._known: dict[str, AvroSchema | NotAnAvroSchema] = {}
         self._unknown_since: dict[str, float] = {}
 
-    def schema(self, address: str) -> AvroSchema:
-        """The schema with that number or GUID; one that is not readable where it is none for columns.
+    def schema(self, address: str) -> AvroSchema | NotAnAvroSchema:
+        """The schema with that number or GUID; why it is none for columns, where that is so.
 
         Raises TransientError while the registry does not answer or does not know it yet, TableHalt where it still does
         not know it after five minutes.
@@ -49,10 +49,10 @@ class Registry:
             try:
                 if found.schema_type not in _AVRO or not found.schema_str:
                     raise NotAnAvroSchema(f"a schema of type {found.schema_type}")
-                self._known[address] = translated(found.schema_str, references)
+                self._known[address] = parse_avro_schema(found.schema_str, references)
             except NotAnAvroSchema as error:
                 _log.warning("a schema of the registry can't be read", schema=address, reason=str(error))
-                self._known[address] = AvroSchema()
+                self._known[address] = error
         return self._known[address]
 
     def _asked(self, address: str) -> tuple[Schema, list[str]]:

@@ -17,7 +17,6 @@ from distributary.ingest.raw_records import FrameRecords, raw_records
 from distributary.merge.advance import advanced
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
-from distributary.merge.kept import let_go
 from distributary.merge.mode import DecodedSlice, Destination, Mode
 from distributary.merge.progress import Progress, first_progress
 from distributary.merge.queries import Queries
@@ -109,13 +108,13 @@ class SliceTaker:
         keys = SliceKeys(came.records, self._queries)
         share = self._foldable(came.found, keys)
         if share < 1 and part.records > len(part.end):
-            let_go(came.records)  # nothing of it is anywhere yet
+            came.let_go()  # nothing of it is anywhere yet
             return self.take(topic, self._portion.smaller(part, share), watch)
         fit = check_source_log(came.records, came.found, progress, self._settings, part)
         if fit == part:
             fit = self._of_one_form(came.found, topic, part, progress)
         if fit != part:
-            let_go(came.records)
+            came.let_go()
             if not fit:
                 self.look_anew()
             return self.take(topic, fit or part, watch)
@@ -175,7 +174,7 @@ class SliceTaker:
         write = self._mode.write(self._destination(progress), part).write
         self._place.head = self._lake.commit(head, again.after, write)
         self._around.quarantine.applied(self._topic, again.records)
-        let_go(came.records)
+        came.let_go()
 
     def _new_reader(self) -> BatchReader:
         around = self._around

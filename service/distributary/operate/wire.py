@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 from dataclasses import replace
-from typing import Any
-
-from fastavro import parse_schema, schemaless_reader
+from functools import lru_cache
 
 from distributary.consume.peek import Record
 from distributary.consume.tail import Headers
-from distributary.decode.avro_schema import AvroSchema
-from distributary.decode.framing import Side, address
+from distributary.decoding.avro.compiler import Read, compile_reader
+from distributary.decoding.avro.framing import Side, find_address
+from distributary.decoding.avro.schema import AvroSchema, NotAnAvroSchema
+from distributary.decoding.avro.targets import AS_JSON
+from distributary.decoding.avro.values import UNREAD
+from distributary.decoding.connect_schema import connect_json
+from distributary.decoding.strict_json import json_text
 from distributary.operate.registry import Registry
 
 
@@ -24,39 +25,30 @@ def as_json(record: Record, registry: Registry | None) -> Record:
     """
     if registry is None:
         return record
-    key, value = (json_of(data, record.headers, side, registry) for side, data in _sides(record))
-    return replace(record, key=key, value=value)
+    key = json_of(record.key, record.headers, "key", registry)
+    return replace(record, key=key, value=json_of(record.value, record.headers, "value", registry))
 
 
 def json_of(data: bytes | None, headers: Headers, side: Side, registry: Registry | None) -> bytes | None:
     """The same of a key or a value. What is not Avro as it should be stays as it is."""
-    read = None if data is None or registry is None else _read(data, headers, side, registry)
-    if read is None:
+    if data is None or registry is None:
         return data
-    schema, value = read
-    if value is None:
-        return None
-    payload = json.dumps(value, default=_base64, ensure_ascii=False)
-    return f'{{"schema":{schema.connect},"payload":{payload}}}'.encode()
-
-
-def _read(data: bytes, headers: Headers, side: Side, registry: Registry) -> tuple[AvroSchema, Any] | None:
-    """The schema and the value of a key or a value; None where it names no schema that can be read, or is not what the
-    schema says, to its last byte."""
-    found = address(data, headers, side)
-    if found is None or not (schema := registry.schema(found[0])).readable:
-        return None
-    body = io.BytesIO(found[1])
+    known = {name: value for name, value in reversed(headers) if value is not None}
+    found = find_address(data, known, side)
+    if found is None or isinstance(schema := registry.schema(found[0]), NotAnAvroSchema):
+        return data
     try:
-        value = schemaless_reader(body, parse_schema(schema.parsed), None)
-    except Exception:  # whatever broken bytes make the reader raise
-        return None
-    return None if body.read(1) else (schema, value)
+        payload = _reader_of(schema)(data, found[1])
+    except UNREAD:
+        return data
+    return None if payload is None else f'{{"schema":{_schema_text(schema)},"payload":{json_text(payload)}}}'.encode()
 
 
-def _sides(record: Record) -> list[tuple[Side, bytes | None]]:
-    return [("key", record.key), ("value", record.value)]
+@lru_cache(maxsize=256)
+def _reader_of(schema: AvroSchema) -> Read:
+    return compile_reader(schema, AS_JSON)
 
 
-def _base64(value: Any) -> str:
-    return base64.b64encode(value).decode()
+@lru_cache(maxsize=256)
+def _schema_text(schema: AvroSchema) -> str:
+    return json.dumps(connect_json(schema.connect), separators=(",", ":"), ensure_ascii=False)

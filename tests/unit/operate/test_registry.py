@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
-from distributary.decode.connect import parse_schema
 
 from distributary.config.source import SchemaRegistry
+from distributary.decoding.avro.schema import AvroType, NotAnAvroSchema
 from distributary.errors import SetupError, TableHalt, TransientError
 from distributary.operate.registry import Registry
 
@@ -35,7 +35,8 @@ def test_a_schema_is_found_by_its_number_and_by_its_guid() -> None:
     registry = Registry(settings(url="mock://a"))
     registered = registry._client.register_schema_full_response("s", Schema(NUMBER, "AVRO"))
     by_number = registry.schema(str(registered.schema_id))
-    assert parse_schema(by_number.connect).field("id") is not None
+    assert isinstance(by_number, AvroType)
+    assert by_number.connect.field("id") is not None
     assert registry.schema(str(registered.guid)) == by_number
 
 
@@ -45,7 +46,7 @@ def test_an_unknown_schema_is_waited_for_and_found_once_it_is_there() -> None:
         registry.schema("1")
     assert caught.value.code == "schema-unknown"
     registry._client.register_schema("s", Schema(NUMBER, "AVRO"))
-    assert registry.schema("1").readable
+    assert isinstance(registry.schema("1"), AvroType)
 
 
 def test_a_schema_that_does_not_come_halts_the_table() -> None:
@@ -74,7 +75,7 @@ def test_each_unknown_schema_has_a_time_of_its_own() -> None:
 def test_a_schema_of_another_kind_is_not_readable() -> None:
     registry = Registry(settings(url="mock://e"))
     number = registry._client.register_schema("s", Schema('{"type":"object"}', "JSON"))
-    assert not registry.schema(str(number)).readable
+    assert isinstance(registry.schema(str(number)), NotAnAvroSchema)
 
 
 def test_names_of_schemas_that_are_referred_to_are_known() -> None:
@@ -88,7 +89,9 @@ def test_names_of_schemas_that_are_referred_to_are_known() -> None:
     client.register_schema("middle", Schema(json.dumps(middle), "AVRO", references=to_inner))
     to_middle = [SchemaReference("a.Middle", "middle", 1)]
     number = client.register_schema("outer", Schema(json.dumps(outer), "AVRO", references=to_middle))
-    found = parse_schema(registry.schema(str(number)).connect).field("middle")
+    schema = registry.schema(str(number))
+    assert isinstance(schema, AvroType)
+    found = schema.connect.field("middle")
     assert found is not None
     assert found.field("inner") is not None
 

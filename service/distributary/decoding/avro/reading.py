@@ -41,8 +41,10 @@ def read_avro_values(
             front = finder.front
             if front is None or not value.startswith(front) or len(value) == BODY or place in framing:
                 reader, begin = finder.find(place, value)
+            batch.sizes[place] = len(value) - begin
             change = reader.decode(value, begin)
         except Rejected as rejected:
+            readers.note_conflict(rejected)
             batch.faults.add(place, rejected.reason, rejected.detail)
             continue
         except UNREAD as error:
@@ -71,6 +73,7 @@ def read_avro_keys(
                     reader, begin = finder.find(place, key)
                 row = reader.decode(key, begin)
             except Rejected as rejected:
+                readers.note_conflict(rejected)
                 _reject_key(place, rejected, batch, needs_key)
                 continue
             except UNREAD as error:
