@@ -89,9 +89,18 @@ def records_of(rows: Sequence[Mapping[str, Any] | None], columns: Mapping[str, A
     return records
 
 
+_REJECTION = ["partition", "offset", "reason", "message"]
+
+
+def _without_sizes(decoded: Decoded) -> Decoded:
+    return dataclasses.replace(decoded, events=decoded.events.drop("size"))
+
+
 def assert_same(one: Decoded, other: Decoded) -> None:
-    """The same events and rejected records. NaN is NaN here, which it is not for Arrow."""
-    assert one.rejected.equals(other.rejected)
+    """The same events but for their sizes in bytes, and the same rejections. NaN is NaN here, which it is not for
+    Arrow."""
+    one, other = _without_sizes(one), _without_sizes(other)
+    assert one.rejected.select(_REJECTION).equals(other.rejected.select(_REJECTION))
     assert one.events.schema == other.events.schema
     for name in one.events.column_names:
         left, right = one.events[name], other.events[name]
@@ -162,7 +171,9 @@ def test_fields_of_the_source_block_may_have_any_plain_type() -> None:
         expected, schema = decode_all([sent], DecodeOptions("sqlserver"))
         decoded = Decoder(DecodeOptions("sqlserver", avro=schemas)).decode(raw_table(written), schema)
         assert_same(decoded, expected)
-        assert decoded.events.num_rows == 1
+        # A serial number is a whole one; as a text it may come all the same.
+        reasons = [] if kind in ("int32", "string") else ["bad-position"]
+        assert decoded.rejected["reason"].to_pylist() == reasons
 
 
 def test_rows_without_an_envelope() -> None:
