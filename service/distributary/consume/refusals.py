@@ -23,6 +23,10 @@ _CHECK_RIGHTS = (
     "allow Read on the topics with the prefix source.topic_prefix to this config's user; then it goes on by itself"
 )
 
+OFFSETS_GONE = "kafka-offsets"
+"""The code of an error that says that Kafka does not have what was to be read."""
+_GONE = ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE")
+
 CODES = ("kafka-login", "kafka-tls", "kafka-not-allowed", "kafka-refused", "kafka-unreachable")
 """The codes of the errors that are Kafka's."""
 
@@ -39,6 +43,8 @@ def refusal(what: str, error: KafkaError, met: Sequence[KafkaError] = ()) -> Tra
         return TransientError("kafka-tls", f"Kafka did not {what}: {tls.str()}", _CHECK_TLS)
     if error.name().endswith("AUTHORIZATION_FAILED"):
         return TransientError("kafka-not-allowed", f"Kafka did not {what}: {error.str()}", _CHECK_RIGHTS)
+    if error.name() in _GONE:
+        return offsets_gone(error.name())
     if error.name() not in _NOBODY:
         return TransientError(
             "kafka-refused", f"Kafka did not {what}: {error.str()}", "if it lasts, look into the log of the brokers"
@@ -48,6 +54,15 @@ def refusal(what: str, error: KafkaError, met: Sequence[KafkaError] = ()) -> Tra
         "kafka-unreachable",
         f"Kafka did not {what}: {reason.str()}",
         _CHECK_ADDRESS,
+    )
+
+
+def offsets_gone(name: str) -> TransientError:
+    """The error to raise where Kafka no longer has what was to be read; `name` is that of the client's own error."""
+    return TransientError(
+        OFFSETS_GONE,
+        f"Kafka no longer has the offsets that were read ({name})",
+        "the table looks at its topic again; if records were lost it halts and names them",
     )
 
 

@@ -13,7 +13,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from distributary.consume.refusals import java_refusal, refusal
+from distributary.consume.refusals import java_refusal, offsets_gone, refusal
 from distributary.errors import DistributaryError, TableHalt, TransientError
 
 # Java exceptions (by the end of their class name) after which the same work may succeed.
@@ -40,12 +40,17 @@ _WORK_GONE = re.compile(
     r"|\w*Stage \d+ \([^\n]*\) has failed the maximum allowable number of times"
     r"|A shuffle map stage with indeterminate output was failed and retried)"
 )
-_LOOKED_AT = "the table looks at its topic again; if records were lost it halts and names them"
+# What Python told of an error in a task, behind the traceback: one of the service's own, or that it is not there.
+_TASKS_ERROR = re.compile(
+    r"^distributary\.errors\.TransientError: \[([a-z-]+)\] (.*?)(?:\n  what to do: ([^\n]*))?$",
+    re.MULTILINE | re.DOTALL,
+)
+_NO_PYTHON = re.compile(
+    r"^ModuleNotFoundError: No module named '(?:distributary|pyarrow|msgspec|confluent_kafka)\b", re.M
+)
 _LOST = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 _LONGEST_PAUSE = 60.0  # seconds
-OFFSETS_GONE = "kafka-offsets"
-"""The code of an error that says that Kafka does not have what was to be read."""
 DISK_FULL = "disk-full"
 """The code of an error that only room on a disk helps against."""
 
@@ -97,7 +102,7 @@ def pause_after(faults: int, interval: float) -> float:
 def _meaning(error: BaseException, causes: Sequence[_Cause]) -> DistributaryError:
     """Of an error of Python's, and the Java errors behind it, the outermost first."""
     names = [type(error).__name__, *(cause.name for cause in causes)]
-    if passing := _lost_executor(causes) or _passing(names, [cause.text for cause in causes]):
+    if passing := _lost_executor(causes) or _of_a_task(causes) or _passing(names, [cause.text for cause in causes]):
         return passing
     return _unexpected(names, error.getCondition() if isinstance(error, PySparkException) else None)
 
@@ -111,6 +116,21 @@ def _lost_executor(causes: Sequence[_Cause]) -> TransientError | None:
         "the slice is taken again; if executors go again and again, look into their logs: they may need more memory"
         " (spark.executor.memory), or smaller slices (trigger.max_records)",
     )
+
+
+def _of_a_task(causes: Sequence[_Cause]) -> TransientError | None:
+    """What ended a task in Python, where it was one of the service's own errors, or Python lacks the service."""
+    for text in (cause.text for cause in causes if cause.name.endswith(".PythonException")):
+        if found := _TASKS_ERROR.search(text):
+            return TransientError(found[1], found[2], found[3] or "")
+        if _NO_PYTHON.search(text):
+            return TransientError(
+                "executor-python",
+                "the Python of Spark's executors lacks this package, or one that it needs",
+                "install distributary with its dependencies on the executors at the same path as here, or name their"
+                " Python by the environment variable PYSPARK_PYTHON",
+            )
+    return None
 
 
 def _passing(names: list[str], texts: list[str]) -> TransientError | None:
@@ -130,7 +150,7 @@ def _passing(names: list[str], texts: list[str]) -> TransientError | None:
         )
     for name in names:
         if any(name.endswith(lost) for lost in _LOST):
-            return TransientError(OFFSETS_GONE, f"Kafka no longer has the offsets that were read ({name})", _LOOKED_AT)
+            return offsets_gone(name)
     if (told := java_refusal(names)) is not None:
         return told
     if denied := next((name for name in names if name in _DENIED), None):

@@ -147,3 +147,33 @@ def test_what_went_with_an_executor_is_tried_again(java: Java) -> None:
 def test_a_value_that_looks_like_a_lost_executor_is_none() -> None:
     text = f"{ABORTED}{LOST}java.lang.IllegalStateException: {ABORTED}{LOST}ExecutorLostFailure (executor 5"
     assert isinstance(classified(raised(Java("org.apache.spark.SparkException", text=text))), TableHalt)
+
+
+TRACEBACK = "Traceback (most recent call last):\n  File worker.py\n"
+IN_PYTHON = "org.apache.spark.api.python.PythonException"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (
+            "distributary.errors.TransientError: [kafka-login] Kafka did not give records of t: no\n"
+            "  what to do: check it",
+            "kafka-login",
+        ),
+        ("ModuleNotFoundError: No module named 'distributary.ingest'\n", "executor-python"),
+        ("ModuleNotFoundError: No module named 'msgspec'", "executor-python"),
+    ],
+)
+def test_an_error_of_a_python_task_is_what_it_says(text: str, code: str) -> None:
+    cause = Java(IN_PYTHON, text=TRACEBACK + text)
+    fault = classified(raised(Java("org.apache.spark.SparkException", text="Job aborted", cause=cause)))
+    assert isinstance(fault, TransientError)
+    assert fault.code == code
+    assert fault.fix
+
+
+def test_a_text_that_looks_like_a_tasks_error_is_none() -> None:
+    text = "\ndistributary.errors.TransientError: [kafka-login] told\n"
+    assert isinstance(classified(raised(Java("java.lang.IllegalStateException", text=text))), TableHalt)
+    assert isinstance(classified(raised(Java(IN_PYTHON, text=f"{TRACEBACK}ValueError: 'x'"))), TableHalt)
