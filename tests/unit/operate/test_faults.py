@@ -157,8 +157,7 @@ IN_PYTHON = "org.apache.spark.api.python.PythonException"
     ("text", "code"),
     [
         (
-            "distributary.errors.TransientError: [kafka-login] Kafka did not give records of t: no\n"
-            "  what to do: check it",
+            "distributary.errors.TransientError: [kafka-login] Kafka gave no records\n  what to do: check it",
             "kafka-login",
         ),
         ("ModuleNotFoundError: No module named 'distributary.ingest'\n", "executor-python"),
