@@ -45,8 +45,8 @@ def jar_directory() -> Path:
 def declared(spark: str | None = None, delta: str | None = None) -> Bundle:
     """The declared list, for these versions or for the installed ones.
 
-    Not every mirror of Maven Central has every jar of a Spark release: where the token provider or Avro is missing,
-    the newest of the same major version before it does as well.
+    Not every mirror of Maven Central has every jar of a Spark release: where the token provider is missing, the newest
+    of the same major version before it does as well.
     """
     spark = spark or version("pyspark")
     delta = delta or version("delta-spark")
@@ -56,7 +56,6 @@ def declared(spark: str | None = None, delta: str | None = None) -> Bundle:
         Artifact("io.delta", f"delta-spark_{major}.{minor}_{_SCALA}", delta),
         Artifact("org.apache.spark", f"spark-sql-kafka-0-10_{_SCALA}", spark),
         Artifact("org.apache.spark", f"spark-token-provider-kafka-0-10_{_SCALA}", up_to_spark),
-        Artifact("org.apache.spark", f"spark-avro_{_SCALA}", up_to_spark),
     )
     needed_by_them = (
         "delta-storage",

@@ -82,14 +82,9 @@ _DEFAULTS = {
 }
 _DRIVER_OPTIONS, _EXECUTOR_OPTIONS = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
 _JVM_UTC = "-Duser.timezone=UTC"
-# By default HotSpot leaves methods of more than 8,000 bytes interpreted for ever. Those that Spark generates to decode
-# and fold a table of some columns are larger: with them compiled, slices of all sizes take two thirds of the time.
+# By default HotSpot leaves methods of more than 8,000 bytes interpreted for ever. Those that Spark generates to fold
+# and merge a table of some columns are larger: with them compiled, slices of all sizes take two thirds of the time.
 _COMPILE_ALL = "-XX:-DontCompileHugeMethods"
-# Broken Avro bytes may tell any length, and the memory for it would be taken before it shows that nothing is there.
-_AVRO_LIMITS = " ".join(
-    f"-Dorg.apache.avro.limits.{name}.maxLength={limit}"
-    for name, limit in (("bytes", 1 << 28), ("string", 1 << 28), ("collectionItems", 1 << 24))
-)
 # Where one of Spark's own threads runs out of memory, Spark only waits for ever for what it was to do.
 _END_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
 # Java's default, G1, keeps pauses of large heaps short and pays for it with each reference that is written: a driver
@@ -97,7 +92,7 @@ _END_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
 _COLLECTOR = "-XX:+UseParallelGC"
 _NAMES_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _JAVA_READS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
-JVM_OPTIONS = f"{_JVM_UTC} {_COMPILE_ALL} {_END_WITHOUT_MEMORY} {_AVRO_LIMITS} -Dlog4j2.level=warn"
+JVM_OPTIONS = f"{_JVM_UTC} {_COMPILE_ALL} {_END_WITHOUT_MEMORY} -Dlog4j2.level=warn"
 """What driver and executors are started with, after the config's own options."""
 _OUT_OF_MEMORY = (3, 52)  # exit codes: Java's own with that option, and Spark's where a task used the memory up
 _ENDING = 20.0  # seconds that a JVM may take to end once it does not answer any more

@@ -88,7 +88,7 @@ spark.kubernetes.executor.podTemplateFile: /etc/distributary-executor/template.y
 
 {{- /* What `distributary run` gives to Java by itself, and what can't be set any more once it runs. */ -}}
 {{- define "distributary.sparkConf" -}}
-{{- $options := "-Duser.timezone=UTC -XX:-DontCompileHugeMethods -XX:+ExitOnOutOfMemoryError -Dorg.apache.avro.limits.bytes.maxLength=268435456 -Dorg.apache.avro.limits.string.maxLength=268435456 -Dorg.apache.avro.limits.collectionItems.maxLength=16777216 -Dlog4j2.level=warn" -}}
+{{- $options := "-Duser.timezone=UTC -XX:-DontCompileHugeMethods -XX:+ExitOnOutOfMemoryError -Dlog4j2.level=warn" -}}
 {{- $conf := dict "spark.driver.extraJavaOptions" $options "spark.executor.extraJavaOptions" $options -}}
 {{- range $key, $value := .Values.sparkApplication.sparkConf -}}
 {{- if hasKey $conf $key -}}
