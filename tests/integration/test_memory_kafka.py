@@ -254,6 +254,11 @@ def test_the_records_of_an_offset_range(
     real, memory = (fetched(side, part) for side in sides)
     assert memory.equals(real)
     assert real.num_rows == sum(end.values()) - sum(start.values())
+    for partition, begin in start.items():
+        one = Slice(name, {partition: begin}, {partition: end[partition]})
+        if one.records:
+            pieces = [pa.concat_tables(side.records.fetch_pieces(one, 7, 2**20)) for side in sides]
+            assert pieces[0].equals(pieces[1])
     by_spark, in_memory = (rows(side.records.frame(session, part)) for side in sides)
     assert in_memory == by_spark
     assert len(by_spark) == real.num_rows

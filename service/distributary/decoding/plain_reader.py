@@ -32,7 +32,7 @@ class PlainReader(RowReader):
     the config or their values tell (Spark's names by the lake's names of columns)."""
 
     def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
-        names = [options.source_names(lake) for lake in schema.row]
+        names = [[n for n in options.source_names(lake) if n not in options.exclude] for lake in schema.row]
         self._other_names = {other: first for first, *others in filter(None, names) for other in others}
         """Further names of columns, from before or after the source renamed them; and the first name of each."""
         self._seen: set[str] = set()
@@ -57,12 +57,15 @@ class PlainReader(RowReader):
         told = {name: type_told(name, {}, self._options) for name in self._ignored}
         new = {self._options.lake_name(name): kind for name, kind in told.items()}
         shown = {lake: kind for lake, kind in self.shown.items() if lake not in met.types}
+        unseen = {*self._other_names, *self._other_names.values()} - self._seen
+        names = frozenset((*self.types, *self._ignored)) - unseen
+        renames = {name: self._options.lake_name(name) for name in names}
         return replace(
             met,
             types={**met.types, **shown},
             marks={**met.marks, **{lake: kind.mark if (kind := new.get(lake)) else None for lake in shown}},
-            renames={**met.renames, **{name: lake for name, lake in self._options.renames.items() if lake in shown}},
-            names=frozenset((*self.types, *self._ignored)),
+            renames={name: lake for name, lake in renames.items() if name != lake and lake in {**met.types, **shown}},
+            names=names,
             guessed={lake: kind for lake, kind in shown.items() if new.get(lake) is None},
         )
 
@@ -73,7 +76,8 @@ class PlainReader(RowReader):
 
     def _columns(self, names: Collection[str]) -> MetColumns:
         types = {name: kind for name, kind in self.types.items() if name in names}
-        return columns_of_shape(replace(self.shape, types=types), is_key=False, has_schema=False)
+        lake = {name: self.shape.lake[name] for name in types}
+        return columns_of_shape(replace(self.shape, types=types, lake=lake), is_key=False, has_schema=False)
 
     def _build(self) -> None:
         super().__init__(self.shape, self.types, self._options)

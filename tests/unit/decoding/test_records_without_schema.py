@@ -69,6 +69,21 @@ def test_5_1_records_from_before_and_after_a_column_was_renamed_are_one_column(t
     assert not decoded.unread
 
 
+def test_a_name_that_no_record_has_is_not_met() -> None:
+    decoded, columns = decoded_rows({"id": 1, "name": "a"}, renames=RENAMED)
+    assert columns == {"id": "bigint", "name": "string"}
+    assert {name for met in decoded.met for name in met.names} == {"id", "name"}
+    assert {source: lake for met in decoded.met for source, lake in met.renames.items()} == {}
+
+
+def test_a_renamed_column_that_is_left_out_leaves_its_name_to_another() -> None:
+    row = {"id": 1, "name": "a", "full_name": "b"}
+    decoded, columns = decoded_rows(row, renames=RENAMED, exclude=frozenset(("full_name",)))
+    assert columns == {"id": "bigint", "name": "string"}
+    assert rows_of(decoded) == [{"id": 1, "name": "a"}]
+    assert [met.types["name"] for met in decoded.met if "name" in met.types] == ["string"]
+
+
 def test_both_names_of_a_renamed_column_are_read_as_each_is_typed() -> None:
     types = TypeSources(configured={"at": "timestamp_ms", "created": "timestamp_us"})
     decoded, columns = decoded_rows({"created": 1_000}, {"at": 2}, types=types, renames={"at": "created"})
