@@ -14,6 +14,8 @@ from distributary.decoding.announced_types import (
 )
 from distributary.decoding.bounds import Bounds
 from distributary.decoding.connect_schema import ConnectField, ConnectType
+from distributary.decoding.types import days, decimals, instants, nested, numbers, text, times_of_day
+from distributary.decoding.types.decimals import decimal_schema
 from distributary.decoding.types.from_name import type_of_name
 from distributary.decoding.types.from_schema import type_of_schema
 
@@ -69,28 +71,11 @@ table, and what is on the wire is written there from then on. Name their types u
 
 ## By what is on the wire
 
-| Connect type, or the name over it | Spark type | at the edges |
-| --- | --- | --- |
+| Connect type, or the name over it | sent as | Spark type | at the edges |
+| --- | --- | --- | --- |
 """
-_WHOLE = "a fraction, or a number that is too large: quarantine"
-_FRACTION = "NaN and infinities stay; a number that is too large: quarantine"
-_YEARS = "years as far as the type goes, beyond: quarantine"
-_INFINITE = f"infinity: 9999-12-31 23:59:59.999999, -infinity: 0001-01-01 00:00:00; {_YEARS}"
-_FLOORED = "digits below the microsecond are floored"
-_DAY = f"infinity: 9999-12-31, -infinity: 0001-01-01; {_YEARS}"
-_ISO = "ISO 8601 with {} digits after the second; MySQL's may be negative, or longer than a day"
 _TIME, _DATA, _KAFKA = "io.debezium.time", "io.debezium.data", "org.apache.kafka.connect.data"
-
-
-def _decimal(precision: int | None, scale: int) -> ConnectType:
-    told = {"connect.decimal.precision": str(precision)} if precision else {}
-    return ConnectType("bytes", f"{_KAFKA}.Decimal", {"scale": str(scale), **told})
-
-
-def _semantic(kind: str, *names: str) -> list[ConnectType]:
-    return [ConnectType(kind, name) for name in names]
-
-
+_BOUNDS = Bounds()
 _TEXT, _LONG = ConnectType("string"), ConnectType("int64")
 _VARIABLE = f"{_DATA}.VariableScaleDecimal"
 _POINT = ConnectType(
@@ -103,62 +88,8 @@ _POINT = ConnectType(
         ConnectField("srid", ConnectType("int32")),
     ),
 )
-_WIRE: tuple[tuple[list[ConnectType], str, str], ...] = (
-    ([ConnectType("int8"), ConnectType("int16")], "`int8`, `int16`", _WHOLE),
-    ([ConnectType("int32")], "`int32`", _WHOLE),
-    ([_LONG], "`int64`", _WHOLE),
-    ([ConnectType("float")], "`float32`", _FRACTION),
-    ([ConnectType("double")], "`float64`", _FRACTION),
-    ([ConnectType("boolean")], "`boolean`", ""),
-    ([_TEXT], "`string`", "as it is; bytes that are no UTF-8: quarantine"),
-    ([ConnectType("bytes")], "`bytes`", "what is no Base64: quarantine"),
-    ([ConnectType("array", items=_TEXT)], "`array`", "an element that does not fit: quarantine"),
-    (
-        [ConnectType("map", items=_TEXT, keys=_TEXT)],
-        "`map`, with keys of text",
-        "a value that does not fit: quarantine",
-    ),
-    (
-        [
-            ConnectType(
-                "struct", fields=(ConnectField("x", ConnectType("double")), ConnectField("wkb", ConnectType("bytes")))
-            )
-        ],
-        "`struct` (Geometry, Point …)",
-        "a field that does not fit: quarantine",
-    ),
-    ([_decimal(12, 2)], "Decimal(12, 2)", "exact; more digits: quarantine"),
-    ([_decimal(None, 2)], "Decimal of scale 2 without a precision", "exact; more digits: quarantine"),
-    ([_decimal(65, 30)], "Decimal(65, 30)", "exact, as text: no DECIMAL has so many digits"),
-    (_semantic("struct", f"{_DATA}.VariableScaleDecimal"), "", "exact, as text in plain notation"),
-    (_semantic("int32", f"{_TIME}.Date", f"{_KAFKA}.Date"), "", _DAY),
-    (_semantic("string", f"{_TIME}.IsoDate"), "", _DAY),
-    (_semantic("int64", f"{_TIME}.Timestamp", f"{_TIME}.MicroTimestamp", f"{_KAFKA}.Timestamp"), "", _INFINITE),
-    (
-        _semantic("int64", f"{_TIME}.NanoTimestamp"),
-        "",
-        f"{_FLOORED}; {_INFINITE}; `columns: {{c: bigint}}` keeps all nine",
-    ),
-    (_semantic("string", f"{_TIME}.IsoTimestamp"), "", _INFINITE),
-    (
-        _semantic("string", f"{_TIME}.ZonedTimestamp"),
-        "",
-        f"the instant; {_FLOORED}; {_INFINITE}; `columns: {{c: string}}` keeps the offset and all digits",
-    ),
-    (_semantic("int32", f"{_TIME}.Time", f"{_KAFKA}.Time"), "", _ISO.format(3)),
-    (_semantic("int64", f"{_TIME}.MicroTime"), "", _ISO.format(6)),
-    (_semantic("int64", f"{_TIME}.NanoTime"), "", _ISO.format(9)),
-    (_semantic("string", f"{_TIME}.IsoTime"), "", "as it is, without the closing Z: the source's column has no zone"),
-    (_semantic("string", f"{_TIME}.ZonedTime"), "", "as it is"),
-    (_semantic("int32", f"{_TIME}.Year"), "", _WHOLE),
-    (_semantic("int64", f"{_TIME}.MicroDuration", f"{_TIME}.NanoDuration"), "", "micro- or nanoseconds"),
-    (_semantic("string", f"{_DATA}.Json"), "", "its text as it is; `columns: {c: variant}` parses it"),
-    (
-        _semantic("string", *(f"{_DATA}.{n}" for n in ("Xml", "Uuid", "Enum", "EnumSet", "Ltree", "Interval"))),
-        "",
-        "its text as it is",
-    ),
-    (_semantic("bytes", f"{_DATA}.Bits"), "", "a single bit comes as `boolean`"),
+_NOTES = tuple(
+    one for family in (numbers, text, nested, decimals, days, instants, times_of_day) for one in family.NOTES
 )
 
 _Example = tuple[str, str, int | None, int | None]
@@ -253,10 +184,10 @@ _POSTGRESQL: tuple[tuple[str, ConnectType, str], ...] = (
     ("bigint, oid", _LONG, "bigint"),
     ("real", ConnectType("float"), "float"),
     ("double precision", ConnectType("double"), "double"),
-    ("numeric(12,2)", _decimal(12, 2), "decimal(12,2)"),
-    ("numeric(60,20)", _decimal(60, 20), f"{_KAFKA}.Decimal(60,20)"),
+    ("numeric(12,2)", decimal_schema(12, 2), "decimal(12,2)"),
+    ("numeric(60,20)", decimal_schema(60, 20), f"{_KAFKA}.Decimal(60,20)"),
     ("numeric", ConnectType("struct", _VARIABLE), _VARIABLE),
-    ("money", _decimal(None, 2), "decimal(38,2)"),
+    ("money", decimal_schema(None, 2), "decimal(38,2)"),
     ("boolean, bit(1)", ConnectType("boolean"), "boolean"),
     ("bit(n), bit varying", ConnectType("bytes", f"{_DATA}.Bits"), f"{_DATA}.Bits"),
     ("text, varchar, char, citext, inet, cidr, macaddr, ranges", _TEXT, "string"),
@@ -290,11 +221,11 @@ def as_markdown() -> str:
 
 
 def _by_wire() -> Iterator[str]:
-    for types, told, edges in _WIRE:
-        targets = {type_of_schema(one, Bounds()).spark for one in types}
-        assert len(targets) == 1, f"{told or types[0].name} would be {sorted(targets)}"
-        name = told or ", ".join(f"`{one.name}`" for one in types)
-        yield f"| {name} | {targets.pop()} | {edges} |"
+    for one in _NOTES:
+        targets = {type_of_schema(connect, _BOUNDS).spark for connect in one.types}
+        names = one.shown or ", ".join(f"`{connect.name or connect.kind}`" for connect in one.types)
+        assert len(targets) == 1, f"{names} would be {sorted(targets)}"
+        yield f"| {names} | {one.wire} | {targets.pop()} | {one.edges} |"
 
 
 def _by_source() -> Iterator[str]:
@@ -309,21 +240,21 @@ def _by_source() -> Iterator[str]:
         for shown, name, length, scale in examples:
             kind = type_of(connector, SourceColumn("c", name.upper(), length, scale), {})
             assert kind is not None, f"{connector}: {shown}"
-            rows.append((shown, _as_configured(kind), type_of_name(kind, {}, Bounds()).spark))
+            rows.append((shown, _as_configured(kind), type_of_name(kind, {}, _BOUNDS).spark))
         yield from _table(("type", "as `columns` names it", "Spark type"), rows)
     yield f"\nWith another `{PRECISION_MODE}`, `{DECIMAL_MODE}` or `{UNSIGNED_MODE}` they are sent otherwise:\n"
     rows = []
     for shown, connector, column, name, modes in _OTHERWISE:
         for mode in modes:
             kind = type_of(connector, column, {name: mode}) or ""
-            found = type_of_name(kind, {name: mode}, Bounds()).spark
+            found = type_of_name(kind, {name: mode}, _BOUNDS).spark
             rows.append((f"{shown}, `{name}: {mode}`", _as_configured(kind), found))
     yield from _table(("SQL Server, MySQL", "as `columns` names it", "Spark type"), rows)
 
 
 def _postgresql() -> Iterator[tuple[str, ...]]:
     for shown, connect, kind in _POSTGRESQL:
-        with_schema, without = type_of_schema(connect, Bounds()).spark, type_of_name(kind, {}, Bounds()).spark
+        with_schema, without = type_of_schema(connect, _BOUNDS).spark, type_of_name(kind, {}, _BOUNDS).spark
         assert with_schema == without, f"{shown}: {with_schema} with a schema, {without} as {kind}"
         yield shown, _as_configured(kind), without
 

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
+from distributary.consume.refusals import OFFSETS_GONE
 from distributary.errors import TableHalt, TransientError
-from distributary.operate.faults import OFFSETS_GONE
 from distributary.operate.recorder import Recorder
 from distributary.operate.status import ServiceStatus, TableState
 from distributary.operate.turns import Turns

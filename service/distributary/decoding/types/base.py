@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from distributary.decoding.connect_schema import ConnectType
 from distributary.decoding.strict_json import Json, Number, json_text
 
 
@@ -48,6 +49,27 @@ class ColumnType:
     restate: Callable[[Json], Any]
     may_be_unavailable: bool = False
     mark: str | None = None
+
+
+@dataclass(frozen=True)
+class TypeNote:
+    """A row of docs/types.md. `types` are Connect types that become one and the same Spark type, `wire` is how their
+    values are sent, `edges` tells what becomes of values at the limits. `shown` stands for the types' names, empty
+    where these are shown."""
+
+    types: tuple[ConnectType, ...]
+    wire: str
+    edges: str = ""
+    shown: str = ""
+
+
+def note(kind: str, *names: str, wire: str, edges: str = "", shown: str = "") -> TypeNote:
+    """The note of semantic names over one Connect type."""
+    return TypeNote(tuple(ConnectType(kind, name) for name in names), wire, edges, shown)
+
+
+TIME, DATA, KAFKA = "io.debezium.time", "io.debezium.data", "org.apache.kafka.connect.data"
+"""Where semantic names are defined."""
 
 
 def convert_each(arrow: pa.DataType, convert_value: Callable[[Any], Any]) -> Convert:

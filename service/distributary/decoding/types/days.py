@@ -14,7 +14,18 @@ import numpy as np
 import pyarrow as pa
 
 from distributary.decoding.strict_json import Json, Number
-from distributary.decoding.types.base import BadValue, ColumnType, Converted, convert_each, only_text, with_values
+from distributary.decoding.types.base import (
+    KAFKA,
+    TIME,
+    BadValue,
+    ColumnType,
+    Converted,
+    TypeNote,
+    convert_each,
+    note,
+    only_text,
+    with_values,
+)
 from distributary.decoding.types.calendar import FIRST_DAY, LAST_DAY, day_number, read_instant
 from distributary.decoding.types.numbers import INT, whole_number
 
@@ -93,3 +104,9 @@ DATE = ColumnType("date", pa.date32(), int, _convert_days, whole_number)
 DATE_TEXT = ColumnType("date", pa.date32(), str, _convert_texts, only_text, True)
 DATE_NAMED = ColumnType("date", pa.date32(), int | str, _convert_either, _restate_either, True)
 """A date by its name in `columns`: its values may be numbers or texts."""
+
+_EDGES = "infinity: 9999-12-31, -infinity: 0001-01-01; any year that 32 bits of days reach, beyond: quarantine"
+NOTES: tuple[TypeNote, ...] = (
+    note("int32", f"{TIME}.Date", f"{KAFKA}.Date", wire="a number of days since 1970", edges=_EDGES),
+    note("string", f"{TIME}.IsoDate", wire="ISO 8601", edges=_EDGES),
+)

@@ -15,14 +15,19 @@ import msgspec
 import pyarrow as pa
 
 from distributary.decoding.bounds import Bounds, TooMuchText
+from distributary.decoding.connect_schema import ConnectType
 from distributary.decoding.strict_json import Json, Number
 from distributary.decoding.types.base import (
+    DATA,
+    KAFKA,
     BadValue,
     ColumnType,
     Convert,
     Converted,
+    TypeNote,
     WrongKind,
     convert_each,
+    note,
     only_text,
 )
 from distributary.decoding.types.numbers import whole_number
@@ -195,3 +200,28 @@ def _unscaled_or_none(raw: Any, scale: int) -> bytes | None:
         return unscaled_bytes(text, scale) if text[:1] in "-0123456789" else b""
     except (BadValue, msgspec.DecodeError):
         return b""
+
+
+def decimal_schema(precision: int | None, scale: int) -> ConnectType:
+    """The schema of Connect's Decimal; without a precision as some connectors write it."""
+    parameters = {"scale": str(scale)} | ({"connect.decimal.precision": str(precision)} if precision else {})
+    return ConnectType("bytes", f"{KAFKA}.Decimal", parameters)
+
+
+_UNSCALED = "the unscaled number: its bytes in Base64 in JSON, bytes in Avro"
+NOTES: tuple[TypeNote, ...] = (
+    TypeNote((decimal_schema(12, 2),), _UNSCALED, "exact; more digits: quarantine", "Decimal(12, 2)"),
+    TypeNote(
+        (decimal_schema(None, 2),),
+        _UNSCALED,
+        "exact; more digits: quarantine",
+        "Decimal of scale 2 without a precision",
+    ),
+    TypeNote((decimal_schema(65, 30),), _UNSCALED, "exact, as text: no DECIMAL has so many digits", "Decimal(65, 30)"),
+    note(
+        "struct",
+        f"{DATA}.VariableScaleDecimal",
+        wire="the scale and the unscaled number",
+        edges="exact, as text in plain notation",
+    ),
+)

@@ -15,7 +15,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decoding.types.base import ColumnType, Converted, convert_each, only_text, with_values
+from distributary.decoding.types.base import (
+    KAFKA,
+    TIME,
+    ColumnType,
+    Converted,
+    TypeNote,
+    convert_each,
+    note,
+    only_text,
+    with_values,
+)
 from distributary.decoding.types.calendar import FIRST_INSTANT, LAST_INSTANT, read_instant
 from distributary.decoding.types.numbers import BIGINT, whole_number
 
@@ -96,3 +106,28 @@ NTZ_TEXT = _written(
     {"+294247-01-10T04:00:25.2Z": LAST_INSTANT, "-290308-12-21T19:59:27.6Z": FIRST_INSTANT},
 )
 ZONED = _written("timestamp", _UTC, {"infinity": LAST_INSTANT, "-infinity": FIRST_INSTANT})
+
+_INFINITE = (
+    "infinity: 9999-12-31 23:59:59.999999, -infinity: 0001-01-01 00:00:00; any year that 64 bits of microseconds reach,"
+    " beyond: quarantine"
+)
+_FLOORED = "digits below the microsecond are floored"
+NOTES: tuple[TypeNote, ...] = (
+    note(
+        "int64", f"{TIME}.Timestamp", f"{KAFKA}.Timestamp", wire="a number of milliseconds since 1970", edges=_INFINITE
+    ),
+    note("int64", f"{TIME}.MicroTimestamp", wire="a number of microseconds since 1970", edges=_INFINITE),
+    note(
+        "int64",
+        f"{TIME}.NanoTimestamp",
+        wire="a number of nanoseconds since 1970",
+        edges=f"{_FLOORED}; {_INFINITE}; `columns: {{c: bigint}}` keeps all nine",
+    ),
+    note("string", f"{TIME}.IsoTimestamp", wire="ISO 8601", edges=_INFINITE),
+    note(
+        "string",
+        f"{TIME}.ZonedTimestamp",
+        wire="ISO 8601 with an offset",
+        edges=f"the instant; {_FLOORED}; {_INFINITE}; `columns: {{c: string}}` keeps the offset and all digits",
+    ),
+)

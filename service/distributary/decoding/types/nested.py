@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from distributary.decoding.connect_schema import ConnectField, ConnectType
 from distributary.decoding.strict_json import Json
-from distributary.decoding.types.base import ColumnType, Converted, WrongKind
+from distributary.decoding.types.base import ColumnType, Converted, TypeNote, WrongKind
 
 _NEVER_A_NAME = frozenset('"\\') | {chr(code) for code in range(32)}
 
@@ -137,3 +138,24 @@ def _quoted(name: str) -> str:
     """A field's name as Spark's simple strings have it."""
     is_plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
     return name if is_plain else f"`{name.replace('`', '``')}`"
+
+
+_TEXT = ConnectType("string")
+_GEOMETRY = (ConnectField("x", ConnectType("double")), ConnectField("wkb", ConnectType("bytes")))
+NOTES: tuple[TypeNote, ...] = (
+    TypeNote(
+        (ConnectType("array", items=_TEXT),), "an array", "an element that does not fit its type: quarantine", "`array`"
+    ),
+    TypeNote(
+        (ConnectType("map", items=_TEXT, keys=_TEXT),),
+        "an object in JSON, a map in Avro",
+        "a value that does not fit its type: quarantine",
+        "`map`, with keys of text",
+    ),
+    TypeNote(
+        (ConnectType("struct", fields=_GEOMETRY),),
+        "an object in JSON, a record in Avro",
+        "a field that does not fit its type: quarantine",
+        "`struct` (Geometry, Point …)",
+    ),
+)

@@ -13,8 +13,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from distributary.decoding.connect_schema import ConnectType
 from distributary.decoding.strict_json import Json, Number
-from distributary.decoding.types.base import BadValue, ColumnType, Converted, convert_whole, text_of
+from distributary.decoding.types.base import (
+    TIME,
+    BadValue,
+    ColumnType,
+    Converted,
+    TypeNote,
+    convert_whole,
+    note,
+    text_of,
+)
 
 _WHOLE = re.compile(r"[ \t\r\n]*([+-]?[0-9]{1,40})[ \t\r\n]*")
 _NOT_FINITE = {
@@ -91,3 +101,17 @@ BIGINT = _whole("bigint", pa.int64(), 64)
 FLOAT = ColumnType("float", pa.float32(), float, _convert_float, fraction, may_be_unavailable=True)
 DOUBLE = ColumnType("double", pa.float64(), float, convert_whole(pa.float64(), _unchanged), fraction)
 BOOLEAN = ColumnType("boolean", pa.bool_(), bool, convert_whole(pa.bool_(), _unchanged), truth)
+
+_NUMBER = "a number"
+_WHOLE_EDGES = "a fraction, or a number that is too large: quarantine"
+_FRACTION_EDGES = "NaN and infinities stay; a number that is too large: quarantine"
+NOTES: tuple[TypeNote, ...] = (
+    TypeNote((ConnectType("int8"), ConnectType("int16")), _NUMBER, _WHOLE_EDGES),
+    TypeNote((ConnectType("int32"),), _NUMBER, _WHOLE_EDGES),
+    TypeNote((ConnectType("int64"),), _NUMBER, _WHOLE_EDGES),
+    TypeNote((ConnectType("float32"),), _NUMBER, _FRACTION_EDGES),
+    TypeNote((ConnectType("float64"),), _NUMBER, _FRACTION_EDGES),
+    TypeNote((ConnectType("boolean"),), "true or false"),
+    note("int32", f"{TIME}.Year", wire="a number", edges=_WHOLE_EDGES),
+    note("int64", f"{TIME}.MicroDuration", f"{TIME}.NanoDuration", wire="a number of micro- or nanoseconds"),
+)

@@ -12,8 +12,20 @@ import json
 
 import pyarrow as pa
 
+from distributary.decoding.connect_schema import ConnectType
 from distributary.decoding.strict_json import Json
-from distributary.decoding.types.base import BadValue, ColumnType, convert_each, convert_whole, only_text, text_of
+from distributary.decoding.types.base import (
+    DATA,
+    TIME,
+    BadValue,
+    ColumnType,
+    TypeNote,
+    convert_each,
+    convert_whole,
+    note,
+    only_text,
+    text_of,
+)
 
 
 def base64_bytes(value: Json) -> bytes:
@@ -55,3 +67,18 @@ BINARY = ColumnType("binary", pa.binary(), bytes, convert_whole(pa.binary(), _un
 BINARY_HEX = ColumnType("binary", pa.binary(), str, convert_each(pa.binary(), _hexadecimal), only_text, True)
 BINARY_URL_SAFE = ColumnType("binary", pa.binary(), str, convert_each(pa.binary(), _url_safe), only_text, True)
 VARIANT = ColumnType("variant", pa.string(), str, convert_each(pa.string(), _json), text_of, True)
+
+_BYTES = "Base64 in JSON, bytes in Avro"
+NOTES: tuple[TypeNote, ...] = (
+    TypeNote((ConnectType("string"),), "text", "as it is; bytes that are not UTF-8: quarantine"),
+    TypeNote((ConnectType("bytes"),), _BYTES, "text that is not Base64: quarantine"),
+    note("string", f"{DATA}.Json", wire="text", edges="as it is; `columns: {c: variant}` parses it"),
+    note(
+        "string",
+        *(f"{DATA}.{name}" for name in ("Xml", "Uuid", "Enum", "EnumSet", "Ltree", "Interval")),
+        f"{TIME}.ZonedTime",
+        wire="text",
+        edges="as it is",
+    ),
+    note("bytes", f"{DATA}.Bits", wire=_BYTES, edges="a single bit is sent as `boolean`"),
+)

@@ -13,7 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decoding.types.base import ColumnType, Converted, convert_each, convert_whole, only_text
+from distributary.decoding.types.base import (
+    KAFKA,
+    TIME,
+    ColumnType,
+    Converted,
+    TypeNote,
+    convert_each,
+    convert_whole,
+    note,
+    only_text,
+)
 from distributary.decoding.types.numbers import BIGINT, whole_number
 
 
@@ -49,3 +59,16 @@ TIME_MILLIS = _counted(3)
 TIME_MICROS = _counted(6)
 TIME_NANOS = _counted(9)
 TIME_TEXT = ColumnType("string", pa.string(), str, _without_zone, only_text, True)
+
+_EDGES = "ISO 8601 with {} digits after the second; MySQL's may be negative, or longer than a day"
+NOTES: tuple[TypeNote, ...] = (
+    note("int32", f"{TIME}.Time", f"{KAFKA}.Time", wire="a number of milliseconds", edges=_EDGES.format(3)),
+    note("int64", f"{TIME}.MicroTime", wire="a number of microseconds", edges=_EDGES.format(6)),
+    note("int64", f"{TIME}.NanoTime", wire="a number of nanoseconds", edges=_EDGES.format(9)),
+    note(
+        "string",
+        f"{TIME}.IsoTime",
+        wire="text",
+        edges="as it is, without the closing Z: the source's column has no zone",
+    ),
+)
