@@ -119,7 +119,7 @@ def unresolved(output: str) -> SetupError:
 
 
 def artifact_name(jar: Path) -> str:
-    """`delta-spark_4.2_2.13` of `delta-spark_4.2_2.13-4.4.0.jar`; the file's whole name if there is no version in it."""
+    """`delta-spark_4.2_2.13` of `delta-spark_4.2_2.13-4.4.0.jar`; the whole name of a file without a version."""
     match = re.match(r"(.+)-\d+(\.\d+)+", jar.name)
     return match[1] if match else jar.name
 
