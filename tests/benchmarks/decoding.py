@@ -15,8 +15,8 @@ from tests.benchmarks.source import Source
 from tests.support.decoding import options_of, raw_table
 from tests.support.recorded import Record, Scenario
 
-from distributary.decoding.decoder import Decoder
-from distributary.decoding.options import DecodeOptions, TypeSources
+from distributary.decode.decoder import Decoder
+from distributary.decode.options import DecodeOptions, TypeSources
 
 RECORDS = 20_000
 ROUNDS = 5

@@ -14,7 +14,7 @@ from tests.support.changes import Row, Topic, key
 from tests.support.spark import Bench, rows_of
 
 from distributary.cli import main
-from distributary.decoding.options import DEFAULT_PLACEHOLDER
+from distributary.decode.options import DEFAULT_PLACEHOLDER
 from distributary.errors import TableHalt
 from distributary.operate.accept import Accept
 from distributary.operate.tables import listed

@@ -9,7 +9,7 @@ import pytest
 from tests.support.changes import INT, LONG, TEXT, Row, Topic, key
 from tests.support.spark import Bench
 
-from distributary.decoding.options import DEFAULT_PLACEHOLDER
+from distributary.decode.options import DEFAULT_PLACEHOLDER
 from distributary.errors import TableHalt
 from distributary.operate.accept import Accept
 from distributary.operate.tables import listed

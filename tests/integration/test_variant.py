@@ -15,7 +15,7 @@ import pytest
 from tests.support.changes import INT, LONG, TEXT, Row, Topic, key
 from tests.support.spark import Bench, rows_of
 
-from distributary.decoding.options import DEFAULT_PLACEHOLDER as NOT_SENT
+from distributary.decode.options import DEFAULT_PLACEHOLDER as NOT_SENT
 
 DOCUMENTS: list[Any] = [{"b": [1, 2.5, None], "a": "ü"}, "text", 7, [], None]
 # As the source has them; the last one is JSON's null, not SQL's.

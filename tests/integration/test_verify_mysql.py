@@ -15,7 +15,7 @@ from tests.support.mariadb import PASSWORD, USER, MariaDb, running_mariadb
 from tests.support.recorded import Scenario, TruthTable
 from tests.support.spark import Bench
 
-from distributary.decoding.renames import NO_RENAMES
+from distributary.decode.renames import NO_RENAMES
 from distributary.errors import TableHalt, UsageError
 from distributary.operate.tables import listed, named
 from distributary.verify import source_check

@@ -50,7 +50,7 @@ MUTATIONS = (
     Mutation(
         "the change number is left out of SQL Server's order",
         "2.1",
-        "decoding/position.py",
+        "decode/position.py",
         'return f"{commit}/{change}/{serial}" if commit or op == "r" else None',
         'return f"{commit}//{serial}" if commit or op == "r" else None',
     ),
@@ -64,7 +64,7 @@ MUTATIONS = (
     Mutation(
         "binlog files are ordered as text",
         "2.1",
-        "decoding/position.py",
+        "decode/position.py",
         'return f"{number}/{pos}/',
         'return f"{(source.file or str()).rpartition(".")[2]}/{pos}/',
     ),
@@ -162,7 +162,7 @@ MUTATIONS = (
     Mutation(
         "the placeholder is stored as if it were a value",
         "3.7",
-        "decoding/options.py",
+        "decode/options.py",
         'CONNECTORS_WITH_PLACEHOLDER = ("postgresql", "oracle")',
         "CONNECTORS_WITH_PLACEHOLDER = ()",
     ),

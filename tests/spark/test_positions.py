@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from tests.support.decoding import positions
 
-from distributary.decoding.position import offset_position
-from distributary.decoding.source_block import BY_OFFSET
+from distributary.decode.position import offset_position
+from distributary.decode.source_block import BY_OFFSET
 from distributary.merge.position_sql import is_later
 
 Source = dict[str, Any]

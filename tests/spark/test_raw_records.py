@@ -11,7 +11,7 @@ from tests.support.recorded import Record, Scenario
 
 from distributary.consume.fetch import raw_table
 from distributary.consume.peek import Record as Peeked
-from distributary.decoding.decoder import Decoder
+from distributary.decode.decoder import Decoder
 from distributary.ingest.merge_records import RecordColumns
 from distributary.ingest.raw_records import FrameRecords, LocalRecords
 from distributary.merge.queries import Queries

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 SERVICE = Path(__file__).parents[2] / "service" / "distributary"
-PATTERNS = (*("errors.py", "sql.py", "cli/*.py", "config/*.py", "decoding/**/*.py", "evolve/*.py", "rules/**/*.py"),)
+PATTERNS = (*("errors.py", "sql.py", "cli/*.py", "config/*.py", "decode/**/*.py", "evolve/*.py", "rules/**/*.py"),)
 WITHOUT_SPARK = sorted(path for pattern in PATTERNS for path in SERVICE.glob(pattern))
 SPARK = {"pyspark", "delta", "py4j"}
 

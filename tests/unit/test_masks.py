@@ -9,8 +9,8 @@ from pydantic import SecretStr
 from tests.support.decoding import type_named
 
 from distributary.config.table import TableSettings
-from distributary.decoding.masks import Masks
-from distributary.decoding.renames import NO_RENAMES, Renames
+from distributary.decode.masks import Masks
+from distributary.decode.renames import NO_RENAMES, Renames
 from distributary.errors import TableHalt
 from distributary.evolve.masks import Marks, check_masks, configured_marks, masks_of
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from distributary.decoding.bounds import Bounds
-from distributary.decoding.renames import NO_RENAMES, Renames
-from distributary.decoding.types.from_name import type_of_name
+from distributary.decode.bounds import Bounds
+from distributary.decode.renames import NO_RENAMES, Renames
+from distributary.decode.types.from_name import type_of_name
 from distributary.errors import TableHalt
 
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # decimal digits that hold every value
@@ -162,7 +162,7 @@ def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) 
 
 
 def _is_another_thing(table_type: str, wire_type: str) -> bool:
-    """Whether `columns` would have nothing made of the values (see decoding.conversions), or other values: bare numbers
+    """Whether `columns` would have nothing made of the values (see decode.conversions), or other values: bare numbers
     of times, times of bare numbers, bytes of texts."""
     if "binary" in (table_type, wire_type):
         return True

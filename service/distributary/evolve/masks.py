@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from distributary.config.table import TableSettings
-from distributary.decoding.masks import MADE_OF, Masks
-from distributary.decoding.renames import Renames
+from distributary.decode.masks import MADE_OF, Masks
+from distributary.decode.renames import Renames
 from distributary.errors import TableHalt
 
 
 class Marks:
-    """How a table's columns are masked (see decoding.types.base.ColumnType.mark), by the lake's names: as its rows were
+    """How a table's columns are masked (see decode.types.base.ColumnType.mark), by the lake's names: as its rows were
     written, and by all records since. A mark that does not say what hashes are made of fits any."""
 
     def __init__(self, kept: Mapping[str, str] | None, columns: Iterable[str]) -> None:

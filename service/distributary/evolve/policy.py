@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, TypeVar
 
-from distributary.decoding.renames import NO_RENAMES, Renames
+from distributary.decode.renames import NO_RENAMES, Renames
 from distributary.errors import TableHalt
 from distributary.evolve.diff import Changes, column_changes
 

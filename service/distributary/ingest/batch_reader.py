@@ -14,16 +14,16 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.fetch import raw_table
 from distributary.consume.peek import Record
-from distributary.decoding.avro.framing import schema_addresses
-from distributary.decoding.avro.schema import AvroSchema, NotAnAvroSchema
-from distributary.decoding.decoder import Decoder
-from distributary.decoding.masks import NO_MASKS
-from distributary.decoding.met_columns import MetColumns
-from distributary.decoding.options import DecodeOptions
-from distributary.decoding.record_schema import RecordSchema
-from distributary.decoding.renames import Renames, check_renames
-from distributary.decoding.source_block import BY_OFFSET
-from distributary.decoding.unwrapped import added_by
+from distributary.decode.avro.framing import schema_addresses
+from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
+from distributary.decode.decoder import Decoder
+from distributary.decode.masks import NO_MASKS
+from distributary.decode.met_columns import MetColumns
+from distributary.decode.options import DecodeOptions
+from distributary.decode.record_schema import RecordSchema
+from distributary.decode.renames import Renames, check_renames
+from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, taken_as
 from distributary.evolve.masks import Marks, check_masks, configured_marks, masks_of

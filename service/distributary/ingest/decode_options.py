@@ -5,8 +5,8 @@ from __future__ import annotations
 from distributary.config.connector import PLACEHOLDER
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
-from distributary.decoding.masks import Masks
-from distributary.decoding.options import DEFAULT_PLACEHOLDER, DecodeOptions, TypeSources
+from distributary.decode.masks import Masks
+from distributary.decode.options import DEFAULT_PLACEHOLDER, DecodeOptions, TypeSources
 from distributary.operate.look import Look
 
 

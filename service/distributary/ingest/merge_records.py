@@ -25,9 +25,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType, _parse_datatype_string
 
 from distributary import sql
-from distributary.decoding.decoder import Decoded
-from distributary.decoding.envelope import TOMBSTONE
-from distributary.decoding.types.from_name import element_of_name, fields_of_name, item_of_name
+from distributary.decode.decoder import Decoded
+from distributary.decode.envelope import TOMBSTONE
+from distributary.decode.types.from_name import element_of_name, fields_of_name, item_of_name
 from distributary.merge.queries import Queries
 
 _UNKNOWN = "!"

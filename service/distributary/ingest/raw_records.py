@@ -20,10 +20,10 @@ from pyspark.util import PythonEvalType
 
 from distributary.consume.offsets import Slice
 from distributary.consume.source import RecordSource, ranges
-from distributary.decoding.decoder import Decoded, Decoder
-from distributary.decoding.met_columns import MetColumns
-from distributary.decoding.options import DecodeOptions
-from distributary.decoding.record_schema import RecordSchema
+from distributary.decode.decoder import Decoded, Decoder
+from distributary.decode.met_columns import MetColumns
+from distributary.decode.options import DecodeOptions
+from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
 from distributary.ingest.merge_records import RecordColumns, finished, local_frame, merge_table
 from distributary.merge.kept import kept

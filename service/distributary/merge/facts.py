@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, IntegralType, StringType, StructType
 
-from distributary.decoding.reasons import NOT_A_ROW, NOT_AN_ENVELOPE
+from distributary.decode.reasons import NOT_A_ROW, NOT_AN_ENVELOPE
 from distributary.merge.position_sql import is_later
 from distributary.merge.progress import InTransaction, Last, Progress
 from distributary.merge.queries import Queries

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from distributary import sql
 from distributary.config.table import TableSettings
-from distributary.decoding.options import CONNECTORS_WITH_PLACEHOLDER
+from distributary.decode.options import CONNECTORS_WITH_PLACEHOLDER
 from distributary.merge.events import SAME_TYPE, TRACE_TYPE, Events
 from distributary.merge.kept import kept
 from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Prepared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from distributary.decoding.options import CONNECTORS_WITH_PLACEHOLDER
+from distributary.decode.options import CONNECTORS_WITH_PLACEHOLDER
 from distributary.merge.events import Events
 from distributary.merge.fold import KEYS_AT_COMMIT
 from distributary.merge.kept import kept

@@ -5,12 +5,12 @@ lsn alone is no order (a transaction may log a change before another one that co
 others by the commit time, then the lsn. A snapshot row is compared, with truncates alone, by its lsn: the highest that
 its source block names, as an incremental snapshot's row has only those of the stream around it.
 
-decoding/position.py has the positions' parts.
+decode/position.py has the positions' parts.
 """
 
 from __future__ import annotations
 
-from distributary.decoding.source_block import BY_OFFSET
+from distributary.decode.source_block import BY_OFFSET
 
 _TIME_DIGITS = 13  # milliseconds since 1970, until the year 2286
 _UNSIGNED_DIGITS = 20  # a 64-bit log sequence number has at most 20 decimal digits

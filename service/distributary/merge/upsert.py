@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from distributary import sql
 from distributary.config.table import TableSettings
-from distributary.decoding.options import CONNECTORS_WITH_PLACEHOLDER
+from distributary.decode.options import CONNECTORS_WITH_PLACEHOLDER
 from distributary.merge.clause import spark_merge
 from distributary.merge.clauses import SERVICE_COLUMNS, SOFT_COLUMNS, Clauses
 from distributary.merge.deletes import deleted_after, newest_delete_after

@@ -26,9 +26,9 @@ from pyspark.sql import functions as F
 
 from distributary import sql
 from distributary.config.table import TableSettings
-from distributary.decoding.bounds import Bounds
-from distributary.decoding.renames import Renames
-from distributary.decoding.types.from_name import type_of_name
+from distributary.decode.bounds import Bounds
+from distributary.decode.renames import Renames
+from distributary.decode.types.from_name import type_of_name
 from distributary.merge.position_sql import is_later, lsn_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TypeVar
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import SchemaChanges
-from distributary.decoding.met_columns import MetColumns, renames_of, table_columns
+from distributary.decode.met_columns import MetColumns, renames_of, table_columns
 from distributary.evolve.diff import check_key
 from distributary.evolve.policy import allowed_changes, heeded
 from distributary.merge.table import LakeTable

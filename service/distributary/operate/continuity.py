@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets
-from distributary.decoding.source_block import BY_OFFSET
+from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import TableHalt
 from distributary.merge.progress import Last, Progress
 from distributary.merge.snapshots import after_loss

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from distributary.consume.peek import Record
-from distributary.decoding.position import NEEDED
-from distributary.decoding.source_block import BY_OFFSET, CONNECTORS
-from distributary.decoding.unwrapped import Unwrapped
+from distributary.decode.position import NEEDED
+from distributary.decode.source_block import BY_OFFSET, CONNECTORS
+from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
 
 _CONNECTOR_HEADER = "__debezium.context.connectorName"

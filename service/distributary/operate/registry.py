@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
 
 from distributary.config.source import SchemaRegistry, Source
-from distributary.decoding.avro.schema import AvroSchema, NotAnAvroSchema, parse_avro_schema
+from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema, parse_avro_schema
 from distributary.errors import DistributaryError, SetupError, TableHalt, TransientError
 from distributary.operate.logs import get_logger
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from distributary.config.table import TableSettings
 from distributary.consume.offsets import Slice
-from distributary.decoding.source_block import BY_OFFSET
+from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import TableHalt
 from distributary.merge.facts import Facts, WentBack, went_back
 from distributary.merge.progress import Progress

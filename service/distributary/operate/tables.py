@@ -8,7 +8,7 @@ from distributary.config import Config
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker
 from distributary.consume.topics import RESERVED_FOLDERS, TableId, has_database_part, is_signal_table, table_of
-from distributary.decoding.unwrapped import added_by
+from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, UsageError
 from distributary.operate.logs import get_logger
 from distributary.operate.look import connector_of

@@ -16,7 +16,7 @@ from distributary.consume.broker import Broker, Topic
 from distributary.consume.tail import Tail
 from distributary.consume.topics import subscription_pattern, table_of
 from distributary.consume.transactions import boundary, possible_topics, transaction_id, transaction_topic
-from distributary.decoding.source_block import BY_OFFSET
+from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import UsageError
 from distributary.operate.complete import Ledger
 from distributary.operate.faults import classified

@@ -8,13 +8,13 @@ from functools import lru_cache
 
 from distributary.consume.peek import Record
 from distributary.consume.tail import Headers
-from distributary.decoding.avro.compiler import Read, compile_reader
-from distributary.decoding.avro.framing import Side, find_address
-from distributary.decoding.avro.schema import AvroSchema, NotAnAvroSchema
-from distributary.decoding.avro.targets import AS_JSON
-from distributary.decoding.avro.values import UNREAD
-from distributary.decoding.connect_schema import connect_json
-from distributary.decoding.strict_json import json_text
+from distributary.decode.avro.compiler import Read, compile_reader
+from distributary.decode.avro.framing import Side, find_address
+from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
+from distributary.decode.avro.targets import AS_JSON
+from distributary.decode.avro.values import UNREAD
+from distributary.decode.connect_schema import connect_json
+from distributary.decode.strict_json import json_text
 from distributary.operate.registry import Registry
 
 

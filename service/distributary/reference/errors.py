@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distributary import errors
-from distributary.decoding.reasons import REASONS
+from distributary.decode.reasons import REASONS
 
 _HEAD = """\
 # Errors

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from distributary.config.column_types import parse
-from distributary.decoding.announced_types import (
+from distributary.decode.announced_types import (
     DECIMAL_MODE,
     PRECISION_MODE,
     UNSIGNED_MODE,
     SourceColumn,
     type_of,
 )
-from distributary.decoding.bounds import Bounds
-from distributary.decoding.connect_schema import ConnectField, ConnectType
-from distributary.decoding.types import days, decimals, instants, nested, numbers, text, times_of_day
-from distributary.decoding.types.decimals import decimal_schema
-from distributary.decoding.types.from_name import type_of_name
-from distributary.decoding.types.from_schema import type_of_schema
+from distributary.decode.bounds import Bounds
+from distributary.decode.connect_schema import ConnectField, ConnectType
+from distributary.decode.types import days, decimals, instants, nested, numbers, text, times_of_day
+from distributary.decode.types.decimals import decimal_schema
+from distributary.decode.types.from_name import type_of_name
+from distributary.decode.types.from_schema import type_of_schema
 
 _HEAD = """\
 # Types

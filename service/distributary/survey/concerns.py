@@ -7,11 +7,11 @@ import json
 from collections.abc import Callable, Iterable
 
 from distributary.config.source import Source
-from distributary.decoding.bounds import Bounds
-from distributary.decoding.connect_schema import ConnectType, NotAConnectSchema
-from distributary.decoding.row_shape import row_of_schema
-from distributary.decoding.source_block import BY_OFFSET
-from distributary.decoding.unwrapped import setting
+from distributary.decode.bounds import Bounds
+from distributary.decode.connect_schema import ConnectType, NotAConnectSchema
+from distributary.decode.row_shape import row_of_schema
+from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.unwrapped import setting
 from distributary.evolve.unknown_columns import FIX, unknown_columns
 from distributary.survey.concern import Code, Concern
 from distributary.survey.scene import Scene

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
-from distributary.decoding.met_columns import table_columns
-from distributary.decoding.renames import Renames
-from distributary.decoding.unwrapped import setting
+from distributary.decode.met_columns import table_columns
+from distributary.decode.renames import Renames
+from distributary.decode.unwrapped import setting
 from distributary.merge.progress import Progress
 from distributary.operate.look import Look
 from distributary.survey.sample import Sample

@@ -8,12 +8,12 @@ from typing import Any
 
 from distributary.consume.fetch import raw_table
 from distributary.consume.peek import Record
-from distributary.decoding.decoder import Decoder
-from distributary.decoding.met_columns import MetColumns
-from distributary.decoding.options import DecodeOptions
-from distributary.decoding.record_schema import RecordSchema
-from distributary.decoding.renames import Renames
-from distributary.decoding.unwrapped import Unwrapped
+from distributary.decode.decoder import Decoder
+from distributary.decode.met_columns import MetColumns
+from distributary.decode.options import DecodeOptions
+from distributary.decode.record_schema import RecordSchema
+from distributary.decode.renames import Renames
+from distributary.decode.unwrapped import Unwrapped
 from distributary.operate.look import is_envelope, opened
 from distributary.survey.guesses import guess
 

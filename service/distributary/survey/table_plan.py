@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distributary.config import Config
-from distributary.decoding.met_columns import renames_of, table_columns
-from distributary.decoding.record_schema import RecordSchema
-from distributary.decoding.renames import Renames, check_renames
-from distributary.decoding.unwrapped import added_by
+from distributary.decode.met_columns import renames_of, table_columns
+from distributary.decode.record_schema import RecordSchema
+from distributary.decode.renames import Renames, check_renames
+from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
 from distributary.evolve.diff import check_key, check_key_columns, taken_as
 from distributary.evolve.masks import Marks, check_masks, masks_of

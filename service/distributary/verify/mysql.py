@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from distributary import sql
-from distributary.decoding.renames import Renames
+from distributary.decode.renames import Renames
 from distributary.errors import SetupError, UsageError
 from distributary.verify.mysql_log import read_at
 from distributary.verify.source import ReadAt, Source, SourceTable, chunks, not_at_the_source, write_chunks

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from distributary.decoding.renames import Renames
+from distributary.decode.renames import Renames
 from distributary.errors import TableHalt
 
 CHUNK = 5_000

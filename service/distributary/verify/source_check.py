@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from distributary import sql
 from distributary.config import Config
 from distributary.consume.broker import Broker
-from distributary.decoding.renames import Renames
+from distributary.decode.renames import Renames
 from distributary.errors import TableHalt, UsageError
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress

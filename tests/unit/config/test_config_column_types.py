@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from distributary.config.column_types import SEMANTIC_NAMES, WIRE_UNITS, nearest, parse
-from distributary.decoding.bounds import Bounds
-from distributary.decoding.types.from_name import type_of_name
+from distributary.decode.bounds import Bounds
+from distributary.decode.types.from_name import type_of_name
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distributary.decoding.renames import Renames
+from distributary.decode.renames import Renames
 from distributary.errors import TableHalt
 from distributary.evolve.diff import Changes, check_key, column_changes, holds, wider
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from distributary.decoding.source_block import BY_OFFSET
+from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import UsageError
 from distributary.merge.facts import Facts
 from distributary.merge.progress import Progress, Snapshot, first_progress

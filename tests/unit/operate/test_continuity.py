@@ -6,7 +6,7 @@ import pytest
 
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
-from distributary.decoding.source_block import BY_OFFSET
+from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import TableHalt
 from distributary.merge.progress import Last, Snapshot, first_progress
 from distributary.operate.accept import ASKED_BY, Accept

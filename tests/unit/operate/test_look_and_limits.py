@@ -11,8 +11,8 @@ import pytest
 
 from distributary.config.table import TableSettings
 from distributary.consume.peek import Record
-from distributary.decoding.source_block import BY_OFFSET
-from distributary.decoding.unwrapped import added_by
+from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.operate.limits import refuse_unbuilt, too_many_bad
 from distributary.operate.look import Known, Look, connector_of, look_at

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 
 from distributary.config.source import SchemaRegistry
-from distributary.decoding.avro.schema import AvroType, NotAnAvroSchema
+from distributary.decode.avro.schema import AvroType, NotAnAvroSchema
 from distributary.errors import SetupError, TableHalt, TransientError
 from distributary.operate.registry import Registry
 

@@ -13,7 +13,7 @@ from tests.support.scenes import DELETE, HOUR, NOW, TOPIC, config, envelope, pla
 
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
-from distributary.decoding.unwrapped import added_by
+from distributary.decode.unwrapped import added_by
 from distributary.merge.progress import Snapshot
 from distributary.operate.look import look_at
 from distributary.survey.concern import Code

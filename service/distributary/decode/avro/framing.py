@@ -1,0 +1,96 @@
+"""Finds the schema that a record names, and where its Avro bytes begin.
+
+| serializer | the schema's address                                                  | where                |
+| ---        | ---                                                                   | ---                  |
+| Confluent  | a zero byte, then the schema's number in four bytes                   | in front of the Avro |
+|            | the same five bytes, or a one byte and the schema's GUID in 16        | header `…_schema_id` |
+| Apicurio   | its content id in eight bytes: Confluent's API knows the number too   | header `…contentId`  |
+
+A header comes before what stands in front. Apicurio's global id alone is no address: only its own API knows it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.decode.headers import find_headers
+
+Side = Literal["key", "value"]
+SIDES: tuple[Side, Side] = ("key", "value")
+
+_CONFLUENT: dict[Side, str] = {"key": "__key_schema_id", "value": "__value_schema_id"}
+_CONTENT: dict[Side, str] = {"key": "apicurio.key.contentId", "value": "apicurio.value.contentId"}
+_GLOBAL: dict[Side, str] = {"key": "apicurio.key.globalId", "value": "apicurio.value.globalId"}
+_NAMES = tuple(names[side] for names in (_CONFLUENT, _CONTENT, _GLOBAL) for side in SIDES)
+
+_NUMBERED = b"\x00"
+_GUID = b"\x01"
+_NUMBER_BYTES = 4
+_GUID_BYTES = 16
+_CONTENT_BYTES = 8
+BODY = 1 + _NUMBER_BYTES
+"""Where the Avro begins behind a number in front."""
+
+FramingHeaders = Mapping[int, Mapping[str, "bytes | None"]]
+"""By the record's place: the first header of each name that has a value."""
+
+
+def framing_headers(raw: pa.RecordBatch | pa.Table) -> FramingHeaders:
+    """The headers that name schemas."""
+    if "headers" not in raw.schema.names:
+        return {}
+    column = raw["headers"]
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+    return find_headers(column, _NAMES, with_value=True)
+
+
+def find_address(data: bytes, headers: Mapping[str, bytes | None], side: Side) -> tuple[str, int] | None:
+    """The schema's address in the registry (its number, or its GUID), and where in a key or a value its Avro begins.
+
+    None where it names no schema.
+    """
+    if headers:
+        if (named := _named(headers.get(_CONFLUENT[side]) or b"")) is not None:
+            return named, 0
+        if len(content := headers.get(_CONTENT[side]) or b"") == _CONTENT_BYTES:
+            return str(int.from_bytes(content, "big")), 0
+        if _GLOBAL[side] in headers:
+            return None
+    if data[:1] == _NUMBERED and len(data) > BODY:
+        return str(int.from_bytes(data[1:BODY], "big")), BODY
+    return None
+
+
+def _named(header: bytes) -> str | None:
+    if header[:1] == _NUMBERED and len(header) == BODY:
+        return str(int.from_bytes(header[1:], "big"))
+    if header[:1] == _GUID and len(header) == 1 + _GUID_BYTES:
+        return str(uuid.UUID(bytes=header[1:]))
+    return None
+
+
+def schema_addresses(raw: pa.RecordBatch | pa.Table) -> dict[Side, frozenset[str]]:
+    """The addresses of all schemas that the keys and the values of records name. The caller asks the registry for those
+    that it does not know yet, and then decodes."""
+    headers = framing_headers(raw)
+    return {side: frozenset(_addresses(raw[side], headers, side)) for side in SIDES}
+
+
+def _addresses(column: pa.Array | pa.ChunkedArray, headers: FramingHeaders, side: Side) -> set[str]:
+    found = set()
+    bare = np.ones(len(column), bool)
+    for place, named in headers.items():
+        bare[place] = False
+        data = column[place].as_py()
+        if data is not None and (address := find_address(data, named, side)) is not None:
+            found.add(address[0])
+    is_framed = pc.and_(pa.array(bare), pc.greater(pc.binary_length(column), BODY))
+    fronts = pc.unique(pc.binary_slice(column.filter(is_framed), 0, BODY)).to_pylist()
+    return found | {str(int.from_bytes(front[1:], "big")) for front in fronts if front[:1] == _NUMBERED}

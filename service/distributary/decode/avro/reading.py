@@ -1,0 +1,92 @@
+"""Reads keys and values of a batch in Avro, record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from distributary.decode import reasons
+from distributary.decode.avro.framing import BODY, FramingHeaders
+from distributary.decode.avro.readers import ReaderFinder
+from distributary.decode.avro.values import UNREAD
+from distributary.decode.batch import Batch
+from distributary.decode.envelope import MESSAGE
+from distributary.decode.options import DecodeOptions
+from distributary.decode.readers import Readers
+from distributary.decode.reasons import UNREADABLE, Rejected
+
+
+class Keeper(Protocol):
+    """Puts changes into the batch."""
+
+    def nothing(self, place: int) -> None:
+        """A record without a value."""
+
+    def change(self, place: int, reader: Any, change: Any) -> None:
+        """A change."""
+
+
+def read_avro_values(
+    values: Sequence[bytes | None], framing: FramingHeaders, batch: Batch, readers: Readers, keep: Keeper
+) -> None:
+    """Reads envelopes. Most records name the schema of the one before."""
+    finder = ReaderFinder("value", framing, readers.of_avro_value)
+    reader: Any = None
+    begin = 0
+    for place, value in enumerate(values):
+        if value is None:
+            keep.nothing(place)
+            continue
+        try:
+            front = finder.front
+            if front is None or not value.startswith(front) or len(value) == BODY or place in framing:
+                reader, begin = finder.find(place, value)
+            batch.sizes[place] = len(value) - begin
+            change = reader.decode(value, begin)
+        except Rejected as rejected:
+            readers.note_conflict(rejected)
+            batch.faults.add(place, rejected.reason, rejected.detail)
+            continue
+        except UNREAD as error:
+            batch.faults.add(place, reader.payload.rejection(error, value, begin).reason)
+            continue
+        if change is None:
+            keep.nothing(place)
+        else:
+            keep.change(place, reader, change)
+
+
+def read_avro_keys(
+    keys: Sequence[bytes | None], framing: FramingHeaders, batch: Batch, readers: Readers, options: DecodeOptions
+) -> None:
+    """Reads keys, after the values."""
+    finder = ReaderFinder("key", framing, readers.of_avro_key)
+    reader: Any = None
+    begin = 0
+    for place, key in enumerate(keys):
+        needs_key = not options.keyless and batch.operations[place] not in ("t", MESSAGE)
+        row: Any = None
+        if key is not None:
+            try:
+                front = finder.front
+                if front is None or not key.startswith(front) or len(key) == BODY or place in framing:
+                    reader, begin = finder.find(place, key)
+                row = reader.decode(key, begin)
+            except Rejected as rejected:
+                readers.note_conflict(rejected)
+                _reject_key(place, rejected, batch, needs_key)
+                continue
+            except UNREAD as error:
+                _reject_key(place, reader.payload.rejection(error, key, begin), batch, needs_key)
+                continue
+        if row is not None:
+            batch.keys.put(place, reader, row, reader.bad)
+        elif needs_key:
+            batch.faults.add(place, reasons.NO_KEY)
+
+
+def _reject_key(place: int, rejected: Rejected, batch: Batch, needs_key: bool) -> None:
+    """Adds the fault of a key, unless the value's bytes have one already."""
+    is_known = place in batch.faults.found and batch.faults.found[place][0] in UNREADABLE
+    if not is_known and (needs_key or rejected.reason in UNREADABLE):
+        batch.faults.add(place, rejected.reason, rejected.detail)

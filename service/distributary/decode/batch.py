@@ -1,0 +1,65 @@
+"""The state of reading one batch: the change of each record, or the reason why it is rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from distributary.decode.reasons import RANK, Reason
+
+
+class Faults:
+    """Why records are rejected, by their places: of several reasons the first in the order of reasons.REASONS."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, tuple[Reason, str]] = {}
+
+    def add(self, place: int, reason: Reason, detail: str = "") -> None:
+        """Notes a reason; `detail` follows its message."""
+        known = self.found.get(place)
+        if known is None or RANK[reason.code] < RANK[known[0].code]:
+            self.found[place] = (reason, detail)
+
+
+class Side:
+    """The rows of one side of the batch (the keys, or the rows after or before the change): per record the row of wire
+    values, or None, and the reader that knows its columns."""
+
+    def __init__(self, count: int) -> None:
+        self.rows: list[Any] = [None] * count
+        self.readers: list[Any] = [None] * count
+        self.bad: dict[int, list[int]] = {}
+        self.unavailable: dict[int, list[int]] = {}
+
+    def put(self, place: int, reader: Any, row: Any, bad: Iterable[int] = (), unavailable: Iterable[int] = ()) -> None:
+        """Keeps a row, and the places of columns whose values can't be restated, or were not sent."""
+        self.rows[place] = row
+        self.readers[place] = reader
+        if bad:
+            self.bad[place] = list(bad)
+        if unavailable:
+            self.unavailable[place] = list(unavailable)
+
+
+class Batch:
+    """Records, read: per record what orders it, its key and its rows as wire values."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.faults = Faults()
+        self.sizes = [0] * count
+        """Bytes of each value, without the schema beside it."""
+        self.operations: list[str | None] = [None] * count
+        self.positions: list[str | None] = [None] * count
+        self.transactions: list[str | None] = [None] * count
+        self.times: list[int | None] = [None] * count
+        self.snapshots: list[str | None] = [None] * count
+        self.identities: list[str | None] = [None] * count
+        self.blocks: list[Any] = [None] * count
+        self.keys = Side(count)
+        self.after = Side(count)
+        self.before = Side(count)
+        self.old_keys = Side(count)
+        self.new_keys = Side(count)
+        self.moved_in = [False] * count
+        self.moved_out = [False] * count

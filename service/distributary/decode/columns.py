@@ -1,0 +1,176 @@
+"""Rows of wire values to columns of the table's types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.decode.bounds import TooMuchText
+from distributary.decode.placeholder import Placeholder
+from distributary.decode.record_schema import arrow_of
+from distributary.decode.types.base import ColumnType
+from distributary.decode.types.spark_text import spark_texts
+
+
+@dataclass
+class Rows:
+    """Rows of one reader, `types` by the source's names and `lake` the lake's name of each; `places` are those of their
+    records in the batch. `bad` and `unavailable` have places of columns by the records' places: what reading the rows
+    has shown."""
+
+    types: Mapping[str, ColumnType]
+    lake: Mapping[str, str]
+    places: Any
+    rows: list[Any]
+    bad: dict[int, list[int]] = field(default_factory=dict)
+    unavailable: dict[int, list[int]] = field(default_factory=dict)
+
+    def add(self, place: int, row: Any) -> None:
+        """One more row, of the record at that place."""
+        self.places.append(place)
+        self.rows.append(row)
+
+
+@dataclass
+class Columns:
+    """Columns by the lake's names, of as many values as the batch has records. `bad` and `unavailable` have the names
+    of columns by the records' places: values that their type can't hold, and those that the source did not send.
+    `told` has the former as messages name them: also by the source's name, which `columns` in the config has."""
+
+    arrays: dict[str, pa.Array]
+    bad: dict[int, list[str]]
+    unavailable: dict[int, list[str]]
+    told: dict[int, str] = field(default_factory=dict)
+
+
+def struct_array(arrays: Mapping[str, pa.Array], there: Sequence[bool]) -> pa.Array:
+    """STRUCT of columns, null where `there` is false."""
+    fields = [pa.field(name, array.type) for name, array in arrays.items()]
+    if not fields:
+        return pa.array([{} if known else None for known in there], pa.struct([]))
+    mask = None if all(there) else pc.invert(pa.array(there, pa.bool_()))
+    return pa.StructArray.from_arrays(list(arrays.values()), fields=fields, mask=mask)
+
+
+def make_columns(
+    groups: Sequence[Rows],
+    wanted: Mapping[str, str],
+    count: int,
+    placeholder: Placeholder | None,
+    most_bytes: int,
+) -> Columns:
+    """The columns `wanted` (Spark types by the lake's names) of a batch of so many records. What a record has no row or
+    no field for is null. Raises TooMuchText where they have more than `most_bytes` bytes."""
+    made = Columns({}, {}, {})
+    parts = [_group_arrays(group, wanted, placeholder, made, most_bytes) for group in groups]
+    if len(groups) == 1 and len(groups[0].places) == count:
+        for name, spark in wanted.items():
+            array = parts[0].get(name)
+            made.arrays[name] = pa.nulls(count, arrow_of(spark)) if array is None else array
+        return made
+    order = _order(groups, count)
+    for name, spark in wanted.items():
+        arrow = arrow_of(spark)
+        pieces = [
+            pa.nulls(len(group.places), arrow) if (array := part.get(name)) is None else array
+            for group, part in zip(groups, parts, strict=True)
+        ]
+        made.arrays[name] = _concat([*pieces, pa.nulls(1, arrow)]).take(order)
+    return made
+
+
+def _order(groups: Sequence[Rows], count: int) -> pa.Array:
+    """For each record the place of its row among those of all groups; of those without one the place behind all."""
+    total = sum(len(group.places) for group in groups)
+    order = np.full(count, total, np.int64)
+    begin = 0
+    for group in groups:
+        order[np.asarray(group.places, np.int64)] = np.arange(begin, begin + len(group.places))
+        begin += len(group.places)
+    return pa.array(order)
+
+
+def _concat(pieces: Sequence[pa.Array]) -> pa.Array:
+    return pa.concat_arrays(pieces)
+
+
+def _group_arrays(
+    group: Rows, wanted: Mapping[str, str], placeholder: Placeholder | None, made: Columns, most_bytes: int
+) -> dict[str, pa.Array]:
+    arrays: dict[str, pa.Array] = {}
+    bad: dict[int, set[int]] = {place: set(columns) for place, columns in group.bad.items()}
+    unavailable: dict[int, set[int]] = {place: set(columns) for place, columns in group.unavailable.items()}
+    tuples = map(msgspec.structs.astuple, group.rows)
+    size = 0
+    values_of = list(zip(*tuples, strict=True)) if group.rows else [()] * len(group.types)
+    for column, ((sent, kind), values) in enumerate(zip(group.types.items(), values_of, strict=True)):
+        name = group.lake[sent]
+        if name not in wanted:
+            continue
+        array, wrong = kind.convert(values)
+        absent = set(placeholder.find(kind, values, array, wrong)) if placeholder is not None else set()
+        if absent:
+            array = _without(array, absent)
+            for at in absent:
+                unavailable.setdefault(group.places[at], set()).add(column)
+        array, lost = _as_wanted(array, kind.spark, wanted[name])
+        for at in (*wrong, *lost):
+            if at not in absent:
+                bad.setdefault(group.places[at], set()).add(column)
+        # Where the source renamed a column, records have it under one name or the other.
+        arrays[name] = pc.coalesce(arrays[name], array) if name in arrays else array
+        size += array.nbytes
+        if size > most_bytes:
+            raise TooMuchText
+    names = list(group.types)
+    for place, columns in bad.items():
+        found = [names[column] for column in sorted(columns)]
+        made.bad[place] = [group.lake[name] for name in found]
+        made.told[place] = ", ".join(_told(name, group.lake[name]) for name in found)
+    for place, columns in unavailable.items():
+        made.unavailable[place] = [group.lake[names[column]] for column in sorted(columns)]
+    return arrays
+
+
+def _told(source: str, lake: str) -> str:
+    return lake if source == lake else f"{lake} (source: {source})"
+
+
+def _without(array: pa.Array, places: Iterable[int]) -> pa.Array:
+    """The array with nulls at these places."""
+    order = np.arange(len(array))
+    gone = np.zeros(len(array), bool)
+    gone[list(places)] = True
+    return array.take(pa.array(order, mask=gone))
+
+
+def _as_wanted(array: pa.Array, spark: str, wanted: str) -> tuple[pa.Array, Sequence[int]]:
+    """An array as the table's type; and the places of values that it can't hold."""
+    arrow = arrow_of(wanted)
+    if array.type.equals(arrow):
+        return array, ()
+    if wanted == "string":
+        return pa.array(spark_texts(array, spark), arrow), ()
+    try:
+        return array.cast(arrow), ()
+    except (pa.ArrowException, ValueError):
+        return _cast_each(array, arrow)
+
+
+def _cast_each(array: pa.Array, arrow: pa.DataType) -> tuple[pa.Array, Sequence[int]]:
+    pieces = [_cast_one(array.slice(place, 1), arrow) for place in range(len(array))]
+    bad = [place for place, piece in enumerate(pieces) if piece is None]
+    return pa.concat_arrays([pa.nulls(1, arrow) if piece is None else piece for piece in pieces]), bad
+
+
+def _cast_one(value: pa.Array, arrow: pa.DataType) -> pa.Array | None:
+    try:
+        return value.cast(arrow)
+    except (pa.ArrowException, ValueError):
+        return None

@@ -1,0 +1,127 @@
+"""Kafka records of one table, as Arrow, to events with typed rows, and the records that can't be applied with
+reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.decode import reasons
+from distributary.decode.bounds import TooMuchText
+from distributary.decode.events import make_events, reject_all
+from distributary.decode.met_columns import MetColumns
+from distributary.decode.options import DecodeOptions
+from distributary.decode.readers import Readers
+from distributary.decode.reading import read_batch
+from distributary.decode.record_schema import RecordSchema
+from distributary.errors import TableHalt
+
+_RECORDS = 20_000
+_BYTES = 64 * 2**20
+"""A step holds the records as Python objects, which take some five times their bytes: this bounds the memory."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """`events` has a row for each change, `rejected` one for each record that can't be applied (see
+    events.make_events). `met` are the columns that the records have, of each of their schemas.
+
+    `unread` and `unread_key` are columns that the records have and the schema does not, or not as wide as they need to
+    be: Spark types by the lake's names. Values of the former are not in the events, those of the latter where they fit.
+    `conflict` is why the config can't have the columns of some record: those records are rejected, and the table is to
+    halt. `unknown_schemas` are addresses of Avro schemas that records name and the options do not have: these records
+    are rejected, and are to be decoded again with the schemas (see avro.framing.schema_addresses).
+    """
+
+    events: pa.Table
+    rejected: pa.Table
+    unread: Mapping[str, str]
+    unread_key: Mapping[str, str]
+    met: tuple[MetColumns, ...] = ()
+    conflict: TableHalt | None = None
+    unknown_schemas: frozenset[str] = frozenset()
+
+
+class Decoder:
+    """Decodes the records of one table, and remembers the schemas that it has met. Not safe for several threads."""
+
+    def __init__(self, options: DecodeOptions) -> None:
+        self.options = options
+        self._readers = Readers(RecordSchema(), options)
+
+    def decode(self, raw: pa.RecordBatch | pa.Table, schema: RecordSchema) -> Decoded:
+        """Records with Kafka's columns (key, value, partition, offset, timestamp, headers) as events whose columns are
+        those of the schema. No content of a record makes it raise."""
+        if schema != self._readers.schema:
+            self._readers = Readers(schema, self.options)
+        readers = self._readers
+        readers.start_batch()
+        table = pa.Table.from_batches([raw]) if isinstance(raw, pa.RecordBatch) else raw
+        events, rejected = [], []
+        for step in _steps(table):
+            for made, refused in self._decode_step(step, readers, schema):
+                events.append(made)
+                rejected.append(refused)
+        if not events:
+            empty = table.slice(0, 0)
+            made, refused = make_events(empty, read_batch(empty, readers, self.options), schema, self.options)
+            events, rejected = [made], [refused]
+        unread = {**readers.plain.shown, **readers.unread}
+        return Decoded(
+            pa.concat_tables(events),
+            pa.concat_tables(rejected),
+            unread,
+            dict(readers.unread_key),
+            readers.met(),
+            readers.conflict,
+            frozenset(readers.unknown_schemas),
+        )
+
+    def _decode_step(
+        self, step: pa.Table, readers: Readers, schema: RecordSchema
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Events and rejected records; of half the records at once where all become too large."""
+        batch = read_batch(step, readers, self.options)
+        try:
+            yield make_events(step, batch, schema, self.options)
+        except TooMuchText:
+            half = step.num_rows // 2
+            if not half:
+                limit = f"more than {self.options.bounds.text_bytes} bytes of decimals"
+                yield reject_all(step, batch, reasons.BEYOND_LIMITS, limit, schema, self.options)
+                return
+            yield from self._decode_step(step.slice(0, half), readers, schema)
+            yield from self._decode_step(step.slice(half), readers, schema)
+
+    def learn(self, raw: pa.RecordBatch | pa.Table, schema: RecordSchema | None = None) -> RecordSchema:
+        """The schema, extended by all columns of the records: decodes until no column is unread."""
+        known = schema or RecordSchema()
+        while True:
+            decoded = self.decode(raw, known)
+            extended = known.extended(decoded.unread, decoded.unread_key)
+            if extended == known:
+                return known
+            known = extended
+
+
+def decode(raw: pa.RecordBatch | pa.Table, schema: RecordSchema, options: DecodeOptions) -> Decoded:
+    """Decoder.decode, once."""
+    return Decoder(options).decode(raw, schema)
+
+
+def _steps(table: pa.Table) -> list[pa.Table]:
+    """The table in pieces of so many records and bytes, each column of which is one array."""
+    if not table.num_rows:
+        return []
+    sizes = pc.fill_null(pc.binary_length(table["value"]), 0).to_numpy()
+    steps, start, size = [], 0, 0
+    for place in range(table.num_rows):
+        size += int(sizes[place])
+        if place > start and (size > _BYTES or place - start >= _RECORDS):
+            steps.append(table.slice(start, place - start))
+            start, size = place, int(sizes[place])
+    steps.append(table.slice(start))
+    return steps

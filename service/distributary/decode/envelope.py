@@ -1,0 +1,48 @@
+"""What one record says, whatever form it came in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from distributary.decode.source_block import Source
+
+TOMBSTONE = "x"
+MESSAGE = "m"
+OPERATIONS = frozenset("curdtm")
+KEPT_ROW = frozenset("cur")
+"""Operations whose row the table gets."""
+
+OLD_KEY_HEADER = "__debezium.oldkey"
+NEW_KEY_HEADER = "__debezium.newkey"
+
+
+class Change:
+    """An envelope, read. `after` and `before` are rows of wire values (msgspec structs) or None.
+
+    `bad` and `unavailable` are places of columns, of the row that the change keeps, whose values can't be restated, and
+    which the source did not send.
+    """
+
+    __slots__ = (
+        "after",
+        "bad",
+        "bad_before",
+        "before",
+        "op",
+        "source",
+        "transaction",
+        "unavailable",
+        "unavailable_before",
+    )
+
+    def __init__(self, op: str | None, source: Source | None) -> None:
+        self.op = op
+        self.source = source
+        self.after: Any = None
+        self.before: Any = None
+        self.transaction: Any = None
+        self.bad: Iterable[int] = ()
+        self.bad_before: Iterable[int] = ()
+        self.unavailable: Iterable[int] = ()
+        self.unavailable_before: Iterable[int] = ()

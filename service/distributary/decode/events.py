@@ -1,0 +1,195 @@
+"""From a batch that was read to events: one row for each change, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.decode import reasons
+from distributary.decode.batch import Batch, Side
+from distributary.decode.columns import Columns, Rows, make_columns, struct_array
+from distributary.decode.envelope import KEPT_ROW, MESSAGE
+from distributary.decode.options import DecodeOptions
+from distributary.decode.placeholder import Placeholder
+from distributary.decode.reading import is_snapshot_end
+from distributary.decode.record_schema import RecordSchema
+from distributary.decode.row_keys import RowKeys
+from distributary.decode.source_block import whole_number
+
+_PLACE = "__place"
+
+
+def make_events(
+    step: pa.Table, batch: Batch, schema: RecordSchema, options: DecodeOptions
+) -> tuple[pa.Table, pa.Table]:
+    """Events, and rejected records: these have the columns of events, as far as they could be read, and reason and
+    message, why the record can't be applied.
+
+    An event has partition, offset, timestamp; size (bytes of the value without its schema); operation (Debezium's
+    letter, `x` for a tombstone), position, transaction, source_time (milliseconds since 1970), snapshot (what the
+    source block says), snapshot_end, snapshot_identity (of a PostgreSQL snapshot row), moved_in, moved_out; key,
+    old_key and new_key STRUCT of the key's columns; unavailable LIST of the names of columns that the source did not
+    send; row STRUCT of the table's columns; and as far as the options ask for them before (as row) and transaction_id,
+    transaction_order.
+    """
+    placeholder = Placeholder(options.placeholder) if options.has_placeholders else None
+    most = 8 * options.bounds.text_bytes + 2 * step.nbytes
+    after = _columns(batch.after, schema.row, batch.count, placeholder, most)
+    before = _columns(batch.before, schema.row, batch.count, placeholder, most) if options.reads_before else None
+    _judge_values(batch, after, before, options)
+    if options.key_from_row and before is not None:
+        keys_of_rows = RowKeys(batch, after, before, options.key_from_row)
+        columns = {
+            **_common(step, batch, options),
+            **keys_of_rows.columns(),
+            **row_structs(batch, after, before, options),
+        }
+        return split_rejected(batch, pa.table(columns), keys_of_rows)
+    keys = _columns(batch.keys, schema.key, batch.count, None, most)
+    _judge_keys(batch, keys, options)
+    columns = {
+        **_common(step, batch, options),
+        "moved_in": pa.array(batch.moved_in),
+        "moved_out": pa.array(batch.moved_out),
+        "key": key_struct(keys, [row is not None for row in batch.keys.rows], schema.key),
+        **{
+            name: key_struct(
+                _columns(side, schema.key, batch.count, None, most), [row is not None for row in side.rows], schema.key
+            )
+            for name, side in (("old_key", batch.old_keys), ("new_key", batch.new_keys))
+        },
+        **row_structs(batch, after, before, options),
+    }
+    return split_rejected(batch, pa.table(columns))
+
+
+def reject_all(
+    step: pa.Table, batch: Batch, reason: reasons.Reason, detail: str, schema: RecordSchema, options: DecodeOptions
+) -> tuple[pa.Table, pa.Table]:
+    """Rejects all records of the batch; its rows are not converted."""
+    empty = Batch(batch.count)
+    for place in range(batch.count):
+        empty.faults.add(place, reason, detail)
+    return make_events(step, empty, schema, options)
+
+
+def split_rejected(batch: Batch, events: pa.Table, keys: RowKeys | None = None) -> tuple[pa.Table, pa.Table]:
+    """Events without those of rejected records, and these."""
+    places = sorted(batch.faults.found)
+    found = [batch.faults.found[place] for place in places]
+    rejected = events.take(pa.array(places, pa.int64()))
+    for name, texts in (
+        ("reason", [reason.code for reason, _ in found]),
+        ("message", [reason.message + detail for reason, detail in found]),
+    ):
+        rejected = rejected.append_column(name, pa.array(texts, pa.string()))
+    if not places:
+        return (events if keys is None else keys.split(events)), rejected
+    keep = np.ones(batch.count, bool)
+    keep[places] = False
+    kept = pa.array(keep)
+    if keys is None:
+        return events.filter(kept), rejected
+    split = keys.split(events.append_column(_PLACE, pa.array(np.arange(batch.count))))
+    bad = pc.is_in(split[_PLACE], value_set=pa.array(places, pa.int64()))
+    return split.filter(pc.invert(bad)).drop_columns([_PLACE]), rejected
+
+
+def _columns(
+    side: Side, wanted: Mapping[str, str], count: int, placeholder: Placeholder | None, most_bytes: int
+) -> Columns:
+    """The columns of one side. Where all its rows have one reader, records without a row have an empty one."""
+    readers = {id(reader): reader for reader in side.readers if reader is not None}
+    if len(readers) == 1:
+        (reader,) = readers.values()
+        rows = [reader.empty if row is None else row for row in side.rows]
+        groups = {id(reader): Rows(reader.types, reader.shape.lake, range(count), rows)}
+    else:
+        groups = {known: Rows(reader.types, reader.shape.lake, [], []) for known, reader in readers.items()}
+        for place, (reader, row) in enumerate(zip(side.readers, side.rows, strict=True)):
+            if reader is not None:
+                groups[id(reader)].add(place, row)
+    for place, columns in side.bad.items():
+        groups[id(side.readers[place])].bad[place] = columns
+    for place, columns in side.unavailable.items():
+        groups[id(side.readers[place])].unavailable[place] = columns
+    made = list(groups.values())
+    return make_columns(made, wanted, count, placeholder, most_bytes)
+
+
+def _judge_values(batch: Batch, after: Columns, before: Columns | None, options: DecodeOptions) -> None:
+    for place, names in after.told.items():
+        if batch.operations[place] in KEPT_ROW:
+            batch.faults.add(place, reasons.BAD_VALUE, names)
+    if before is not None and options.before:
+        for place, names in before.told.items():
+            if batch.operations[place] == "d":
+                batch.faults.add(place, reasons.BAD_VALUE, names)
+
+
+def _judge_keys(batch: Batch, keys: Columns, options: DecodeOptions) -> None:
+    """A unique key may have nullable columns, but a key of nothing but nulls names no row."""
+    if options.keyless:
+        return
+    arrays = list(keys.arrays.values())
+    if arrays:
+        empty = np.ones(batch.count, bool)
+        for array in arrays:
+            if array.null_count != batch.count:
+                empty &= np.asarray(array.is_null())
+        nameless = set(np.flatnonzero(empty).tolist())
+    else:
+        nameless = set()
+    for place in {*nameless, *keys.bad}:
+        if batch.keys.rows[place] is not None and batch.operations[place] not in ("t", MESSAGE):
+            batch.faults.add(place, reasons.BAD_KEY)
+
+
+def _common(step: pa.Table, batch: Batch, options: DecodeOptions) -> dict[str, Any]:
+    ends = [is_snapshot_end(told, op) for told, op in zip(batch.snapshots, batch.operations, strict=True)]
+    columns = {
+        "partition": step["partition"],
+        "offset": step["offset"],
+        "timestamp": step["timestamp"],
+        "size": pa.array(batch.sizes, pa.int32()),
+        "operation": pa.array(batch.operations, pa.string()),
+        "position": pa.array(batch.positions, pa.string()),
+        "transaction": pa.array(batch.transactions, pa.string()),
+        "source_time": pa.array(batch.times, pa.int64()),
+        "snapshot": pa.array(batch.snapshots, pa.string()),
+        "snapshot_end": pa.array(ends, pa.bool_()),
+        "snapshot_identity": pa.array(batch.identities, pa.string()),
+    }
+    if options.tells_transactions:
+        blocks = [block if block is not None and block.id is not None else None for block in batch.blocks]
+        columns["transaction_id"] = pa.array([block and block.id for block in blocks], pa.string())
+        orders = [None if block is None else whole_number(block.data_collection_order) for block in blocks]
+        columns["transaction_order"] = pa.array(orders, pa.int64())
+    return columns
+
+
+def key_struct(columns: Columns, there: Sequence[bool], key: Mapping[str, str]) -> pa.Array:
+    """STRUCT of the key's columns, null where there is no key."""
+    return struct_array({name: columns.arrays[name] for name in key}, there)
+
+
+def row_structs(batch: Batch, after: Columns, before: Columns | None, options: DecodeOptions) -> dict[str, pa.Array]:
+    """The columns unavailable, row and before."""
+    absent = dict(after.unavailable)
+    if before is not None:
+        absent |= {place: names for place, names in before.unavailable.items() if batch.operations[place] == "d"}
+    if absent:
+        unavailable = pa.array([absent.get(place) for place in range(batch.count)], pa.list_(pa.string()))
+    else:
+        unavailable = pa.nulls(batch.count, pa.list_(pa.string()))
+    columns = {
+        "unavailable": unavailable,
+        "row": struct_array(after.arrays, [row is not None for row in batch.after.rows]),
+    }
+    if options.before and before is not None:
+        columns["before"] = struct_array(before.arrays, [row is not None for row in batch.before.rows])
+    return columns

@@ -1,0 +1,96 @@
+"""Options of decoding: the table's settings, and which columns events have beside the row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from distributary.decode.avro.schema import AvroSchemas
+from distributary.decode.bounds import Bounds
+from distributary.decode.masks import NO_MASKS, Masks
+from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.unwrapped import Unwrapped
+
+DEFAULT_PLACEHOLDER = "__debezium_unavailable_value"
+CONNECTORS_WITH_PLACEHOLDER = ("postgresql", "oracle")
+"""Of the others no database leaves values out: there the placeholder is a text like any other."""
+
+
+@dataclass(frozen=True)
+class TypeSources:
+    """Types by name (see types.from_name), by the source's names of columns.
+
+    Without a schema the first that knows a column counts: `configured` by the config, `announced` by the connector's
+    schema-change topic, and then the table's own. With a schema `configured` says what becomes of what the schema
+    tells. `properties` are the connector's settings.
+    """
+
+    configured: Mapping[str, str] = field(default_factory=dict)
+    announced: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DecodeOptions:
+    """`connector` is the one by whose positions the table is ordered, or source_block.BY_OFFSET; `epoch` begins all
+    positions. `renames` has the lake's name by the source's; `exclude` and `masks` have the source's names.
+    `placeholder` is Debezium's `unavailable.value.placeholder`.
+
+    `keyless`: the table has no key, and its records need none. `key_from_row`: its records have none, and these columns
+    (the lake's names) stand for it; an update that changes them is a delete and a create then. `unwrapped`: the records
+    are rows without an envelope. `before`, `transactions`: the row before the change, and the change's place in its
+    transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
+    addresses in the registry; the caller may add to them between two batches.
+    """
+
+    connector: str
+    epoch: int = 0
+    types: TypeSources = field(default_factory=TypeSources)
+    exclude: frozenset[str] = frozenset()
+    renames: Mapping[str, str] = field(default_factory=dict)
+    masks: Masks = NO_MASKS
+    placeholder: str = DEFAULT_PLACEHOLDER
+    keyless: bool = False
+    key_from_row: tuple[str, ...] = ()
+    before: bool = False
+    transactions: bool = False
+    unwrapped: Unwrapped | None = None
+    avro: AvroSchemas | None = None
+    bounds: Bounds = field(default_factory=Bounds)
+
+    @property
+    def reads_before(self) -> bool:
+        """Whether the row before the change has to be read."""
+        return self.before or bool(self.key_from_row)
+
+    @property
+    def tells_transactions(self) -> bool:
+        """Whether each change's place in its transaction is read: a row without an envelope has none."""
+        return self.transactions and self.unwrapped is None
+
+    @property
+    def has_placeholders(self) -> bool:
+        """Whether the source may leave values out. Rows without an envelope may not tell their connector."""
+        if self.unwrapped is not None:
+            return self.unwrapped.connector is None or self.unwrapped.connector in CONNECTORS_WITH_PLACEHOLDER
+        return self.connector in CONNECTORS_WITH_PLACEHOLDER
+
+    @property
+    def family(self) -> frozenset[str | None]:
+        """What `source.connector` may say: MariaDB was read by the MySQL connector before it had its own."""
+        if self.connector == BY_OFFSET:
+            return frozenset((None, *_EVERY))
+        return frozenset(("mysql", "mariadb") if self.connector in ("mysql", "mariadb") else (self.connector,))
+
+    def source_names(self, column: str) -> tuple[str, ...]:
+        """What the source may call a column of the lake: the names under `rename`, and the lake's own name, which the
+        column had, or gets, where the source renames it."""
+        renamed = tuple(sent for sent, lake in self.renames.items() if lake == column)
+        return renamed if column in self.renames else (*renamed, column)
+
+    def lake_name(self, column: str) -> str:
+        """What the lake calls a column of the source."""
+        return self.renames.get(column, column)
+
+
+_EVERY = ("sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle")

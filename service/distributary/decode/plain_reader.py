@@ -1,0 +1,230 @@
+"""Reads values without a schema: the names of a row's fields tell its columns, the table and the config their types."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from distributary.decode import reasons
+from distributary.decode.by_value import add_type, type_by_raw
+from distributary.decode.envelope import Change
+from distributary.decode.met_columns import MetColumns, columns_of_shape
+from distributary.decode.options import DecodeOptions
+from distributary.decode.reasons import Rejected
+from distributary.decode.record_schema import RecordSchema
+from distributary.decode.row_reader import REFUSED, RowReader
+from distributary.decode.row_shape import rename_taken, shape_of_names, type_told
+from distributary.decode.source_block import Source, Transaction
+from distributary.decode.strict_json import Json, Number, parse_object
+from distributary.decode.types.nested import is_readable
+from distributary.decode.unwrapped import change_of_row
+
+_BLANKS = b" \t\r\n"
+_TOLD = str | int | bool | None
+
+
+class PlainReader(RowReader):
+    """Reads rows whose columns the table has. Other fields are passed over, and gathered in `shown` with the types that
+    the config or their values tell (Spark's names by the lake's names of columns)."""
+
+    def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
+        names = [[n for n in options.source_names(lake) if n not in options.exclude] for lake in schema.row]
+        self._other_names = {other: first for first, *others in filter(None, names) for other in others}
+        """Further names of columns, from before or after the source renamed them; and the first name of each."""
+        self._seen: set[str] = set()
+        """Which names of columns with several names the records have."""
+        every = dict.fromkeys(name for of_column in names for name in of_column)
+        super().__init__(shape_of_names(every, schema.row, options), {}, options)
+        self.types = self.shape.types
+        self.shown: dict[str, str] = {}
+        self._added: dict[str, str] = {}
+        self._ignored: list[str] = []
+        self._learned = 0
+        self._build()
+
+    def start_batch(self) -> None:
+        """Forgets how often records had new columns."""
+        self._learned = 0
+
+    def met_columns(self) -> MetColumns:
+        """The table's columns, and the fields of records that are none of them yet, as far as values were seen."""
+        seen = {first for other, first in self._other_names.items() if other in self._seen}
+        met = self._columns(self.types.keys() - self._other_names.keys() - (seen - self._seen))
+        told = {name: type_told(name, {}, self._options) for name in self._ignored}
+        new = {self._options.lake_name(name): kind for name, kind in told.items()}
+        shown = {lake: kind for lake, kind in self.shown.items() if lake not in met.types}
+        unseen = {*self._other_names, *self._other_names.values()} - self._seen
+        names = frozenset((*self.types, *self._ignored)) - unseen
+        renames = {name: self._options.lake_name(name) for name in names}
+        return replace(
+            met,
+            types={**met.types, **shown},
+            marks={**met.marks, **{lake: kind.mark if (kind := new.get(lake)) else None for lake in shown}},
+            renames={name: lake for name, lake in renames.items() if name != lake and lake in {**met.types, **shown}},
+            names=names,
+            guessed={lake: kind for lake, kind in shown.items() if new.get(lake) is None},
+        )
+
+    def met_other_names(self) -> MetColumns | None:
+        """The same of columns that records have under another than their first name; None where they have none."""
+        seen = self._other_names.keys() & self._seen
+        return self._columns(seen) if seen else None
+
+    def _columns(self, names: Collection[str]) -> MetColumns:
+        types = {name: kind for name, kind in self.types.items() if name in names}
+        lake = {name: self.shape.lake[name] for name in types}
+        return columns_of_shape(replace(self.shape, types=types, lake=lake), is_key=False, has_schema=False)
+
+    def _build(self) -> None:
+        super().__init__(self.shape, self.types, self._options)
+        fields: list[tuple[str, Any, Any]] = []
+        names: dict[str, str] = {}
+        kinds = [(name, _with_unset(kind.wire)) for name, kind in self.types.items()]
+        kinds += [(name, _TOLD | UnsetType) for name in self._added]
+        kinds += [(name, Raw | UnsetType) for name in self._ignored]
+        for place, (name, wire) in enumerate(kinds):
+            fields.append((f"c{place}", wire, UNSET))
+            names[f"c{place}"] = name if is_readable(name) else f"unreadable {place}"
+        plain = msgspec.defstruct("PlainRow", fields, rename=names, gc=False, forbid_unknown_fields=True)
+        self._is_readable = all(is_readable(name) for name, _ in kinds)
+        self._twins = self._find_twins([name for name, _ in kinds])
+        self._row_decoder = msgspec.json.Decoder(plain)
+        wrapped: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", Source | None, None)]
+        wrapped.append(("after", Raw, Raw(b"null")))
+        if self._options.reads_before:
+            wrapped.append(("before", Raw, Raw(b"null")))
+        if self._options.transactions:
+            wrapped.append(("transaction", Transaction | None, None))
+        self._envelope_decoder = msgspec.json.Decoder(msgspec.defstruct("RawEnvelope", wrapped, gc=False))
+
+    def read(self, payload: bytes, *, has_old_key: bool = False, headers: Mapping[str, str] | None = None) -> Any:
+        """As RowReader.read."""
+        if not self._is_readable:
+            raise msgspec.DecodeError("a name that has to be read with care")
+        if self._options.unwrapped is not None:
+            row, told = self._read_row(payload)
+            told = {**(headers or {}), **told}
+            return change_of_row(row, told, self._options.connector, has_value=True, has_old_key=has_old_key)
+        found: Any = self._envelope_decoder.decode(payload)
+        change = Change(found.op, found.source)
+        if (after := bytes(found.after)) != b"null":
+            change.after = self._read_row(after)[0]
+        if self._options.reads_before and (before := bytes(found.before)) != b"null":
+            change.before = self._read_row(before)[0]
+        if self._options.transactions:
+            change.transaction = found.transaction
+        return change
+
+    def _read_row(self, raw: bytes) -> tuple[Any, dict[str, Any]]:
+        """The row of wire values of a JSON object, and what was added to it. Raises REFUSED and Rejected."""
+        values = msgspec.structs.astuple(self._row_decoder.decode(raw))
+        known = len(values) - values.count(UNSET)
+        # More colons behind quotes than fields: a field occurs twice, or a text contains `":`. Only a parser can tell.
+        if raw.translate(None, _BLANKS).count(b'":') != known and parse_object(raw, self._options.bounds).twice:
+            raise Rejected(reasons.AMBIGUOUS)
+        if not known and self._options.unwrapped is not None:
+            raise Rejected(reasons.NOT_A_ROW)
+        for of_column in self._twins:
+            self._see([name for place, name in of_column if values[place] is not UNSET])
+        columns, added = len(self.types), len(self._added)
+        for name, value in zip(self._ignored, values[columns + added :], strict=True):
+            if value is not UNSET:
+                self._note(name, bytes(value))
+        if known < len(values):
+            values = tuple(None if value is UNSET else value for value in values)
+        told = zip(self._added.values(), values[columns : columns + added], strict=True)
+        return self.row_class(*values[:columns]), {meaning: value for meaning, value in told if value is not None}
+
+    def restate_row(self, row: Json) -> tuple[Any, Sequence[int], Sequence[int]]:
+        """As RowReader.restate_row; learns the names of fields that it does not know."""
+        if isinstance(row, dict):
+            if getattr(row, "twice", False):
+                raise Rejected(reasons.AMBIGUOUS)
+            if len(row) > self._options.bounds.columns:
+                raise Rejected(reasons.BEYOND_LIMITS, f"more than {self._options.bounds.columns} columns")
+            self._learn(row)
+            for of_column in self._twins:
+                self._see([name for _, name in of_column if name in row])
+            for name in self._ignored:
+                if name in row:
+                    self._note(name, msgspec.json.encode(_sample(row[name])))
+        return super().restate_row(row)
+
+    def read_with_care(
+        self, payload: bytes, *, has_old_key: bool = False, headers: Mapping[str, str] | None = None
+    ) -> Change:
+        """As RowReader.read_with_care."""
+        if self._options.unwrapped is not None:
+            document = parse_object(payload, self._options.bounds)
+            source = document.get("source")
+            is_envelope = document.get("op") is not None and isinstance(source, dict) and "connector" in source
+            if is_envelope or not document:
+                raise Rejected(reasons.NOT_A_ROW)
+            if document.twice:
+                raise Rejected(reasons.AMBIGUOUS)
+            self._learn(document)
+        return super().read_with_care(payload, has_old_key=has_old_key, headers=headers)
+
+    def _learn(self, row: Mapping[str, Json]) -> None:
+        """Takes names that are not known yet for added fields, or for fields to pass over. Raises Rejected for too
+        many: nothing would tell that the table lacks their columns."""
+        meanings = {} if self._options.unwrapped is None else self._options.unwrapped.fields
+        known = {*self.types, *self._added, *self._ignored}
+        new = [name for name in row if name not in known]
+        if not new:
+            return
+        bounds = self._options.bounds
+        if len(known) + len(new) > 2 * bounds.columns:
+            raise Rejected(reasons.BEYOND_LIMITS, f"more than {2 * bounds.columns} columns in the table's records")
+        self._learned += 1
+        if self._learned > bounds.schemas:
+            raise Rejected(reasons.BEYOND_LIMITS, f"new columns more than {bounds.schemas} times in a batch")
+        for name in new:
+            if name in meanings:
+                self._added[name] = meanings[name]
+            else:
+                self._ignored.append(name)
+        self.shape = type(self.shape)(self.shape.types, self.shape.lake, self._added, self.shape.conflict)
+        self._build()
+
+    def _find_twins(self, names: Sequence[str]) -> list[list[tuple[int, str]]]:
+        """The fields (place and name) of each column that has several of these names."""
+        if not self._options.renames:
+            return []
+        found: dict[str, list[tuple[int, str]]] = {}
+        for place, name in enumerate(names):
+            if name not in self._options.exclude and name not in self._added:
+                found.setdefault(self._options.lake_name(name), []).append((place, name))
+        return [fields for fields in found.values() if len(fields) > 1]
+
+    def _see(self, names: Sequence[str]) -> None:
+        """Notes which names of one column a record has. Raises Rejected where it has several."""
+        self._seen.update(names)
+        if len(names) > 1:
+            conflict = rename_taken(self._options.lake_name(names[0]))
+            raise Rejected(reasons.BAD_SCHEMA, f": {conflict}", conflict)
+
+    def _note(self, name: str, raw: bytes) -> None:
+        if name in self._options.exclude:
+            return
+        lake = self._options.lake_name(name)
+        if told := type_told(name, {}, self._options):
+            self.shown[lake] = told.spark
+        elif self.shown.get(lake) != "string":
+            add_type(self.shown, lake, type_by_raw(raw))
+
+
+def _sample(value: Json) -> Any:
+    """A value as msgspec writes it, numbers as they were written."""
+    return Raw(str(value).encode()) if isinstance(value, Number) else "" if isinstance(value, dict | list) else value
+
+
+def _with_unset(wire: Any) -> Any:
+    return wire | UnsetType if wire is Raw else wire | None | UnsetType
+
+
+__all__ = ["REFUSED", "PlainReader"]

@@ -1,0 +1,188 @@
+"""The source's own place in its log, as a text that sorts as the source's order; tables keep it in `__position`.
+
+Every position starts with the table's epoch (`000:`), which an operator raises after the source went back to an earlier
+position. Missing parts sort lowest, except for PostgreSQL's commit level, which is then unknown:
+
+| connector      | position                                                                                   |
+| ---            | ---                                                                                        |
+| sqlserver      | commit_lsn / change_lsn / event_serial_no                                                  |
+| db2            | commit_lsn / change_lsn                                                                    |
+| postgresql     | commit level . lsn @ commit time, the first two from `source.sequence`; `lsn ? lsn @ time` |
+|                | where the commit level is not known; `lsn r lsn @ time` for a row that a snapshot read     |
+| mysql, mariadb | number in `file` / pos / row, and where there is a GTID / server_id / its origin / number  |
+| oracle         | commit_scn / scn / rs_id / ssn; a row that a snapshot read has no commit_scn, its scn      |
+|                | stands for it                                                                              |
+| offset         | @ timestamp / partition / offset, all Kafka's: rows that say nothing of the log            |
+
+A field that is not in its connector's form, or exceeds its database's type, makes no position: its text could sort
+after all real positions, and no later change of its key would ever be applied.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from distributary.decode.source_block import BY_OFFSET, Source
+
+_LSN_DIGITS = 20
+"""A log sequence number of 64 bits has at most 20 decimal digits."""
+_TIME_DIGITS = 13
+_MILLIS_DIGITS = 15
+_PARTITION_DIGITS = 10
+_LARGEST_LONG = 2**63 - 1
+_LARGEST_INT = 2**31 - 1
+"""Also the largest number that MySQL and MariaDB give a log file."""
+_LARGEST_LSN = 2**64 - 1
+_HEX = "[0-9a-fA-F]"
+_SQLSERVER_LSN = re.compile(rf"{_HEX}{{8}}:{_HEX}{{8}}:{_HEX}{{4}}|NULL")
+_DB2_LSN = re.compile(rf"{_HEX}{{8}}:{_HEX}{{8}}:{_HEX}{{16}}|NULL")
+_SEQUENCE_PART = r'(null|[0-9]{1,20}|"[0-9]{1,20}")'
+_SEQUENCE = re.compile(rf" *\[ *{_SEQUENCE_PART} *, *{_SEQUENCE_PART} *\] *")
+_FILE = re.compile(r"(?:(?s:.*)[^0-9])?([0-9]{1,10})|")
+"""Empty in a snapshot of a server that writes no log."""
+_REDO_PLACE = re.compile(r" *[0-9A-Za-z.]{1,64} *")
+_GTID = re.compile(r"[0-9A-Za-z_.:-]{1,128}[:-][0-9]{1,20}")
+"""Without a slash, which separates the parts of a position."""
+_MARIADB_GTID = "-"
+
+PositionOf = Callable[[Source, "str | None"], "str | None"]
+
+
+class BadPosition(ValueError):
+    """A field that makes the position is not in its connector's form, or too large."""
+
+
+NEEDED = {
+    "sqlserver": ("commit_lsn", "change_lsn"),
+    "db2": ("commit_lsn", "change_lsn"),
+    "postgresql": ("sequence",),
+    "mysql": ("file", "pos"),
+    "mariadb": ("file", "pos"),
+    "oracle": ("commit_scn", "scn"),
+}
+"""The fields of a source block without which a connector's changes can't be ordered."""
+
+
+def position_of(connector: str) -> PositionOf:
+    """The function from a source block and the operation to the position, without its epoch; None if there is none.
+
+    It raises BadPosition.
+    """
+    return _BY_CONNECTOR[connector]
+
+
+def offset_position(milliseconds: int, partition: int, offset: int) -> str:
+    """The position of a record whose source tells none: Kafka's timestamp and place."""
+    return f"@{max(milliseconds, 0):0{_MILLIS_DIGITS}d}/{partition:0{_PARTITION_DIGITS}d}/{offset:0{_LSN_DIGITS}d}"
+
+
+def padded(told: int | str | None, digits: int = _LSN_DIGITS) -> str | None:
+    """A number that is not negative, with all its digits; None for anything else."""
+    if isinstance(told, bool) or told is None:
+        return None
+    text = str(told) if isinstance(told, str) or abs(told) < 10**digits else ""
+    return text.zfill(digits) if text.isascii() and text.isdigit() and len(text) <= digits else None
+
+
+def _number(told: int | str | None, largest: int, digits: int = _LSN_DIGITS) -> str | None:
+    """A whole number from 0 to `largest`, with all its digits. Raises BadPosition."""
+    if told is None:
+        return None
+    found = padded(told, len(str(largest)))
+    if found is None or int(found) > largest:
+        raise BadPosition(told)
+    return found.zfill(digits)
+
+
+def _hex_lsn(told: int | str | None, form: re.Pattern[str]) -> str:
+    """SQL Server's and Db2's LSN in lower case; empty where there is none, which the connector writes as NULL."""
+    if told is None:
+        return ""
+    text = str(told)
+    if form.fullmatch(text) is None:
+        raise BadPosition(told)
+    return "" if text == "NULL" else text.lower()
+
+
+def _sqlserver(source: Source, op: str | None) -> str | None:
+    commit, change = _hex_lsn(source.commit_lsn, _SQLSERVER_LSN), _hex_lsn(source.change_lsn, _SQLSERVER_LSN)
+    serial = _number(source.event_serial_no, _LARGEST_LONG) or ""
+    return f"{commit}/{change}/{serial}" if commit or op == "r" else None
+
+
+def _db2(source: Source, op: str | None) -> str | None:
+    commit, change = _hex_lsn(source.commit_lsn, _DB2_LSN), _hex_lsn(source.change_lsn, _DB2_LSN)
+    return f"{commit}/{change}" if commit or op == "r" else None
+
+
+def _postgresql(source: Source, op: str | None) -> str | None:
+    """`sequence` is `["12","34"]` or `[null,"34"]`; connectors before 1.5 have none, and the lsn is all there is."""
+    level = sequence_lsn = None
+    if source.sequence is not None:
+        found = _SEQUENCE.fullmatch(source.sequence)
+        if found is None:
+            raise BadPosition(source.sequence)
+        level, sequence_lsn = (
+            None if part == "null" else _number(part.strip('"'), _LARGEST_LSN) for part in found.groups()
+        )
+    block_lsn = _number(source.lsn, _LARGEST_LSN)
+    time = padded(source.ts_ms, _TIME_DIGITS) or "0" * _TIME_DIGITS
+    if op == "r":
+        read = max(filter(None, (block_lsn, level, sequence_lsn, "0" * _LSN_DIGITS)))
+        return f"{read}r{read}@{time}"
+    lsn = sequence_lsn or block_lsn
+    if lsn is None:
+        return None
+    return f"{lsn}?{lsn}@{time}" if level is None else f"{level}.{lsn}@{time}"
+
+
+def _binlog(source: Source, _op: str | None) -> str | None:
+    found = None if source.file is None else _FILE.fullmatch(source.file)
+    if source.file is not None and found is None:
+        raise BadPosition(source.file)
+    number = None if found is None else _number(found[1], _LARGEST_INT)
+    pos, row = _number(source.pos, _LARGEST_LONG), _number(source.row, _LARGEST_INT, 10)
+    if number is None or pos is None:
+        return None
+    return f"{number}/{pos}/{row or '0000000000'}{_gtid(source)}"
+
+
+def _gtid(source: Source) -> str:
+    """`/server/origin/number` of the GTID: MySQL's `uuid:number`, MariaDB's `domain-server-number`; empty where it is
+    malformed: then it counts as not sent."""
+    gtid = source.gtid
+    if gtid is None or padded(source.server_id, 10) is None or _GTID.fullmatch(gtid) is None:
+        return ""
+    if ":" in gtid:
+        origin, _, number = gtid.rpartition(":")
+    else:
+        origin, number = gtid.partition(_MARIADB_GTID)[0], gtid.rpartition(_MARIADB_GTID)[2]
+    is_long = number.isdigit() and int(number) <= _LARGEST_LONG
+    return f"/{source.server_id}/{origin}/{int(number):0{_LSN_DIGITS}d}" if is_long else ""
+
+
+def _oracle(source: Source, _op: str | None) -> str | None:
+    commit, scn = _number(source.commit_scn, _LARGEST_LSN), _number(source.scn, _LARGEST_LSN)
+    ssn, place = _number(source.ssn, _LARGEST_INT, 10), source.rs_id or ""
+    if place and _REDO_PLACE.fullmatch(place) is None:
+        raise BadPosition(place)
+    if commit is None and scn is None:
+        return None
+    # Changes of one transaction can share an scn, even those of one row.
+    return f"{commit or scn}/{scn or ''}/{place.strip(' ').lower()}/{ssn or ''}"
+
+
+def _nowhere(_source: Source, _op: str | None) -> None:
+    return None
+
+
+_BY_CONNECTOR: dict[str, PositionOf] = {
+    "sqlserver": _sqlserver,
+    "db2": _db2,
+    "postgresql": _postgresql,
+    "mysql": _binlog,
+    "mariadb": _binlog,
+    "oracle": _oracle,
+    BY_OFFSET: _nowhere,
+}

@@ -1,0 +1,171 @@
+"""Reads the payloads of one schema: by msgspec, and where that refuses one, with care.
+
+msgspec refuses wrong JSON types, text behind the value, NaN, bad Base64, invalid UTF-8 and half characters. What it
+refuses says nothing about the record yet: a number may be written as text. So such a record is read again, field by
+field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from distributary.decode import reasons
+from distributary.decode.envelope import Change
+from distributary.decode.met_columns import MetColumns, columns_of_shape
+from distributary.decode.options import DecodeOptions
+from distributary.decode.placeholder import Placeholder
+from distributary.decode.reasons import Rejected
+from distributary.decode.row_shape import RowShape
+from distributary.decode.source_block import Source, Transaction, restate_source, restate_transaction
+from distributary.decode.strict_json import Document, Json, parse_object
+from distributary.decode.types.base import BadValue, ColumnType, WrongKind, text_of
+from distributary.decode.types.nested import is_readable, struct_class
+from distributary.decode.unwrapped import change_of_row
+
+REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for a payload that it does not take."""
+
+_TOLD = str | int | bool | None
+
+
+class RowReader:
+    """Reads payloads with the columns `types` (by the source's names, a part of the shape's): those that the table has.
+
+    `begin` is what the values of its records begin with, None where that tells nothing.
+    """
+
+    def __init__(
+        self, shape: RowShape, types: Mapping[str, ColumnType], options: DecodeOptions, begin: bytes | None = None
+    ) -> None:
+        self.shape = shape
+        self.types = types
+        self.begin = begin
+        self._options = options
+        self._placeholder = Placeholder(options.placeholder) if options.has_placeholders else None
+        self.row_class = struct_class("Row", types)
+        self.empty = self.row_class()
+        self._is_readable = all(map(is_readable, (*types, *shape.added)))
+        self._wire = self._envelope_class()
+        self._decoder = msgspec.json.Decoder(self._wire)
+
+    def met_columns(self) -> MetColumns:
+        """The columns of the rows that it reads, also of those that the table does not have."""
+        return columns_of_shape(self.shape, is_key=False)
+
+    def _envelope_class(self) -> type[msgspec.Struct]:
+        if self._options.unwrapped is not None:
+            added = [(f"a{place}", _TOLD, None) for place in range(len(self.shape.added))]
+            names = {f"a{place}": name for place, name in enumerate(self.shape.added) if is_readable(name)}
+            return msgspec.defstruct("AddedRow", added, bases=(self.row_class,), rename=names, gc=False)
+        row: Any = self.row_class | None
+        fields: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", Source | None, None)]
+        fields.append(("after", row, None))
+        if self._options.reads_before:
+            fields.append(("before", row, None))
+        if self._options.transactions:
+            fields.append(("transaction", Transaction | None, None))
+        return msgspec.defstruct("Envelope", fields, gc=False)
+
+    def read(self, payload: bytes, *, has_old_key: bool = False, headers: Mapping[str, str] | None = None) -> Any:
+        """The change (see envelope.Change) that a payload says. Raises one of REFUSED, and Rejected."""
+        if not self._is_readable:
+            raise msgspec.DecodeError("a name that has to be read with care")
+        found = self._decoder.decode(payload)
+        return found if self._options.unwrapped is None else self._change_of_row(found, has_old_key, headers or {})
+
+    def _change_of_row(self, found: Any, has_old_key: bool, headers: Mapping[str, str]) -> Change:
+        """The change that a row without an envelope is."""
+        values = msgspec.structs.astuple(found)
+        added = zip(self.shape.added.values(), values[len(self.types) :], strict=True)
+        told = {**headers, **{meaning: value for meaning, value in added if value is not None}}
+        row = self.row_class(*values[: len(self.types)])
+        return change_of_row(row, told, self._options.connector, has_value=True, has_old_key=has_old_key)
+
+    def read_with_care(
+        self, payload: bytes, *, has_old_key: bool = False, headers: Mapping[str, str] | None = None
+    ) -> Change:
+        """The same of a payload that was refused, field by field. Raises Rejected."""
+        return self._restate(parse_object(payload, self._options.bounds), has_old_key, headers or {})
+
+    def _restate(self, document: Document, has_old_key: bool, headers: Mapping[str, str]) -> Change:
+        """The change that a document says (see strict_json). Raises Rejected."""
+        if self._options.unwrapped is not None:
+            return self._restate_bare_row(document, has_old_key, headers)
+        op, source = document.get("op"), document.get("source")
+        if op is None and source is None:
+            raise Rejected(reasons.NOT_AN_ENVELOPE)
+        if not isinstance(source, dict | None) or isinstance(op, list | dict):
+            raise Rejected(reasons.WRONG_TYPE)
+        change = Change(None if op is None else text_of(op), None if source is None else restate_source(source))
+        if self._options.transactions and (block := document.get("transaction")) is not None:
+            if not isinstance(block, dict):
+                raise Rejected(reasons.WRONG_TYPE)
+            change.transaction = restate_transaction(block)
+        change.after, change.bad, change.unavailable = self.restate_row(document.get("after"))
+        if self._options.reads_before:
+            found = self.restate_row(document.get("before"))
+            change.before, change.bad_before, change.unavailable_before = found
+        return change
+
+    def _restate_bare_row(self, document: Document, has_old_key: bool, headers: Mapping[str, str]) -> Change:
+        source = document.get("source")
+        if "op" in document and isinstance(source, dict) and "connector" in source and not self.shape.added:
+            raise Rejected(reasons.NOT_A_ROW)
+        told: dict[str, Any] = dict(headers)
+        for name, meaning in self.shape.added.items():
+            if document.get(name) is not None:
+                told[meaning] = text_of(document[name])
+        row, bad, unavailable = self.restate_row(document)
+        change = change_of_row(row, told, self._options.connector, has_value=True, has_old_key=has_old_key)
+        if change.after is None:
+            change.bad_before, change.unavailable_before = bad, unavailable
+        else:
+            change.bad, change.unavailable = bad, unavailable
+        return change
+
+    def restate_row(self, row: Json) -> tuple[Any, Sequence[int], Sequence[int]]:
+        """A row of wire values from a JSON object; the places of values that can't be restated, and of those that the
+        source did not send. Raises Rejected for what is no object."""
+        if row is None:
+            return None, (), ()
+        if not isinstance(row, dict):
+            raise Rejected(reasons.WRONG_TYPE)
+        values, bad, unavailable = restate_values(row, self.types, self._placeholder)
+        return self.row_class(*values), bad, unavailable
+
+
+def restate_values(
+    row: Mapping[str, Json], types: Mapping[str, ColumnType], placeholder: Placeholder | None
+) -> tuple[list[Any], list[int], list[int]]:
+    """Wire values of a JSON object's fields; the places of values that can't be restated, and of those that the source
+    did not send. Raises Rejected."""
+    values: list[Any] = []
+    bad: list[int] = []
+    unavailable: list[int] = []
+    for place, (name, kind) in enumerate(types.items()):
+        value = row.get(name)
+        if value is not None:
+            try:
+                value = kind.restate(value)
+            except BadValue:
+                (unavailable if _stands_in(value, kind, placeholder) else bad).append(place)
+                value = None
+            except WrongKind:
+                if not _stands_in(value, kind, placeholder):
+                    raise Rejected(reasons.WRONG_TYPE) from None
+                unavailable.append(place)
+                value = None
+        values.append(value)
+    return values, bad, unavailable
+
+
+def _stands_in(value: Json, kind: ColumnType, placeholder: Placeholder | None) -> bool:
+    return placeholder is not None and kind.may_be_unavailable and placeholder.is_json(value)
+
+
+def values_of(rows: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """The wire values of rows."""
+    return list(map(msgspec.structs.astuple, rows))

@@ -1,0 +1,189 @@
+"""The columns of the records of one schema: their types, and their names in the lake."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from distributary.decode import reasons
+from distributary.decode.bounds import Bounds
+from distributary.decode.connect_schema import ConnectType, NotAConnectSchema, SchemaBeyondLimits, parse_schema
+from distributary.decode.conversions import NoConversion, type_over
+from distributary.decode.options import DecodeOptions
+from distributary.decode.reasons import Rejected
+from distributary.decode.types.base import ColumnType
+from distributary.decode.types.from_name import UnknownColumnType, type_of_name
+from distributary.decode.types.from_schema import type_of_schema
+from distributary.decode.types.text import STRING
+from distributary.errors import TableHalt
+
+
+@dataclass(frozen=True)
+class RowShape:
+    """`types` by the source's names, and the lake's name of each in `lake`. `added` are fields of a row without an
+    envelope that are no columns, and what they are (see unwrapped.Unwrapped). `conflict` is why the config can't have
+    these columns: the table is to halt, and until then their records are rejected. `names` are all columns that were
+    sent, also those that are left out, by the source's names."""
+
+    types: Mapping[str, ColumnType]
+    lake: Mapping[str, str]
+    added: Mapping[str, str] = field(default_factory=dict)
+    conflict: TableHalt | None = None
+    names: frozenset[str] = frozenset()
+
+
+def row_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
+    """The shape of rows with that schema. Raises Rejected if it is not the schema of a change event."""
+    return row_shape_of_type(_parsed(schema, options), options)
+
+
+def row_shape_of_type(struct: ConnectType, options: DecodeOptions) -> RowShape:
+    """The shape of rows whose values have that Connect type. Raises Rejected for one that no change event has."""
+    try:
+        row = row_of_type(struct, unwrapped=options.unwrapped is not None)
+    except NotAConnectSchema:
+        raise Rejected(reasons.BAD_SCHEMA) from None
+    meanings = {} if options.unwrapped is None else options.unwrapped.fields
+    added = {part.name: meanings[part.name] for part in row.fields if part.name in meanings}
+    sent = {part.name: part.type for part in row.fields if part.name not in added}
+    shape = _shape({name: kind for name, kind in sent.items() if name not in options.exclude}, options, added)
+    return replace(shape, names=frozenset(sent))
+
+
+def key_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
+    """The shape of keys with that schema. Raises Rejected if it is not a schema of columns."""
+    return key_shape_of_type(_parsed(schema, options), options)
+
+
+def key_shape_of_type(struct: ConnectType, options: DecodeOptions) -> RowShape:
+    """The shape of keys with that Connect type. Raises Rejected for one that is no struct."""
+    if struct.kind != "struct":
+        raise Rejected(reasons.BAD_SCHEMA)
+    shape = _shape({part.name: part.type for part in struct.fields}, options, {})
+    conflict = shape.conflict or key_conflict(shape.types, options)
+    return replace(shape, conflict=conflict, names=frozenset(shape.types))
+
+
+def shape_of_names(names: Iterable[str], table: Mapping[str, str], options: DecodeOptions) -> RowShape:
+    """The shape of rows without a schema that have those fields. Fields of unknown type are left out.
+
+    `table` has the Spark types of the table's columns, by the lake's names.
+    """
+    meanings = {} if options.unwrapped is None else options.unwrapped.fields
+    names = list(names)
+    types = {}
+    for name in names:
+        if name not in meanings and name not in options.exclude and (kind := type_told(name, table, options)):
+            types[name] = kind
+    added = {name: meanings[name] for name in names if name in meanings}
+    lake, conflict = lake_names(types, options)
+    return RowShape(types, lake, added, conflict)
+
+
+def type_told(column: str, table: Mapping[str, str], options: DecodeOptions) -> ColumnType | None:
+    """The type of a column (the source's name) without a schema; None if no source of types knows it."""
+    sources, bounds = options.types, options.bounds
+    if column in options.masks.how:
+        named = sources.configured.get(column)
+        kind = STRING if named is None else type_of_name(named, sources.properties, bounds)
+        return options.masks.over(column, kind)
+    lake = options.lake_name(column)
+    for types, name in ((sources.configured, column), (sources.announced, column), (table, lake)):
+        if name in types:
+            return type_of_name(types[name], sources.properties, bounds)
+    return None
+
+
+def _parsed(schema: bytes, options: DecodeOptions) -> ConnectType:
+    try:
+        return parse_schema(schema, options.bounds)
+    except SchemaBeyondLimits as beyond:
+        raise Rejected(reasons.BEYOND_LIMITS, f"its schema has {beyond}") from None
+    except NotAConnectSchema:
+        raise Rejected(reasons.BAD_SCHEMA) from None
+
+
+def _is_envelope(struct: ConnectType) -> bool:
+    source = struct.field("source")
+    return struct.field("op") is not None and source is not None and source.kind == "struct"
+
+
+def row_of_schema(schema: bytes, bounds: Bounds, *, unwrapped: bool) -> ConnectType:
+    """The row's struct in the schema of an envelope, the type of `after`; without an envelope all of it.
+
+    Raises NotAConnectSchema.
+    """
+    return row_of_type(parse_schema(schema, bounds), unwrapped=unwrapped)
+
+
+def row_of_type(struct: ConnectType, *, unwrapped: bool) -> ConnectType:
+    """The same of a parsed schema."""
+    row = struct if unwrapped else struct.field("after") or struct.field("before")
+    if row is None or row.kind != "struct" or (unwrapped and _is_envelope(struct)):
+        raise NotAConnectSchema("not the schema of a row")
+    return row
+
+
+def _shape(sent: Mapping[str, ConnectType], options: DecodeOptions, added: Mapping[str, str]) -> RowShape:
+    types: dict[str, ColumnType] = {}
+    conflict = None
+    for name, connect in sent.items():
+        wanted = options.types.configured.get(name)
+        try:
+            own = type_of_schema(connect, options.bounds)
+            kind = own if wanted is None else type_over(connect, wanted, options.types.properties, options.bounds)
+        except NotAConnectSchema:
+            raise Rejected(reasons.BAD_SCHEMA) from None
+        except (NoConversion, UnknownColumnType) as refused:
+            conflict = TableHalt(
+                "no-conversion",
+                f"the config has {wanted} for the column {name!r} under `columns`, and the source sends"
+                f" {getattr(refused, 'sent', connect.kind)}, of which nothing makes that type",
+                "name another type, or take the column out of `columns`",
+            )
+            continue
+        types[name] = options.masks.over(name, kind)
+    lake, twins = lake_names(types, options)
+    return RowShape(types, lake, added, conflict or twins)
+
+
+def rename_taken(name: str) -> TableHalt:
+    """The halt of a table in which two columns would have that name."""
+    return TableHalt(
+        "rename-taken",
+        f"by `rename` two columns of the source would be called {name!r}",
+        "give one of them another name, or leave it out with `exclude`",
+    )
+
+
+def lake_names(columns: Iterable[str], options: DecodeOptions) -> tuple[dict[str, str], TableHalt | None]:
+    """The lake's name of each of the source's columns, and why a table can't have them all."""
+    lake = {name: options.lake_name(name) for name in columns}
+    count = Counter(lake.values())
+    seen: dict[str, str] = {}
+    for name in lake.values():
+        twin = seen.setdefault(name.lower(), name)
+        if count[name] > 1:
+            return lake, rename_taken(name)
+        if twin != name:
+            return lake, TableHalt(
+                "columns-differ-in-case",
+                f"the columns {twin!r} and {name!r} differ only in case; a Delta table can't hold both",
+                "leave one out with `exclude`, or give it another name with `rename`",
+            )
+    return lake, None
+
+
+def key_conflict(columns: Iterable[str], options: DecodeOptions) -> TableHalt | None:
+    """Why a key can't have these columns (the source's names)."""
+    names = list(columns)
+    if left_out := [name for name in names if name in options.exclude]:
+        return TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
+    if redacted := [name for name in names if options.masks.how.get(name) == "redact"]:
+        return TableHalt(
+            "key-redacted",
+            f"`mask` redacts a column of the key: {', '.join(redacted)}; rows could not be told apart",
+            "write hash in its place",
+        )
+    return None

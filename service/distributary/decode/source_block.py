@@ -1,0 +1,118 @@
+"""The `source` block of an envelope: where a change stands in its database's log, and in which transaction.
+
+Its fields are read as they come: their JSON types changed between Debezium versions (`event_serial_no` and `snapshot`
+came as numbers, booleans and texts).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from distributary.decode.strict_json import Json
+from distributary.decode.types.base import text_of
+
+_Told = int | str | None
+
+
+class Source(msgspec.Struct, gc=False):
+    """What of a source block is asked for, of all connectors."""
+
+    connector: str | None = None
+    ts_ms: _Told = None
+    snapshot: str | bool | None = None
+    commit_lsn: _Told = None
+    change_lsn: _Told = None
+    event_serial_no: _Told = None
+    sequence: str | None = None
+    lsn: _Told = None
+    txId: _Told = None  # noqa: N815 - Debezium's name
+    file: str | None = None
+    pos: _Told = None
+    row: _Told = None
+    server_id: _Told = None
+    gtid: str | None = None
+    scn: _Told = None
+    commit_scn: _Told = None
+    rs_id: str | None = None
+    ssn: _Told = None
+
+
+class Transaction(msgspec.Struct, gc=False):
+    """The `transaction` block of an envelope."""
+
+    id: str | None = None
+    data_collection_order: _Told = None
+
+
+SOURCE_FIELDS = Source.__struct_fields__
+
+CONNECTORS = ("sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle")
+BY_OFFSET = "offset"
+"""Stands for a connector's name where the source's own positions are not known."""
+
+SNAPSHOT_ENDS = ("last", "last_in_data_collection")
+"""What `snapshot` says in the last row of a table's snapshot."""
+
+_LAST_MS = 253_402_300_799_999
+"""The end of the year 9999, the last one of Python's datetime."""
+
+_READ_FIELDS = ("connector", "ts_ms", "snapshot", "sequence", "lsn", "txId")
+
+
+def restate_source(block: Mapping[str, Json]) -> Source:
+    """A source block whose fields have other JSON types, as texts."""
+    return Source(**{name: text for name in SOURCE_FIELDS if (text := _text(block.get(name))) is not None})
+
+
+def restate_transaction(block: Mapping[str, Json]) -> Transaction:
+    """The same of a transaction block."""
+    return Transaction(_text(block.get("id")), _text(block.get("data_collection_order")))
+
+
+def _text(value: Json) -> str | None:
+    return None if value is None else text_of(value)
+
+
+def snapshot_text(told: str | bool | None) -> str | None:
+    """What a source block says of the snapshot, in lower case."""
+    return None if told is None else str(told).lower()
+
+
+def transaction_of(connector: str, source: Source) -> str | None:
+    """Identifies the transaction: all its changes have this value, and no others. None if it is unknown."""
+    if connector in ("mysql", "mariadb"):
+        return source.gtid
+    if connector in ("postgresql", "oracle"):
+        return _plain(source.txId)
+    if connector == BY_OFFSET:
+        return _plain(source.txId) if source.txId is not None else source.gtid
+    return (_plain(source.commit_lsn) or "").lower()
+
+
+def snapshot_identity(source: Source) -> str:
+    """Identifies a snapshot row of PostgreSQL, as snapshot rows have no position among the changes: the fields of its
+    source block, as JSON."""
+    told = ((name, getattr(source, name)) for name in _READ_FIELDS)
+    fields = {name: text_of(value) for name, value in told if value is not None}
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+
+
+def _plain(told: Any) -> str | None:
+    return None if told is None else str(told)
+
+
+def whole_number(told: _Told) -> int | None:
+    """A field as a whole number of 64 bits; None where it is none."""
+    if isinstance(told, str):
+        told = int(told) if told.isascii() and told.lstrip("-").isdigit() and len(told) < 20 else None
+    return told if told is not None and -(2**63) <= told < 2**63 else None
+
+
+def source_time(told: _Told) -> int | None:
+    """A time of a source block in milliseconds since 1970, up to the year 9999; None where it is none."""
+    found = whole_number(told)
+    return found if found is not None and 0 <= found <= _LAST_MS else None

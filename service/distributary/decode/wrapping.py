@@ -1,0 +1,83 @@
+"""A key or a value cut into its Connect schema and its payload, where JsonConverter wrote a schema beside it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import msgspec
+
+from distributary.decode import reasons
+from distributary.decode.bounds import Bounds
+from distributary.decode.reasons import Rejected
+from distributary.decode.strict_json import has_field_twice, parse_object
+
+_OPEN = b'{"schema":'
+_CUT = b',"payload":'
+_BLANKS = b" \t\r\n"
+_MAY_BE_WRAPPED = re.compile(rb'[ \t\r\n]*{[ \t\r\n]*"(?:schema|payload)"')
+
+
+class Wrapped(NamedTuple):
+    """`schema` is None where there is none; `begin` is what other records with that schema begin with, None where that
+    tells nothing."""
+
+    schema: bytes | None
+    payload: bytes
+    begin: bytes | None = None
+
+
+class _Loose(msgspec.Struct, forbid_unknown_fields=True):
+    schema: msgspec.Raw
+    payload: msgspec.Raw
+
+
+_LOOSE = msgspec.json.Decoder(_Loose)
+
+
+def unwrap(data: bytes, bounds: Bounds) -> Wrapped:
+    """Cut as JsonConverter writes it, `{"schema":…,"payload":…}` without spaces; also with spaces, or the other way
+    round. Anything else has no schema.
+
+    Raises Rejected for a wrapping that is written in another way and can be read in two.
+    """
+    if data.startswith(_OPEN):
+        schema, cut, behind = data[len(_OPEN) :].partition(_CUT)
+        if cut and schema == b"null":
+            return Wrapped(None, without_last_brace(behind))
+        if cut and schema.startswith(b"{") and _is_json(schema):
+            return Wrapped(schema, without_last_brace(behind), data[: len(data) - len(behind)])
+    if not _MAY_BE_WRAPPED.match(data):
+        return Wrapped(None, data)
+    try:
+        loose = _LOOSE.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return Wrapped(None, data)
+    schema, payload = bytes(loose.schema), bytes(loose.payload)
+    if schema != b"null" and not schema.startswith(b"{"):
+        return Wrapped(None, data)
+    if has_field_twice(parse_object(data, bounds)):
+        raise Rejected(reasons.AMBIGUOUS)
+    return Wrapped(None if schema == b"null" else schema, payload)
+
+
+def without_last_brace(behind: bytes) -> bytes:
+    """A payload without the brace that closes its wrapping; as it is where there is none, which is a fault."""
+    if behind.endswith(b"}"):
+        return behind[:-1]
+    trimmed = behind.rstrip(_BLANKS)
+    return trimmed[:-1] if trimmed.endswith(b"}") else trimmed
+
+
+def is_null(payload: bytes) -> bool:
+    """Whether a payload is JSON's null."""
+    return len(payload) < 64 and payload.strip(_BLANKS) == b"null"
+
+
+def _is_json(schema: bytes) -> bool:
+    """Whether the cut is where the schema ends. Only a schema that is none has it elsewhere."""
+    try:
+        msgspec.json.decode(schema, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True

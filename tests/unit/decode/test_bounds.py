@@ -1,0 +1,223 @@
+"""What one record may ask for: beyond a bound it is rejected by itself, before any work is done for it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import resource
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tests.support.decoding import made_records, rejections, struct_rows, struct_schema, with_schema
+from tests.unit.decode.test_strictness import COLUMNS, ENVELOPE_SCHEMA, GOOD, KEY_SCHEMA, SOURCE, VALUES
+
+from distributary.decode.bounds import Bounds
+from distributary.decode.decoder import Decoded, Decoder
+from distributary.decode.options import DecodeOptions
+from distributary.decode.record_schema import RecordSchema
+
+KEY = with_schema(KEY_SCHEMA, '{"id":17}')
+GOOD_VALUE = with_schema(ENVELOPE_SCHEMA, GOOD)
+VARIABLE = {
+    "type": "struct",
+    "name": "io.debezium.data.VariableScaleDecimal",
+    "fields": [{"type": "int32", "field": "scale"}, {"type": "bytes", "field": "value"}],
+}
+
+
+def envelope_schema(columns: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "struct",
+        "fields": [
+            struct_schema(columns, field="before"),
+            struct_schema(columns, field="after"),
+            struct_schema({name: {"type": "string"} for name in SOURCE}, field="source"),
+            {"type": "string", "field": "op"},
+        ],
+    }
+
+
+def payload(after: str) -> str:
+    return f'{{"after":{after},"source":{json.dumps(SOURCE)},"op":"u"}}'
+
+
+def decoded(values: Sequence[bytes], columns: dict[str, str], bounds: Bounds | None = None) -> Decoded:
+    """The values, behind a good one, within two seconds and 1.5 GB."""
+    before = time.process_time()
+    found = Decoder(DecodeOptions("sqlserver", bounds=bounds or Bounds())).decode(
+        made_records([(KEY, value) for value in values]), RecordSchema(columns, {"id": "bigint"})
+    )
+    assert time.process_time() - before < 5
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 3_000_000
+    return found
+
+
+@pytest.mark.parametrize("scale", [2_000_000_000, -2_000_000_000, 10**40, 20_001, -20_001])
+def test_a_scale_that_is_beyond_all_reason_costs_nothing(scale: int) -> None:
+    schema = envelope_schema({"d": VARIABLE, "ds": {"type": "array", "items": VARIABLE}})
+    one = f'{{"scale":{scale},"value":"AQ=="}}'
+    values = [
+        with_schema(schema, payload(after))
+        for after in (f'{{"d":{one}}}', f'{{"ds":[null,{one}]}}', '{"d":{"scale":20000,"value":"AQ=="}}')
+    ]
+    found = decoded(values, {"d": "string", "ds": "array<string>"})
+    assert rejections(found) == {0: "bad-value", 1: "bad-value"}
+    assert struct_rows(found.events["row"])[0] == {"d": f"0.{'0' * 19_999}1", "ds": None}
+
+
+@pytest.mark.parametrize("scale", ["2000000000", "-2000000000", "9" * 40, "x", "1.5", ""])
+def test_a_decimals_schema_with_such_a_scale_is_no_schema(scale: str) -> None:
+    kind = {
+        "type": "bytes",
+        "name": "org.apache.kafka.connect.data.Decimal",
+        "parameters": {"scale": scale, "connect.decimal.precision": "60"},
+    }
+    found = decoded([GOOD_VALUE, with_schema(envelope_schema({"d": kind}), payload('{"d":"AQ=="}'))], {"d": "string"})
+    assert rejections(found) == ({1: "bad-schema"} if scale else {})
+
+
+def test_bytes_of_decimals_are_bounded() -> None:
+    wide = {
+        "type": "bytes",
+        "name": "org.apache.kafka.connect.data.Decimal",
+        "parameters": {"scale": "0", "connect.decimal.precision": "60"},
+    }
+    sent = [base64.b64encode(b"\x7f" * size).decode() for size in (61_440, 61_441, 5_000_000)]
+    found = decoded(
+        [with_schema(envelope_schema({"d": wide}), payload(f'{{"d":"{text}"}}')) for text in sent], {"d": "string"}
+    )
+    assert rejections(found) == {1: "bad-value", 2: "bad-value"}
+    assert len(struct_rows(found.events["row"])[0]["d"]) == 147_962  # type: ignore[index]
+
+
+def test_many_small_decimals_that_become_much_text_are_taken_in_parts() -> None:
+    schema = envelope_schema({"ds": {"type": "array", "items": VARIABLE}})
+    one = '{"scale":20000,"value":"AQ=="}'
+    few, many = (with_schema(schema, payload(f'{{"ds":[{",".join([one] * count)}]}}')) for count in (20, 2000))
+    found = decoded([*[few] * 50, many, few], {"ds": "array<string>"}, Bounds(text_bytes=2**22))
+    assert rejections(found) == {50: "beyond-limits"}
+    assert found.events.num_rows == 51
+
+
+def test_the_size_of_a_record_is_bounded() -> None:
+    values = [GOOD_VALUE, GOOD_VALUE.replace(b'"abc"', b'"' + b"x" * 5_000 + b'"'), GOOD_VALUE]
+    found = decoded(values, {"text": "string"}, Bounds(record_bytes=5_000))
+    assert rejections(found) == {1: "beyond-limits"}
+    keys = made_records([(b'"' + b"x" * 5_000 + b'"', GOOD_VALUE)])
+    assert rejections(
+        Decoder(DecodeOptions("sqlserver", bounds=Bounds(record_bytes=5_000))).decode(keys, RecordSchema())
+    ) == {0: "beyond-limits"}
+
+
+def nested_type(depth: int) -> str:
+    return '{"type":"array","items":' * depth + '{"type":"string"}' + "}" * depth
+
+
+@pytest.mark.parametrize("depth", [61, 65, 1_000, 100_000])
+def test_the_nesting_of_a_schema_is_bounded(depth: int) -> None:
+    text = json.dumps(envelope_schema({"id": COLUMNS["id"]}), separators=(",", ":"))
+    field = f',{{"field":"deep",{nested_type(depth)[1:]}'
+    at = text.index("]", text.index('"field":"id"', text.index('"field":"before"')))
+    value = f'{{"schema":{text[:at]}{field}{text[at:]},"payload":{payload("{}")}}}'.encode()
+    reason = {61: None, 65: "beyond-limits", 1_000: "beyond-limits", 100_000: None}[depth]
+    found = rejections(decoded([GOOD_VALUE, value], {"id": "bigint"}))
+    assert found == ({1: reason} if reason else {}) or (depth == 100_000 and set(found) == {1})
+
+
+def test_the_columns_of_a_table_are_bounded() -> None:
+    sizes = {4_999: None, 5_001: "beyond-limits", 100_000: "beyond-limits"}
+    values = [
+        with_schema(envelope_schema({f"c{place}": {"type": "int32"} for place in range(size)}), payload('{"c0":1}'))
+        for size in sizes
+    ]
+    found = rejections(decoded(values, {"c0": "int"}))
+    assert found == {place: reason for place, reason in enumerate(sizes.values()) if reason}
+
+
+def test_the_fields_of_a_row_without_a_schema_are_bounded() -> None:
+    row = "{" + ",".join(f'"c{place}":1' for place in range(20_000)) + "}"
+    found = decoded([payload('{"c0":1}').encode(), payload(row).encode()], {"c0": "int"})
+    assert rejections(found) == {1: "beyond-limits"}
+
+
+def test_the_schemas_of_a_batch_are_bounded() -> None:
+    values = [
+        with_schema(envelope_schema({"n": {"type": "int32"}, f"c{place}": {"type": "int32"}}), payload('{"n":1}'))
+        for place in range(30)
+    ]
+    found = decoded([*values, *values], {"n": "int"}, Bounds(schemas=20))
+    reasons = rejections(found)
+    assert set(reasons.values()) == {"beyond-limits"}
+    assert found.events.num_rows == 2 * 20
+    assert all(values for values in struct_rows(found.events["row"]))
+
+
+def test_the_names_that_records_without_a_schema_bring_are_bounded() -> None:
+    bounds = Bounds(schemas=20)
+    keys = [(f'{{"id":1,"k{place}":1}}'.encode(), payload('{"n":1}').encode()) for place in range(30)]
+    values = [(b'{"id":1}', payload(f'{{"n":1,"c{place}":1}}').encode()) for place in range(30)]
+    for records in (keys, values):
+        decoder = Decoder(DecodeOptions("sqlserver", bounds=bounds))
+        found = decoder.decode(made_records([*records, *records]), RecordSchema({"n": "int"}, {"id": "int"}))
+        assert set(rejections(found).values()) == {"beyond-limits"}
+        assert found.events.num_rows == 2 * 20
+        again = decoder.decode(made_records(records), RecordSchema({"n": "int"}, {"id": "int"}))
+        assert again.rejected.num_rows == 0
+
+
+def test_no_column_beyond_the_bound_is_passed_over() -> None:
+    bounds = Bounds(columns=3)
+    rows = [payload(f'{{"a{place}":1,"b{place}":2}}').encode() for place in range(5)]
+    decoder = Decoder(DecodeOptions("sqlserver", bounds=bounds))
+    found = decoder.decode(made_records([(b'{"id":1}', row) for row in rows]), RecordSchema({}, {"id": "int"}))
+    assert len(found.unread) == 6
+    assert rejections(found) == {3: "beyond-limits", 4: "beyond-limits"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        *("null", "{}", '{"type":"struct"}', '{"type":"string"}', '{"type":"struct","fields":null}'),
+        *('{"type":"struct","fields":{}}', '{"type":"struct","fields":[1]}', '{"type":"struct","fields":[{}]}'),
+        *('{"type":["struct"]}', '{"type":1}', '{"type":{"type":"struct"}}', '{"type":null}'),
+    ],
+)
+def test_what_is_no_schema_rejects_its_record(schema: str) -> None:
+    value = f'{{"schema":{schema},"payload":{payload("{}")}}}'.encode()
+    found = decoded([GOOD_VALUE, value, GOOD_VALUE], {"id": "bigint"})
+    assert rejections(found) == ({1: "bad-schema"} if schema != "null" else {})
+    assert struct_rows(found.events["row"])[0] == {"id": VALUES["id"]}
+
+
+FAULTY_TYPES: tuple[Any, ...] = (
+    *(1, None, "string", [], {}, {"type": 1}, {"type": None}, {"type": []}, {"type": "no such"}),
+    *({"type": "array"}, {"type": "array", "items": 1}, {"type": "array", "items": []}, {"type": "array", "items": {}}),
+    *({"type": "map"}, {"type": "map", "keys": {"type": "string"}}, {"type": "map", "values": 1, "keys": 1}),
+    *({"type": "struct", "fields": 1}, {"type": "struct", "fields": [{"type": "int32"}]}),
+    *({"type": "struct", "fields": [{"type": "int32", "field": 1}]}, {"type": "int32", "name": 1}),
+    *({"type": "int32", "name": []}, {"type": "int32", "parameters": 1}, {"type": "int32", "parameters": [1]}),
+    {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": []}},
+    {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": {"a": 1}}},
+)
+
+
+@pytest.mark.parametrize("kind", FAULTY_TYPES, ids=str)
+def test_whatever_stands_for_a_columns_type_rejects_only_its_records(kind: Any) -> None:
+    field = {**kind, "field": "d"} if isinstance(kind, dict) else kind
+    schema = envelope_schema({})
+    for row in schema["fields"][:2]:
+        row["fields"] = [{"type": "int64", "field": "id"}, field]
+    value = with_schema(schema, payload('{"id":17,"d":null}'))
+    found = decoded([GOOD_VALUE, value, GOOD_VALUE], {"id": "bigint"})
+    assert set(rejections(found)) <= {1}
+    assert set(rejections(found).values()) <= {"bad-schema"}
+    assert found.events.num_rows >= 2
+
+
+def test_two_columns_that_differ_in_case_reject_their_records_and_say_why() -> None:
+    schema = envelope_schema({"a": {"type": "int32"}, "A": {"type": "int32"}})
+    found = decoded([with_schema(schema, payload("{}")), GOOD_VALUE], {"id": "bigint"})
+    assert rejections(found) == {0: "bad-schema"}
+    assert "differ only in case" in found.rejected["message"][0].as_py()
