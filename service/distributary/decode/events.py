@@ -51,6 +51,8 @@ def make_events(
         return split_rejected(batch, pa.table(columns), keys_of_rows)
     keys = _columns(batch.keys, schema.key, batch.count, None, most)
     _judge_keys(batch, keys, options)
+    for rows in filter(None, (after, before)):
+        _fill_from_key(rows, keys)
     columns = {
         **_common(step, batch, options),
         "moved_in": pa.array(batch.moved_in),
@@ -119,6 +121,14 @@ def _columns(
         groups[id(side.readers[place])].unavailable[place] = columns
     made = list(groups.values())
     return make_columns(made, wanted, count, placeholder, most_bytes)
+
+
+def _fill_from_key(rows: Columns, keys: Columns) -> None:
+    """Fills columns of the key that rows lack: a transform added the field to the key, or a filter took the column out
+    of the value."""
+    for name, array in keys.arrays.items():
+        if name in rows.arrays and rows.arrays[name].null_count:
+            rows.arrays[name] = pc.coalesce(rows.arrays[name], array.cast(rows.arrays[name].type))
 
 
 def _judge_values(batch: Batch, after: Columns, before: Columns | None, options: DecodeOptions) -> None:

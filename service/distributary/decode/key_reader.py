@@ -97,9 +97,9 @@ class KeyReader:
             raise Rejected(reasons.BAD_KEY) from None
         return self.row_class(*values), bad
 
-    def read_header(self, data: bytes) -> Any:
-        """The key in a header, a row of wire values; None where some part of it can't be read, or
-        all is null.
+    def read_header(self, data: bytes, own: Any) -> Any:
+        """The key in a header, a row of wire values; None where some part of it can't be read, or all is null. Fields
+        that the header lacks are those of the record's `own` key: a transform added them behind the connector.
 
         SimpleHeaderConverter writes the bare key, and escapes quotes and backslashes in texts and nothing else;
         JsonConverter may put a schema beside it.
@@ -115,8 +115,12 @@ class KeyReader:
             values, bad, _ = restate_values(document, self.shape.types, None)
         except (ValueError, RecursionError, WrongKind, Rejected):
             return None
-        is_key = not bad and any(value is not None for value in values)
-        return self.row_class(*values) if is_key else None
+        if bad or not any(value is not None for value in values):
+            return None
+        if own is not None:
+            given = zip(self.shape.types, values, msgspec.structs.astuple(own), strict=True)
+            values = [value if name in document else other for name, value, other in given]
+        return self.row_class(*values)
 
 
 def _lenient(data: bytes) -> Any:

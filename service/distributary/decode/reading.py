@@ -32,6 +32,7 @@ from distributary.decode.row_reader import REFUSED
 from distributary.decode.source_block import (
     BY_OFFSET,
     SNAPSHOT_ENDS,
+    SNAPSHOT_READS,
     Source,
     snapshot_identity,
     snapshot_text,
@@ -195,6 +196,8 @@ class _Keeper:
         if op not in OPERATIONS:
             batch.faults.add(place, reasons.UNKNOWN_OPERATION)
             return
+        if op == "c" and is_snapshot_row(source):
+            op = "r"
         batch.operations[place] = op
         self._source(place, op, source or Source())
         after = change.after
@@ -300,9 +303,16 @@ def _read_key_headers(place: int, found: Mapping[str, bytes | None], batch: Batc
         if name in found and batch.operations[place] == op:
             moved[place] = True
             data = found[name]
-            row = None if data is None or reader is None else reader.read_header(data)
+            row = None if data is None or reader is None else reader.read_header(data, batch.keys.rows[place])
             if row is not None:
                 side.put(place, reader, row)
+
+
+def is_snapshot_row(source: Source | None) -> bool:
+    """Whether a snapshot read the row, whatever `op` says: some transforms and older connectors write creates."""
+    if source is None or source.snapshot in (None, False, "false"):
+        return False
+    return snapshot_text(source.snapshot) in SNAPSHOT_READS
 
 
 def is_snapshot_end(snapshot: str | None, operation: str | None) -> bool:

@@ -54,6 +54,11 @@ CONNECTORS = ("sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle")
 BY_OFFSET = "offset"
 """Stands for a connector's name where the source's own positions are not known."""
 
+SNAPSHOT_READS = frozenset(
+    ("true", "first", "last", "first_in_data_collection", "last_in_data_collection", "incremental", "blocking_snapshot")
+)
+"""What `snapshot` says in a row that a snapshot read."""
+
 SNAPSHOT_ENDS = ("last", "last_in_data_collection")
 """What `snapshot` says in the last row of a table's snapshot."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from distributary.decode.envelope import Change
 from distributary.decode.position import NEEDED
-from distributary.decode.source_block import BY_OFFSET, SOURCE_FIELDS, Source
+from distributary.decode.source_block import BY_OFFSET, SNAPSHOT_READS, SOURCE_FIELDS, Source
 
 DELETED_FIELD = "__deleted"
 """Added by `rewrite`, whatever the prefix."""
@@ -26,9 +26,6 @@ _BLOCK = (
 )
 _ENVELOPE = ("op", "ts_ms", "ts_us", "ts_ns")
 _TRANSACTION = ("id", "total_order", "data_collection_order")
-_READ_BY_SNAPSHOT = frozenset(
-    ("true", "first", "last", "first_in_data_collection", "last_in_data_collection", "incremental", "blocking_snapshot")
-)
 _UNUSED = ""
 
 
@@ -106,7 +103,7 @@ def change_of_row(row: Any, told: Mapping[str, Any], order: str, *, has_value: b
     elif deleted:
         op = "d"
     elif op is None:
-        is_read = str(told.get("snapshot")).lower() in _READ_BY_SNAPSHOT
+        is_read = str(told.get("snapshot")).lower() in SNAPSHOT_READS
         op = "r" if is_read else "c" if has_old_key else "u"
     # Where the order is not that of a connector, no connector's name can contradict it.
     block = {name: told[name] for name in SOURCE_FIELDS if told.get(name) is not None}
