@@ -31,7 +31,7 @@ def test_3_4_a_row_is_matched_by_all_fields_of_its_key(bench: Bench, cuts: int) 
     topic.tombstone(key(2))
     # The connector's headers lack the field that a transform added to the keys.
     change("d", key(1), None, 6, tx=6, headers={"newkey": {"id": 9}})
-    change("c", key(9), DEFAULT_PLACEHOLDER, 6, step=2, tx=6, headers={"oldkey": {"id": 1}})
+    change("c", key(9), DEFAULT_PLACEHOLDER, 6, tx=6, headers={"oldkey": {"id": 1}})
     change("u", key(1, "s2"), "other b", 7)
     for repeat in range(2):  # and all of it sent again
         size = -(-len(topic.records) // cuts)

@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from distributary.config.clients import librdkafka_options, spark_options
-from distributary.consume.fetch import FetchPieces, RecordFetcher
+from distributary.consume.fetch import RAW, FetchPieces, RecordFetcher
 from distributary.consume.offsets import Slice
 from distributary.launch.classes import frame_of, java_class, scala_object
 
@@ -72,8 +72,9 @@ class KafkaRecords:
         return self._fetcher.fetch(part)
 
     def frame(self, session: SparkSession, part: Slice) -> DataFrame:
-        """A range's records, read by all cores."""
-        return read(session, self._options, part, session.sparkContext.defaultParallelism)
+        """A range's records, read by all cores, with the columns of fetch.RAW."""
+        found = read(session, self._options, part, session.sparkContext.defaultParallelism)
+        return found.select(*RAW.names)
 
     def close(self) -> None:
         """Ends the connections to Kafka."""
