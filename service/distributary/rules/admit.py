@@ -29,7 +29,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from distributary.rules.event import TOMBSTONE, Event, Position
+from distributary.rules.event import TOMBSTONE, Arrival, Event, Position
 from distributary.rules.order import sort_key
 
 READS_REMEMBERED = 10_000
@@ -54,7 +54,7 @@ class Mark:
     `position` is its highest streamed one of known level, `ties` the identities read there. `unknown` holds the
     transactions of unknown level read since, each with its highest position and identities there. `time` is the latest
     source time, `reach` the highest lsn that a position named, `clock` the latest Kafka timestamp. `deleted`: the
-    newest keys whose last record was a delete. `cleared`: see above.
+    newest keys whose last record was a delete, and its arrival. `cleared`: see above.
     """
 
     position: Position | None = None
@@ -63,7 +63,7 @@ class Mark:
     time: int = 0
     reach: tuple[int | str, ...] = ()
     clock: int = 0
-    deleted: dict[str, None] = field(default_factory=dict)
+    deleted: dict[str, Arrival] = field(default_factory=dict)
     cleared: set[str] = field(default_factory=set)
 
     @property
@@ -105,17 +105,17 @@ def admit(
         event = replace(event, arrival=(mark.clock, event.partition, event.offset))
         verdict = _judge(connector, mark, event)
         if event.key is not None:
-            _remember_delete(mark, event.op, event.key, verdict, deletes_are_null=deletes_are_null)
+            _remember_delete(mark, event, event.key, verdict, deletes_are_null=deletes_are_null)
         admitted.judged.append((event, verdict))
     return admitted
 
 
-def _remember_delete(mark: Mark, op: str, key: str, verdict: Verdict, *, deletes_are_null: bool) -> None:
-    if verdict is Verdict.NEW and op == TOMBSTONE and deletes_are_null:
+def _remember_delete(mark: Mark, event: Event, key: str, verdict: Verdict, *, deletes_are_null: bool) -> None:
+    if verdict is Verdict.NEW and event.op == TOMBSTONE and deletes_are_null:
         mark.cleared.add(key)
     mark.deleted.pop(key, None)
-    if op == "d":
-        mark.deleted[key] = None
+    if event.op == "d":
+        mark.deleted[key] = event.arrival
         if len(mark.deleted) > DELETES_REMEMBERED:
             del mark.deleted[next(iter(mark.deleted))]
 

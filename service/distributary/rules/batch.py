@@ -187,6 +187,10 @@ class _Batch:
                 key = KeyState(None, row.known, [read])
             else:
                 key = KeyState(row, row.known)
+        awaited = self._state.awaited.pop(name, None)
+        if awaited is not None:
+            clock, partition, offset = awaited
+            mark_copy(self._rules.connector, key, Event("d", name, partition, offset, clock, arrival=awaited))
         self._touched[name] = key
         return key
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from distributary.rules.admit import Mark
-from distributary.rules.event import Event, Plain, Position
+from distributary.rules.event import Arrival, Event, Plain, Position
 from distributary.rules.state import Departure, KeyState, Origin, Row, TableState
 
 
@@ -27,6 +27,7 @@ def to_plain(state: TableState) -> Plain:
         "reads": list(state.reads),
         "grown": state.grown,
         "growth_ends": None if state.growth_ends is None else [_position(state.growth_ends[0]), state.growth_ends[1]],
+        "awaited": state.awaited,
     }
 
 
@@ -49,6 +50,7 @@ def from_plain(plain: Plain) -> TableState:
         reads=dict.fromkeys(plain["reads"]),
         grown=plain["grown"],
         growth_ends=None if ends is None else (_to_position(ends[0]), ends[1]),
+        awaited=_to_arrivals(plain["awaited"]),
     )
 
 
@@ -64,6 +66,10 @@ def _position(at: Position) -> Plain:
 def _to_position(plain: Plain) -> Position:
     level, inside, *rest = plain
     return Position(None if level is None else tuple(level), tuple(inside), *rest)
+
+
+def _to_arrivals(plain: Plain) -> dict[str, Arrival]:
+    return {key: (clock, partition, offset) for key, (clock, partition, offset) in plain.items()}
 
 
 def _event(event: Event) -> Plain:
@@ -144,6 +150,6 @@ def _to_mark(plain: list[Plain]) -> Mark:
         time,
         tuple(reach),
         clock,
-        dict.fromkeys(deleted),
+        _to_arrivals(deleted),
         set(cleared),
     )

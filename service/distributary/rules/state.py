@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from distributary.rules.admit import Mark
-from distributary.rules.event import Event, Pointer, Position
+from distributary.rules.event import Arrival, Event, Pointer, Position
 
 Origin = Pointer | tuple[str, str] | None
 """Where a value lies that a row's own event does not hold: in another event, in the row that left a key by a change
@@ -71,7 +71,8 @@ class TableState:
     `gone`: the highest streamed position of keys without a row. `truncates` and `departures` (by old key and change)
     are those that a record not read yet may still need. `reads`: identities of the newest snapshot rows.
     `partitions`: how many the topic has. `grown`: it got more of them; `growth_ends`: once every partition has passed
-    this position and this clock, that is over (None: records of the time before it may still be unread).
+    this position and this clock, that is over (None: records of the time before it may still be unread). `awaited`:
+    deletes read before it grew, whose tombstones may come by another partition.
     """
 
     partitions: int = 1
@@ -83,6 +84,7 @@ class TableState:
     reads: dict[str, None] = field(default_factory=dict)
     grown: bool = False
     growth_ends: tuple[Position, int] | None = None
+    awaited: dict[str, Arrival] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:

@@ -173,6 +173,29 @@ def test_2_5_of_copies_by_two_partitions_one_counts() -> None:
     assert table.take(event("c", "a", at(3), partition=1)).places() == {"a": (1, 2)}
 
 
+@pytest.mark.parametrize("noticed", range(1, 5))
+def test_2_5_it_does_not_matter_when_growth_is_noticed_for_a_tombstone_that_comes_by_another_partition(
+    noticed: int,
+) -> None:
+    rows = [
+        event("c", "a", at(1), time=1),
+        event("d", "a", at(2), time=2),
+        event("x", "a", time=3),
+        event("c", "a", at(3), time=4),
+    ]
+    table = Table(SQLSERVER).take(*rows[:noticed])
+    grow("sqlserver", table.state, 2)
+    table.take(*rows[noticed:]).take(event("x", "a", partition=1, time=9))
+    assert table.places() == {}
+
+
+def test_2_5_the_tombstone_of_a_delete_that_was_sent_again_takes_no_row_by_another_partition() -> None:
+    rows = [event("c", "a", at(1)), event("d", "a", at(2)), event("x", "a"), event("c", "a", at(3))]
+    table = Table(SQLSERVER).take(*rows, event("d", "a", at(2)))
+    grow("sqlserver", table.state, 2)
+    assert table.take(event("x", "a", partition=1, time=9)).places() == {"a": (0, 3)}
+
+
 def deferred() -> list[Event]:
     """Two rows that move up by one, the first one first, in one transaction."""
     return [
