@@ -73,6 +73,13 @@ MUTATIONS = (
     ),
     rule("a source never goes back", "2.6", "admit", "if event.position.time > mark.time and mark.time:", "if False:"),
     rule(
+        "what another partition had read means that the source went back",
+        "2.6",
+        "admit",
+        " and (grown or event.op",
+        " and (False and event.op",
+    ),
+    rule(
         "snapshot rows that come again are new",
         "2.3",
         "admit",
@@ -207,7 +214,18 @@ MUTATIONS = (
     ),
     rule("a transaction is parted", "2.7", "closing", "        count -= 1\n", "        break\n"),
     rule(
-        "new partitions begin at nothing", "2.5", "watermark", "Mark() if lowest is None else lowest.copy()", "Mark()"
+        "new partitions begin at nothing",
+        "2.5",
+        "watermark",
+        "Mark() if lowest is None else replace(lowest.copy(), clock=0, deleted={})",
+        "Mark()",
+    ),
+    rule(
+        "a delete from before the growth awaits no tombstone",
+        "3.3",
+        "watermark",
+        "state.awaited |= mark.deleted",
+        "pass",
     ),
     rule(
         "one partition's mark is enough",

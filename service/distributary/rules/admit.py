@@ -91,12 +91,18 @@ class Admitted:
 
 
 def admit(
-    connector: str, marks: dict[int, Mark], events: Iterable[Event], *, deletes_are_null: bool = False
+    connector: str,
+    marks: dict[int, Mark],
+    events: Iterable[Event],
+    *,
+    deletes_are_null: bool = False,
+    grown: bool = False,
 ) -> Admitted:
     """Judges events and moves the marks.
 
     `events`: of any partitions, each partition's by offset, none twice. `deletes_are_null`: the stream tells deletes by
-    tombstones alone. An event that went back moves no mark: the table has to halt.
+    tombstones alone. `grown`: the topic has got more partitions. An event that went back moves no mark: the table has
+    to halt.
     """
     admitted = Admitted()
     for event in events:
@@ -104,10 +110,17 @@ def admit(
         mark.clock = max(mark.clock, event.timestamp)
         event = replace(event, arrival=(mark.clock, event.partition, event.offset))
         verdict = _judge(connector, mark, event)
+        if verdict is Verdict.WENT_BACK and (grown or event.op == "t") and _was_reached(marks, event):
+            # Another partition read it. Binlogs have the times of statements, which do not rise with the positions.
+            verdict = Verdict.SEEN
         if event.key is not None:
             _remember_delete(mark, event, event.key, verdict, deletes_are_null=deletes_are_null)
         admitted.judged.append((event, verdict))
     return admitted
+
+
+def _was_reached(marks: dict[int, Mark], event: Event) -> bool:
+    return event.position is not None and any(event.position.time <= mark.time for mark in marks.values())
 
 
 def _remember_delete(mark: Mark, event: Event, key: str, verdict: Verdict, *, deletes_are_null: bool) -> None:

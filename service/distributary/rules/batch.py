@@ -34,7 +34,7 @@ def apply(
     of `mode: history` its last version, of `mode: append` its highest position in `known`. `replayed`: events that were
     in quarantine, each where it had been.
     """
-    admitted = admit(rules.connector, state.marks, events, deletes_are_null=rules.deletes_are_null)
+    admitted = admit(rules.connector, state.marks, events, deletes_are_null=rules.deletes_are_null, grown=state.grown)
     changes = Changes(went_back=admitted.of(Verdict.WENT_BACK))
     if rules.truncate == "halt":
         changes.halting = [event for event in admitted.of(Verdict.NEW) if event.op == "t"]

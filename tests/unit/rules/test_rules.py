@@ -107,6 +107,14 @@ def test_2_6_a_lower_position_of_a_later_time_means_that_the_source_went_back() 
     assert verdicts("sqlserver", event("c", "a", at(5, time=10)), event("r", "b", at(3, time=20))) == ["new", "new"]
 
 
+def test_2_6_a_change_that_another_partition_had_read_before_the_topic_grew_does_not_mean_it() -> None:
+    events = event("u", "a", at(3, time=20)), event("u", "b", at(5, time=10), partition=1)
+    table = Table(Rules("mysql"), partitions=2).take(*events)
+    grow("mysql", table.state, 3)
+    assert not table.take(replace(events[0], partition=1)).changes[1].went_back
+    assert table.take(event("u", "a", at(4, time=30), partition=1)).changes[2].went_back
+
+
 def test_2_6_an_epoch_sorts_before_the_position() -> None:
     assert compare("db2", at(9), replace(at(1), epoch=1)) < 0
 
