@@ -61,8 +61,8 @@ MUTATIONS = (
         "unknown transactions are always new",
         "2.4",
         "admit",
-        "seen = position.time <= mark.time and position.inside <= mark.reach\n    elif",
-        "seen = False\n    elif",
+        "seen = position.time <= mark.time and position.inside <= mark.reach\n    else:",
+        "seen = False\n    else:",
     ),
     rule(
         "a tombstone behind its delete counts",
@@ -190,6 +190,27 @@ MUTATIONS = (
         "closing",
         "        or any(waits(row, state.departures) for row in rows)\n",
         "",
+    ),
+    rule(
+        "versions are closed while they wait for an event in quarantine",
+        "4.2",
+        "closing",
+        'if holds and rules.mode == "history":',
+        "if False:",
+    ),
+    rule(
+        "a settled delete does not see a truncate that came early",
+        "3.6",
+        "closing",
+        "fold(rules.connector, key, settled, truncates, remembered)",
+        "fold(rules.connector, key, settled, truncates)",
+    ),
+    rule(
+        "a row under a snapshot row asks for nothing",
+        "3.4",
+        "pointers",
+        "references_of(row.covered) if row.covered is not None else set()",
+        "set[tuple[str, str]]()",
     ),
     rule(
         "events in quarantine do not hold their key",

@@ -150,10 +150,11 @@ class RulesTable:
 
     def _change(self, changes: Changes, sent: Mapping[Pointer, Sent]) -> None:
         values: dict[Pointer, Values] = {
-            version.events[-1]: version.values for versions in self._kept.values() for version in versions
+            **self._store,
+            **{at: one.after for at, one in sent.items() if one.after is not None},
+            # A row of the table has also the values that its record did not hold.
+            **{version.events[-1]: version.values for versions in self._kept.values() for version in versions},
         }
-        values |= self._store
-        values |= {at: one.after for at, one in sent.items() if one.after is not None}
         for truncate in changes.truncates:
             self._truncate(truncate)
         for key, outcome in changes.outcomes.items():

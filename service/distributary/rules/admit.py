@@ -150,19 +150,19 @@ def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bo
     """Whether a streamed event was read before; where not, the mark moves to it."""
     identity = f"{event.op} {event.key} {position.inside}"
     known = mark.position
-    newest = mark.unknown.get(position.transaction or "")
-    if newest is not None:
-        seen = _is_at_or_below(position, *newest, identity)
+    newest = next(reversed(mark.unknown), None)
+    if newest is not None and newest == (position.transaction or ""):
+        seen = _is_at_or_below(position, *mark.unknown[newest], identity)
     elif position.level is None:
         if known is not None and position.transaction is not None and position.transaction == known.transaction:
             seen = _is_at_or_below(position, known, mark.ties, identity)
         else:
             seen = position.time <= mark.time and position.inside <= mark.reach
-    elif known is None:
-        seen = False
     else:
-        key, top = sort_key(connector, position), sort_key(connector, known)
-        seen = key < top or (key == top and identity in mark.ties)
+        seen = False
+        if known is not None:
+            key, top = sort_key(connector, position), sort_key(connector, known)
+            seen = key < top or (key == top and identity in mark.ties)
         # A truncate may come again by a partition that had read nothing of its time before.
         seen = seen or (bool(mark.unknown) and position.time <= mark.time and position.inside <= mark.reach)
     if seen:
