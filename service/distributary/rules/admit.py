@@ -146,9 +146,14 @@ def _judge(connector: str, mark: Mark, event: Event) -> Verdict:
     return Verdict.NEW
 
 
+def identity_of(event: Event, position: Position) -> str:
+    """What tells a change from others of its level."""
+    return f"{event.op} {event.key} {position.inside}"
+
+
 def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bool:
     """Whether a streamed event was read before; where not, the mark moves to it."""
-    identity = f"{event.op} {event.key} {position.inside}"
+    identity = identity_of(event, position)
     known = mark.position
     newest = next(reversed(mark.unknown), None)
     if newest is not None and newest == (position.transaction or ""):
@@ -200,8 +205,13 @@ def remember_read(reads: dict[str, None], event: Event) -> bool:
     """Whether a snapshot row is new: none of its key with the same source block was read (rule 2.3). Remembers it."""
     identity = f"{event.key} {event.read}"
     if event.read is None or identity not in reads:
-        reads[identity] = None
-        while len(reads) > READS_REMEMBERED:
-            del reads[next(iter(reads))]
+        remember_reads(reads, (identity,))
         return True
     return False
+
+
+def remember_reads(reads: dict[str, None], identities: Iterable[str]) -> None:
+    """Remembers snapshot rows, the newest up to the bound."""
+    reads.update(dict.fromkeys(identities))
+    while len(reads) > READS_REMEMBERED:
+        del reads[next(iter(reads))]

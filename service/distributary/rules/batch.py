@@ -40,15 +40,12 @@ def apply(
         changes.halting = [event for event in admitted.of(Verdict.NEW) if event.op == "t"]
     if changes.went_back or changes.halting:
         return changes
-    batch = _Batch(rules, state, rows, changes)
+    walk = Walk(rules, state, rows, changes)
     for event in replayed:
-        batch.replay(event)
+        walk.replay(event)
     for event, verdict in admitted.judged:
-        if verdict is Verdict.NEW or (rules.compacted and batch.is_first(event)):
-            batch.take(event)
-        else:
-            batch.pass_over(event)
-    batch.settle()
+        walk.see(event, is_new=verdict is Verdict.NEW)
+    walk.settle()
     return changes
 
 
@@ -59,10 +56,19 @@ def needed(state: TableState) -> set[Pointer]:
     return found | {event.at for key in state.special.values() for event in key.recent}
 
 
-class _Batch:
+class Walk:
+    """One event after the other, for keys of which any may be special."""
+
     def __init__(self, rules: Rules, state: TableState, rows: Lookup, changes: Changes) -> None:
         self._rules, self._state, self._rows, self._changes = rules, state, rows, changes
         self._touched: dict[str, KeyState] = {}
+
+    def see(self, event: Event, *, is_new: bool) -> None:
+        """An event that was judged."""
+        if is_new or (self._rules.compacted and self._is_first(event)):
+            self.take(event)
+        else:
+            self._pass_over(event)
 
     def take(self, event: Event) -> None:
         """Puts a new event to its place."""
@@ -78,7 +84,7 @@ class _Batch:
             is_held_twice = not fresh and all(other.read != event.read for other in key.recent)
             is_new = not is_held_twice and merge(self._rules.connector, key, event)
             if not is_new:
-                self.pass_over(event)
+                self._pass_over(event)
             is_new = is_new and (fresh or self._rules.mode != "append")
         else:
             is_new = fresh
@@ -92,13 +98,13 @@ class _Batch:
             self._changes.held.append(event)
         self._append(event, is_new=is_new)
 
-    def is_first(self, event: Event) -> bool:
+    def _is_first(self, event: Event) -> bool:
         """Whether an event is above its key's highest position: compaction took the first copy away."""
         if event.key is None or event.position is None or event.op not in ("c", "u", "d"):
             return False
         return is_above(self._rules.connector, self._load(event.key), event)
 
-    def pass_over(self, event: Event) -> None:
+    def _pass_over(self, event: Event) -> None:
         """What was applied changes nothing. A delete tells that its tombstone means no other row."""
         self._changes.seen += 1
         if self._state.grown and event.op == "d" and event.key is not None:
@@ -116,6 +122,11 @@ class _Batch:
                 recent[place] = replace(event, arrival=recent[place].arrival)
                 self._append(event, is_new=True)
 
+    @property
+    def holds(self) -> bool:
+        """Whether any event is in quarantine."""
+        return self._state.holds or any(event.held for key in self._touched.values() for event in key.recent)
+
     def settle(self) -> None:
         """Folds what is touched, and moves what is settled into the rows."""
         state, rules = self._state, self._rules
@@ -129,7 +140,7 @@ class _Batch:
             lines |= {name: self._fold(name, key) for name, key in state.special.items() if name not in lines}
         for name, line in lines.items():
             self._changes.outcomes[name] = outcome_of(rules, line, state.departures)
-        holds = state.holds or any(event.held for key in self._touched.values() for event in key.recent)
+        holds = self.holds
         ending = any(is_passed(rules.connector, state, truncate.position) for truncate in state.truncates)
         for name, key in list({**state.special, **self._touched}.items()):
             if (

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.rules.history import Table, at, event
 
+import distributary.rules
 from distributary.rules.admit import READS_REMEMBERED, Mark, Verdict, admit, remember_read
 from distributary.rules.codec import from_plain, to_plain
 from distributary.rules.event import Event, Position
@@ -23,6 +27,18 @@ SQLSERVER = Rules("sqlserver")
 
 def verdicts(connector: str, *events: Event) -> list[str]:
     return [verdict.value for _, verdict in admit(connector, {}, events).judged]
+
+
+def test_the_rules_import_no_other_part_of_the_package_and_nothing_that_does_io() -> None:
+    allowed = {*sys.stdlib_module_names, "numpy", "pyarrow"} - {"io", "os", "pathlib", "socket", "subprocess"}
+    modules = sorted(Path(distributary.rules.__file__).parent.glob("*.py"))
+    assert modules
+    for path in modules:
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 300, path.name
+        for found in re.finditer(r"^\s*(?:from|import)\s+([\w.]+)", text, re.MULTILINE):
+            name = found[1]
+            assert name.startswith("distributary.rules.") or name.partition(".")[0] in allowed, f"{path.name}: {name}"
 
 
 def test_1_6_a_record_without_key_goes_to_quarantine() -> None:
