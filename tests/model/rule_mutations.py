@@ -259,6 +259,21 @@ MUTATIONS = (
         "soft truncates remove rows", "3.6", "outcome", '(line.emptied and rules.truncate == "apply")', "line.emptied"
     ),
     rule("ignored truncates are applied", "3.6", "batch", 'if self._rules.truncate == "ignore" and', "if False and"),
+    rule("equal rows of one place are one row", "4.3", "keyless", "ordinal if state.partitions == 1 else 1", "1"),
+    rule(
+        "copies by another partition are appended", "4.3", "keyless", "    if identity in state.told:", "    if False:"
+    ),
+    rule("a run never ends", "4.3", "keyless", "or _place(run.place) != _place(event.position):", "or False:"),
+    rule(
+        "of keys that occur once a create over a living row is plain",
+        "2.7",
+        "plain_keys",
+        "(found.alive & (operation == CREATE))",
+        "(found.alive & False)",
+    ),
+    rule("columns need not rise", "2.1", "plain_keys", "    bad |= ~rises[order]\n", ""),
+    rule("a key that is gone is plain", "3.2", "plain_keys", "plain[columns.codes_of(state.gone)] = False", "pass"),
+    rule("columns are above any mark", "2.4", "admit_columns", "    if not in_order.all() or", "    if False and"),
     rule("tombstones are appended", "4.3", "batch", " and event.op != TOMBSTONE:", ":"),
     rule(
         "values that recent events need are not kept",

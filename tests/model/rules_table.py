@@ -81,9 +81,16 @@ class RulesTable:
     """The table of one topic."""
 
     def __init__(
-        self, connector: str, kept: Kept, partitions: int, *, compacted: bool = False, by_columns: bool = False
+        self,
+        connector: str,
+        kept: Kept,
+        partitions: int,
+        *,
+        compacted: bool = False,
+        by_columns: bool = False,
+        keyless: bool = False,
     ) -> None:
-        self.rules = Rules(connector, kept.mode, kept.deletes, kept.truncate, compacted=compacted)
+        self.rules = Rules(connector, kept.mode, kept.deletes, kept.truncate, compacted=compacted, keyless=keyless)
         self.state = TableState(partitions)
         self.by_columns = by_columns
         self.plain = 0

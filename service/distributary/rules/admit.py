@@ -101,8 +101,8 @@ def admit(
     """Judges events and moves the marks.
 
     `events`: of any partitions, each partition's by offset, none twice. `deletes_are_null`: the stream tells deletes by
-    tombstones alone. `grown`: the topic has got more partitions. An event that went back moves no mark: the table has
-    to halt.
+    tombstones alone. `grown`: a partition may get what another one had. An event that went back moves no mark: the
+    table has to halt.
     """
     admitted = Admitted()
     for event in events:

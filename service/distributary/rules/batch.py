@@ -13,6 +13,7 @@ from distributary.rules.admit import Verdict, admit, remember_read
 from distributary.rules.closing import close_key, forget, is_open_read
 from distributary.rules.event import TOMBSTONE, Event, Pointer
 from distributary.rules.fold import fold, insert, is_above, is_same, mark_copy, merge
+from distributary.rules.keyless import forget_told, is_told, number_equal_rows
 from distributary.rules.order import compare
 from distributary.rules.outcome import Changes, outcome_of
 from distributary.rules.pointers import records_of
@@ -30,11 +31,19 @@ def apply(
     """Takes a batch into the state and tells what becomes of the table.
 
     `events`: of any partitions, each partition's in the order of its offsets; of a table whose records have keys (rule
-    1.6), or get one by the config (rule 3.8). `rows` gives a key's row of the table,
-    of `mode: history` its last version, of `mode: append` its highest position in `known`. `replayed`: events that were
-    in quarantine, each where it had been.
+    1.6), or get one by the config (rule 3.8); else `key` holds the row's content (keyless.py). `rows` gives a key's
+    row of the table, of `mode: history` its last version, of `mode: append` its highest position in `known`.
+    `replayed`: events that were in quarantine, each where it had been.
     """
-    admitted = admit(rules.connector, state.marks, events, deletes_are_null=rules.deletes_are_null, grown=state.grown)
+    if rules.keyless:
+        events = [number_equal_rows(rules.connector, state, event) for event in events]
+    admitted = admit(
+        rules.connector,
+        state.marks,
+        events,
+        deletes_are_null=rules.deletes_are_null,
+        grown=state.grown or rules.keyless,
+    )
     changes = Changes(went_back=admitted.of(Verdict.WENT_BACK))
     if rules.truncate == "halt":
         changes.halting = [event for event in admitted.of(Verdict.NEW) if event.op == "t"]
@@ -65,10 +74,25 @@ class Walk:
 
     def see(self, event: Event, *, is_new: bool) -> None:
         """An event that was judged."""
-        if is_new or (self._rules.compacted and self._is_first(event)):
+        if self._rules.keyless and event.op != "t":
+            self._see_keyless(event, is_new=is_new)
+        elif is_new or (self._rules.compacted and self._is_first(event)):
             self.take(event)
         else:
             self._pass_over(event)
+
+    def _see_keyless(self, event: Event, *, is_new: bool) -> None:
+        if event.key is None:
+            if event.op != TOMBSTONE:
+                self._changes.rejected.append(event)
+            return
+        if is_new:
+            is_new = remember_read(self._state.reads, event) if event.op == "r" else not is_told(self._state, event)
+        if not is_new:
+            self._changes.seen += 1
+        elif event.held:
+            self._changes.held.append(event)
+        self._append(event, is_new=is_new)
 
     def take(self, event: Event) -> None:
         """Puts a new event to its place."""
@@ -114,6 +138,8 @@ class Walk:
         """Puts an event from the quarantine to where it was."""
         if event.op == "t":
             self._take_truncate(event)
+        elif self._rules.keyless:
+            self._append(event, is_new=True)
         elif event.key is not None:
             recent = self._load(event.key).recent
             # Of the copies of an event only one waits for its replay.
@@ -164,6 +190,7 @@ class Walk:
             if key.recent:
                 state.special[name] = key
         forget(self._rules, state)
+        forget_told(self._rules.connector, state)
 
     def _know(self, key: KeyState, event: Event) -> None:
         if event.op != "r" and event.position is not None and not event.copy:

@@ -6,7 +6,7 @@ from typing import Any
 
 from distributary.rules.admit import Mark
 from distributary.rules.event import Arrival, Event, Plain, Position
-from distributary.rules.state import Departure, KeyState, Origin, Row, TableState
+from distributary.rules.state import Departure, Equals, KeyState, Origin, Row, TableState
 
 
 def to_plain(state: TableState) -> Plain:
@@ -28,6 +28,8 @@ def to_plain(state: TableState) -> Plain:
         "grown": state.grown,
         "growth_ends": None if state.growth_ends is None else [_position(state.growth_ends[0]), state.growth_ends[1]],
         "awaited": state.awaited,
+        "equals": [[name, _optional(one.place, _position), one.counts] for name, one in state.equals.items()],
+        "told": [[name, _position(place)] for name, place in state.told.items()],
     }
 
 
@@ -51,6 +53,8 @@ def from_plain(plain: Plain) -> TableState:
         grown=plain["grown"],
         growth_ends=None if ends is None else (_to_position(ends[0]), ends[1]),
         awaited=_to_arrivals(plain["awaited"]),
+        equals={name: Equals(_optional(place, _to_position), counts) for name, place, counts in plain["equals"]},
+        told={name: _to_position(place) for name, place in plain["told"]},
     )
 
 

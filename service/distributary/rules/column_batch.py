@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.rules.admit_columns import admit_columns
-from distributary.rules.batch import Walk
+from distributary.rules.batch import Walk, apply
 from distributary.rules.columns import DELETE, TRUNCATE, EventColumns, Ints, as_bools
 from distributary.rules.event import Event
 from distributary.rules.outcome import Changes
@@ -22,6 +22,10 @@ def apply_columns(
     rules: Rules, state: TableState, columns: EventColumns, rows: Rows, replayed: Iterable[Event] = ()
 ) -> tuple[PlainKeys, Changes]:
     """Takes a batch into the state, as batch.apply does. What becomes of plain keys is not in the changes."""
+    nothing = PlainKeys(columns.names.slice(0, 0), *(np.zeros(0, np.int64) for _ in range(3)))
+    if rules.keyless:
+        events = [columns.event(row) for row in range(columns.count)]
+        return nothing, apply(rules, state, events, rows.row, replayed)
     order, rises = order_by_key(columns)
     admitted = admit_columns(rules, state, columns, order, rises)
     changes = Changes(went_back=admitted.went_back)
@@ -30,8 +34,7 @@ def apply_columns(
         truncates = np.flatnonzero(new & (columns.operation == TRUNCATE))
         changes.halting = [admitted.event(columns, row) for row in truncates.tolist()]
     if changes.went_back or changes.halting:
-        nothing = np.zeros(0, np.int64)
-        return PlainKeys(columns.names.slice(0, 0), nothing, nothing, nothing), changes
+        return nothing, changes
     walk = Walk(rules, state, rows.row, changes)
     for event in replayed:
         walk.replay(event)

@@ -65,6 +65,14 @@ class Departure:
 
 
 @dataclass
+class Equals:
+    """How often a partition's run sent each row at its newest place."""
+
+    place: Position | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
 class TableState:
     """A table's memory: high-water marks, special keys and what has not been passed by every partition.
 
@@ -73,6 +81,7 @@ class TableState:
     `partitions`: how many the topic has. `grown`: it got more of them; `growth_ends`: once every partition has passed
     this position and this clock, that is over (None: records of the time before it may still be unread). `awaited`:
     deletes read before it grew, whose tombstones may come by another partition.
+    `equals`, by partition, and `told` are those of a table without key (keyless.py).
     """
 
     partitions: int = 1
@@ -85,6 +94,8 @@ class TableState:
     grown: bool = False
     growth_ends: tuple[Position, int] | None = None
     awaited: dict[str, Arrival] = field(default_factory=dict)
+    equals: dict[int, Equals] = field(default_factory=dict)
+    told: dict[str, Position] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:
@@ -99,7 +110,7 @@ class Rules:
     """A table's settings that the rules need.
 
     `connector`; `mode`, `deletes` and `truncate` of the config; `deletes_are_null`: the stream tells deletes by
-    tombstones alone; `compacted`: so is the topic.
+    tombstones alone; `compacted`: so is the topic. `keyless`: `mode: append` of a table whose records have no key.
     """
 
     connector: str
@@ -108,3 +119,4 @@ class Rules:
     truncate: str = "apply"
     deletes_are_null: bool = False
     compacted: bool = False
+    keyless: bool = False
