@@ -35,6 +35,7 @@ from distributary.rules.watermark import grow, old_partitions_read
 REGRESSIONS = Path(__file__).parent / "regressions" / "rules"
 _REOPENED_SHARE = 0.3
 _HELD_SHARE = 0.2
+_COLUMNS_SHARE = 0.3
 _READINGS = 10
 """In how many ways a smaller case is read before it counts as right."""
 
@@ -60,6 +61,7 @@ class Report:
     stops: int = 0
     records: int = 0
     held: int = 0
+    plain: int = 0
     ambiguous: int = 0
     unknown: int = 0
     failures: list[tuple[Case, int, str]] = field(default_factory=list)
@@ -81,6 +83,7 @@ class _Check:
         self._reader = EventReader(happened.played.connector.name)
         self._held = self._choose_held() if self._random.random() < _HELD_SHARE else set[int]()
         self._reopened = self._random.random() < _REOPENED_SHARE
+        self._by_columns = Random(f"columns {seed}").random() < _COLUMNS_SHARE
 
     def run(self) -> Difference | None:
         arrived, case = self._happened.arrived, self._case
@@ -97,6 +100,7 @@ class _Check:
                 return _difference(f"stop {number} of {len(stops)}", expected[number], table.rows())
             self._report.ambiguous += table.ambiguous if number == len(stops) - 1 else 0
             self._report.unknown += table.unknown if number == len(stops) - 1 else 0
+            self._report.plain += table.plain if number == len(stops) - 1 else 0
         self._held = set()
         return self._in_other_cuts()
 
@@ -125,6 +129,7 @@ class _Check:
             self._case.kept,
             delivery.partitions,
             compacted=delivery.compacted > 0,
+            by_columns=self._by_columns,
         )
         aside: list[tuple[Event, Sent]] = []
         for batch in reading.batches(stops):
@@ -237,6 +242,7 @@ def main() -> int:
     seconds = time.process_time() - start
     write(f"{report.checked.total()} histories, {report.records} records, {report.stops} comparisons with the books, ")
     write(f"{report.held} replays from quarantine, {report.ambiguous} ambiguous deletes, ")
+    write(f"{report.plain} keys settled as columns, ")
     write(f"{report.unknown} unknown values, {seconds:.0f} CPU s, {len(report.failures)} failures\n")
     for case, seed, difference in report.failures:
         write(f"\nreading {seed}: {difference}\n{case}\n")

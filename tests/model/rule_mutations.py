@@ -61,8 +61,8 @@ MUTATIONS = (
         "unknown transactions are always new",
         "2.4",
         "admit",
-        "seen = position.time <= mark.time and position.inside <= mark.reach\n    elif",
-        "seen = False\n    elif",
+        "seen = position.time <= mark.time and position.inside <= mark.reach\n    else:",
+        "seen = False\n    else:",
     ),
     rule(
         "a tombstone behind its delete counts",
@@ -72,6 +72,13 @@ MUTATIONS = (
         "Verdict.NEW",
     ),
     rule("a source never goes back", "2.6", "admit", "if event.position.time > mark.time and mark.time:", "if False:"),
+    rule(
+        "what another partition had read means that the source went back",
+        "2.6",
+        "admit",
+        " and (grown or event.op",
+        " and (False and event.op",
+    ),
     rule(
         "snapshot rows that come again are new",
         "2.3",
@@ -185,6 +192,27 @@ MUTATIONS = (
         "",
     ),
     rule(
+        "versions are closed while they wait for an event in quarantine",
+        "4.2",
+        "closing",
+        'if holds and rules.mode == "history":',
+        "if False:",
+    ),
+    rule(
+        "a settled delete does not see a truncate that came early",
+        "3.6",
+        "closing",
+        "fold(rules.connector, key, settled, truncates, remembered)",
+        "fold(rules.connector, key, settled, truncates)",
+    ),
+    rule(
+        "a row under a snapshot row asks for nothing",
+        "3.4",
+        "pointers",
+        "references_of(row.covered) if row.covered is not None else set()",
+        "set[tuple[str, str]]()",
+    ),
+    rule(
         "events in quarantine do not hold their key",
         "6.3",
         "closing",
@@ -207,7 +235,18 @@ MUTATIONS = (
     ),
     rule("a transaction is parted", "2.7", "closing", "        count -= 1\n", "        break\n"),
     rule(
-        "new partitions begin at nothing", "2.5", "watermark", "Mark() if lowest is None else lowest.copy()", "Mark()"
+        "new partitions begin at nothing",
+        "2.5",
+        "watermark",
+        "Mark() if lowest is None else replace(lowest.copy(), clock=0, deleted={})",
+        "Mark()",
+    ),
+    rule(
+        "a delete from before the growth awaits no tombstone",
+        "3.3",
+        "watermark",
+        "state.awaited |= mark.deleted",
+        "pass",
     ),
     rule(
         "one partition's mark is enough",
@@ -220,6 +259,21 @@ MUTATIONS = (
         "soft truncates remove rows", "3.6", "outcome", '(line.emptied and rules.truncate == "apply")', "line.emptied"
     ),
     rule("ignored truncates are applied", "3.6", "batch", 'if self._rules.truncate == "ignore" and', "if False and"),
+    rule("equal rows of one place are one row", "4.3", "keyless", "ordinal if state.partitions == 1 else 1", "1"),
+    rule(
+        "copies by another partition are appended", "4.3", "keyless", "    if identity in state.told:", "    if False:"
+    ),
+    rule("a run never ends", "4.3", "keyless", "or _place(run.place) != _place(event.position):", "or False:"),
+    rule(
+        "of keys that occur once a create over a living row is plain",
+        "2.7",
+        "plain_keys",
+        "(found.alive & (operation == CREATE))",
+        "(found.alive & False)",
+    ),
+    rule("columns need not rise", "2.1", "plain_keys", "    bad |= ~rises[order]\n", ""),
+    rule("a key that is gone is plain", "3.2", "plain_keys", "plain[columns.codes_of(state.gone)] = False", "pass"),
+    rule("columns are above any mark", "2.4", "admit_columns", "    if not in_order.all() or", "    if False and"),
     rule("tombstones are appended", "4.3", "batch", " and event.op != TOMBSTONE:", ":"),
     rule(
         "values that recent events need are not kept",

@@ -14,10 +14,12 @@ from typing import Any
 
 from tests.model.case import Kept, Rows, appended_row, counted
 from tests.model.delivery import Arrived
+from tests.model.event_columns import FoundRows, columns_of, plain_outcomes
 from tests.model.source.sent import PLACEHOLDER, TOMBSTONE, Sent
 
 from distributary.rules.batch import apply, needed
 from distributary.rules.codec import from_plain, to_plain
+from distributary.rules.column_batch import apply_columns
 from distributary.rules.event import Event, Pointer, Position
 from distributary.rules.order import change_id, compare, position, precedes_truncate
 from distributary.rules.outcome import Changes, Outcome
@@ -78,10 +80,22 @@ def key_text(key: Mapping[str, Any]) -> str:
 class RulesTable:
     """The table of one topic."""
 
-    def __init__(self, connector: str, kept: Kept, partitions: int, *, compacted: bool = False) -> None:
-        self.rules = Rules(connector, kept.mode, kept.deletes, kept.truncate, compacted=compacted)
+    def __init__(
+        self,
+        connector: str,
+        kept: Kept,
+        partitions: int,
+        *,
+        compacted: bool = False,
+        by_columns: bool = False,
+        keyless: bool = False,
+    ) -> None:
+        self.rules = Rules(connector, kept.mode, kept.deletes, kept.truncate, compacted=compacted, keyless=keyless)
         self.state = TableState(partitions)
-        self.ambiguous = 0
+        self.by_columns = by_columns
+        self.plain = 0
+        """How many keys were settled as columns."""
+        self.ambiguous = self.seen = 0
         self.unknown = 0
         self._kept: dict[str, list[_Kept]] = {}
         self._appended: list[Values] = []
@@ -92,12 +106,12 @@ class RulesTable:
     ) -> list[tuple[Event, Sent]]:
         """Takes in a batch. Gives the events that went to quarantine."""
         records, again = list(batch), list(replayed)
-        changes = apply(
-            self.rules, self.state, [event for event, _ in records], self._row, [event for event, _ in again]
-        )
+        events, replays = [event for event, _ in records], [event for event, _ in again]
+        changes = self._apply_columns(events, replays) if self.by_columns else self._apply(events, replays)
         if changes.went_back:
             raise AssertionError("the source did not go back")
         self.ambiguous += changes.ambiguous
+        self.seen += changes.seen
         self.unknown += changes.unknown
         sent = {event.at: sent for event, sent in records if not event.held} | {event.at: sent for event, sent in again}
         if self.rules.mode == "append":
@@ -106,6 +120,18 @@ class RulesTable:
             self._change(changes, sent)
         held = {event.at for event in changes.held}
         return [(event, one) for event, one in records if event.at in held]
+
+    def _apply(self, events: list[Event], replayed: list[Event]) -> Changes:
+        return apply(self.rules, self.state, events, self._row, replayed)
+
+    def _apply_columns(self, events: list[Event], replayed: list[Event]) -> Changes:
+        plain, changes = apply_columns(self.rules, self.state, columns_of(events), FoundRows(self._row), replayed)
+        self.plain += len(plain.last) + len(plain.appended)
+        assert changes.outcomes.keys().isdisjoint(plain.keys.to_pylist())
+        if self.rules.mode != "append":
+            changes.outcomes |= plain_outcomes(self.rules, events, plain, self._row)
+        changes.appended += [events[row] for row in plain.appended.tolist()]
+        return changes
 
     def reopen(self) -> None:
         """Goes on with the state as it is read back from a file."""
@@ -134,6 +160,11 @@ class RulesTable:
         )
         return self.rows(), ends if self.rules.mode == "history" else None
 
+    def full_content(self) -> Any:
+        """All that the table and its counters hold."""
+        rows = {key: [(one.row, one.values, one.end) for one in versions] for key, versions in self._kept.items()}
+        return rows, self.rows(), self.ambiguous, self.unknown, self.seen
+
     def _row(self, key: str) -> Row | None:
         versions = self._kept.get(key)
         return versions[-1].row if versions else None
@@ -150,10 +181,11 @@ class RulesTable:
 
     def _change(self, changes: Changes, sent: Mapping[Pointer, Sent]) -> None:
         values: dict[Pointer, Values] = {
-            version.events[-1]: version.values for versions in self._kept.values() for version in versions
+            **self._store,
+            **{at: one.after for at, one in sent.items() if one.after is not None},
+            # A row of the table has also the values that its record did not hold.
+            **{version.events[-1]: version.values for versions in self._kept.values() for version in versions},
         }
-        values |= self._store
-        values |= {at: one.after for at, one in sent.items() if one.after is not None}
         for truncate in changes.truncates:
             self._truncate(truncate)
         for key, outcome in changes.outcomes.items():

@@ -29,7 +29,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from distributary.rules.event import TOMBSTONE, Event, Position
+from distributary.rules.event import TOMBSTONE, Arrival, Event, Position
 from distributary.rules.order import sort_key
 
 READS_REMEMBERED = 10_000
@@ -54,7 +54,7 @@ class Mark:
     `position` is its highest streamed one of known level, `ties` the identities read there. `unknown` holds the
     transactions of unknown level read since, each with its highest position and identities there. `time` is the latest
     source time, `reach` the highest lsn that a position named, `clock` the latest Kafka timestamp. `deleted`: the
-    newest keys whose last record was a delete. `cleared`: see above.
+    newest keys whose last record was a delete, and its arrival. `cleared`: see above.
     """
 
     position: Position | None = None
@@ -63,7 +63,7 @@ class Mark:
     time: int = 0
     reach: tuple[int | str, ...] = ()
     clock: int = 0
-    deleted: dict[str, None] = field(default_factory=dict)
+    deleted: dict[str, Arrival] = field(default_factory=dict)
     cleared: set[str] = field(default_factory=set)
 
     @property
@@ -91,12 +91,18 @@ class Admitted:
 
 
 def admit(
-    connector: str, marks: dict[int, Mark], events: Iterable[Event], *, deletes_are_null: bool = False
+    connector: str,
+    marks: dict[int, Mark],
+    events: Iterable[Event],
+    *,
+    deletes_are_null: bool = False,
+    grown: bool = False,
 ) -> Admitted:
     """Judges events and moves the marks.
 
     `events`: of any partitions, each partition's by offset, none twice. `deletes_are_null`: the stream tells deletes by
-    tombstones alone. An event that went back moves no mark: the table has to halt.
+    tombstones alone. `grown`: a partition may get what another one had. An event that went back moves no mark: the
+    table has to halt.
     """
     admitted = Admitted()
     for event in events:
@@ -104,18 +110,25 @@ def admit(
         mark.clock = max(mark.clock, event.timestamp)
         event = replace(event, arrival=(mark.clock, event.partition, event.offset))
         verdict = _judge(connector, mark, event)
+        if verdict is Verdict.WENT_BACK and (grown or event.op == "t") and _was_reached(marks, event):
+            # Another partition read it. Binlogs have the times of statements, which do not rise with the positions.
+            verdict = Verdict.SEEN
         if event.key is not None:
-            _remember_delete(mark, event.op, event.key, verdict, deletes_are_null=deletes_are_null)
+            _remember_delete(mark, event, event.key, verdict, deletes_are_null=deletes_are_null)
         admitted.judged.append((event, verdict))
     return admitted
 
 
-def _remember_delete(mark: Mark, op: str, key: str, verdict: Verdict, *, deletes_are_null: bool) -> None:
-    if verdict is Verdict.NEW and op == TOMBSTONE and deletes_are_null:
+def _was_reached(marks: dict[int, Mark], event: Event) -> bool:
+    return event.position is not None and any(event.position.time <= mark.time for mark in marks.values())
+
+
+def _remember_delete(mark: Mark, event: Event, key: str, verdict: Verdict, *, deletes_are_null: bool) -> None:
+    if verdict is Verdict.NEW and event.op == TOMBSTONE and deletes_are_null:
         mark.cleared.add(key)
     mark.deleted.pop(key, None)
-    if op == "d":
-        mark.deleted[key] = None
+    if event.op == "d":
+        mark.deleted[key] = event.arrival
         if len(mark.deleted) > DELETES_REMEMBERED:
             del mark.deleted[next(iter(mark.deleted))]
 
@@ -133,23 +146,28 @@ def _judge(connector: str, mark: Mark, event: Event) -> Verdict:
     return Verdict.NEW
 
 
+def identity_of(event: Event, position: Position) -> str:
+    """What tells a change from others of its level."""
+    return f"{event.op} {event.key} {position.inside}"
+
+
 def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bool:
     """Whether a streamed event was read before; where not, the mark moves to it."""
-    identity = f"{event.op} {event.key} {position.inside}"
+    identity = identity_of(event, position)
     known = mark.position
-    newest = mark.unknown.get(position.transaction or "")
-    if newest is not None:
-        seen = _is_at_or_below(position, *newest, identity)
+    newest = next(reversed(mark.unknown), None)
+    if newest is not None and newest == (position.transaction or ""):
+        seen = _is_at_or_below(position, *mark.unknown[newest], identity)
     elif position.level is None:
         if known is not None and position.transaction is not None and position.transaction == known.transaction:
             seen = _is_at_or_below(position, known, mark.ties, identity)
         else:
             seen = position.time <= mark.time and position.inside <= mark.reach
-    elif known is None:
-        seen = False
     else:
-        key, top = sort_key(connector, position), sort_key(connector, known)
-        seen = key < top or (key == top and identity in mark.ties)
+        seen = False
+        if known is not None:
+            key, top = sort_key(connector, position), sort_key(connector, known)
+            seen = key < top or (key == top and identity in mark.ties)
         # A truncate may come again by a partition that had read nothing of its time before.
         seen = seen or (bool(mark.unknown) and position.time <= mark.time and position.inside <= mark.reach)
     if seen:
@@ -187,8 +205,13 @@ def remember_read(reads: dict[str, None], event: Event) -> bool:
     """Whether a snapshot row is new: none of its key with the same source block was read (rule 2.3). Remembers it."""
     identity = f"{event.key} {event.read}"
     if event.read is None or identity not in reads:
-        reads[identity] = None
-        while len(reads) > READS_REMEMBERED:
-            del reads[next(iter(reads))]
+        remember_reads(reads, (identity,))
         return True
     return False
+
+
+def remember_reads(reads: dict[str, None], identities: Iterable[str]) -> None:
+    """Remembers snapshot rows, the newest up to the bound."""
+    reads.update(dict.fromkeys(identities))
+    while len(reads) > READS_REMEMBERED:
+        del reads[next(iter(reads))]

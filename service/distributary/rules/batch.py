@@ -13,6 +13,7 @@ from distributary.rules.admit import Verdict, admit, remember_read
 from distributary.rules.closing import close_key, forget, is_open_read
 from distributary.rules.event import TOMBSTONE, Event, Pointer
 from distributary.rules.fold import fold, insert, is_above, is_same, mark_copy, merge
+from distributary.rules.keyless import forget_told, is_told, number_equal_rows
 from distributary.rules.order import compare
 from distributary.rules.outcome import Changes, outcome_of
 from distributary.rules.pointers import records_of
@@ -30,25 +31,30 @@ def apply(
     """Takes a batch into the state and tells what becomes of the table.
 
     `events`: of any partitions, each partition's in the order of its offsets; of a table whose records have keys (rule
-    1.6), or get one by the config (rule 3.8). `rows` gives a key's row of the table,
-    of `mode: history` its last version, of `mode: append` its highest position in `known`. `replayed`: events that were
-    in quarantine, each where it had been.
+    1.6), or get one by the config (rule 3.8); else `key` holds the row's content (keyless.py). `rows` gives a key's
+    row of the table, of `mode: history` its last version, of `mode: append` its highest position in `known`.
+    `replayed`: events that were in quarantine, each where it had been.
     """
-    admitted = admit(rules.connector, state.marks, events, deletes_are_null=rules.deletes_are_null)
+    if rules.keyless:
+        events = [number_equal_rows(rules.connector, state, event) for event in events]
+    admitted = admit(
+        rules.connector,
+        state.marks,
+        events,
+        deletes_are_null=rules.deletes_are_null,
+        grown=state.grown or rules.keyless,
+    )
     changes = Changes(went_back=admitted.of(Verdict.WENT_BACK))
     if rules.truncate == "halt":
         changes.halting = [event for event in admitted.of(Verdict.NEW) if event.op == "t"]
     if changes.went_back or changes.halting:
         return changes
-    batch = _Batch(rules, state, rows, changes)
+    walk = Walk(rules, state, rows, changes)
     for event in replayed:
-        batch.replay(event)
+        walk.replay(event)
     for event, verdict in admitted.judged:
-        if verdict is Verdict.NEW or (rules.compacted and batch.is_first(event)):
-            batch.take(event)
-        else:
-            batch.pass_over(event)
-    batch.settle()
+        walk.see(event, is_new=verdict is Verdict.NEW)
+    walk.settle()
     return changes
 
 
@@ -59,10 +65,34 @@ def needed(state: TableState) -> set[Pointer]:
     return found | {event.at for key in state.special.values() for event in key.recent}
 
 
-class _Batch:
+class Walk:
+    """One event after the other, for keys of which any may be special."""
+
     def __init__(self, rules: Rules, state: TableState, rows: Lookup, changes: Changes) -> None:
         self._rules, self._state, self._rows, self._changes = rules, state, rows, changes
         self._touched: dict[str, KeyState] = {}
+
+    def see(self, event: Event, *, is_new: bool) -> None:
+        """An event that was judged."""
+        if self._rules.keyless and event.op != "t":
+            self._see_keyless(event, is_new=is_new)
+        elif is_new or (self._rules.compacted and self._is_first(event)):
+            self.take(event)
+        else:
+            self._pass_over(event)
+
+    def _see_keyless(self, event: Event, *, is_new: bool) -> None:
+        if event.key is None:
+            if event.op != TOMBSTONE:
+                self._changes.rejected.append(event)
+            return
+        if is_new:
+            is_new = remember_read(self._state.reads, event) if event.op == "r" else not is_told(self._state, event)
+        if not is_new:
+            self._changes.seen += 1
+        elif event.held:
+            self._changes.held.append(event)
+        self._append(event, is_new=is_new)
 
     def take(self, event: Event) -> None:
         """Puts a new event to its place."""
@@ -78,7 +108,7 @@ class _Batch:
             is_held_twice = not fresh and all(other.read != event.read for other in key.recent)
             is_new = not is_held_twice and merge(self._rules.connector, key, event)
             if not is_new:
-                self.pass_over(event)
+                self._pass_over(event)
             is_new = is_new and (fresh or self._rules.mode != "append")
         else:
             is_new = fresh
@@ -92,13 +122,13 @@ class _Batch:
             self._changes.held.append(event)
         self._append(event, is_new=is_new)
 
-    def is_first(self, event: Event) -> bool:
+    def _is_first(self, event: Event) -> bool:
         """Whether an event is above its key's highest position: compaction took the first copy away."""
         if event.key is None or event.position is None or event.op not in ("c", "u", "d"):
             return False
         return is_above(self._rules.connector, self._load(event.key), event)
 
-    def pass_over(self, event: Event) -> None:
+    def _pass_over(self, event: Event) -> None:
         """What was applied changes nothing. A delete tells that its tombstone means no other row."""
         self._changes.seen += 1
         if self._state.grown and event.op == "d" and event.key is not None:
@@ -108,6 +138,8 @@ class _Batch:
         """Puts an event from the quarantine to where it was."""
         if event.op == "t":
             self._take_truncate(event)
+        elif self._rules.keyless:
+            self._append(event, is_new=True)
         elif event.key is not None:
             recent = self._load(event.key).recent
             # Of the copies of an event only one waits for its replay.
@@ -115,6 +147,11 @@ class _Batch:
             if place is not None:
                 recent[place] = replace(event, arrival=recent[place].arrival)
                 self._append(event, is_new=True)
+
+    @property
+    def holds(self) -> bool:
+        """Whether any event is in quarantine."""
+        return self._state.holds or any(event.held for key in self._touched.values() for event in key.recent)
 
     def settle(self) -> None:
         """Folds what is touched, and moves what is settled into the rows."""
@@ -129,7 +166,7 @@ class _Batch:
             lines |= {name: self._fold(name, key) for name, key in state.special.items() if name not in lines}
         for name, line in lines.items():
             self._changes.outcomes[name] = outcome_of(rules, line, state.departures)
-        holds = state.holds or any(event.held for key in self._touched.values() for event in key.recent)
+        holds = self.holds
         ending = any(is_passed(rules.connector, state, truncate.position) for truncate in state.truncates)
         for name, key in list({**state.special, **self._touched}.items()):
             if (
@@ -153,6 +190,7 @@ class _Batch:
             if key.recent:
                 state.special[name] = key
         forget(self._rules, state)
+        forget_told(self._rules.connector, state)
 
     def _know(self, key: KeyState, event: Event) -> None:
         if event.op != "r" and event.position is not None and not event.copy:
@@ -187,6 +225,10 @@ class _Batch:
                 key = KeyState(None, row.known, [read])
             else:
                 key = KeyState(row, row.known)
+        awaited = self._state.awaited.pop(name, None)
+        if awaited is not None:
+            clock, partition, offset = awaited
+            mark_copy(self._rules.connector, key, Event("d", name, partition, offset, clock, arrival=awaited))
         self._touched[name] = key
         return key
 

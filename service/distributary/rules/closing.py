@@ -12,7 +12,7 @@ from distributary.rules.event import TOMBSTONE, Event
 from distributary.rules.fold import fold
 from distributary.rules.order import stands_by_arrival
 from distributary.rules.outcome import Changes
-from distributary.rules.pointers import Departures, reference_of, reference_to, resolved, waits
+from distributary.rules.pointers import Departures, reference_of, reference_to, references_of, resolved, waits
 from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, TableState
 from distributary.rules.step import Line
 from distributary.rules.truncate import follows
@@ -27,19 +27,21 @@ def close_key(
     count = len(key.recent)
     if is_special(rules, state, key, line):
         count = _settled_count(rules, state, key.recent)
+        if holds and rules.mode == "history":
+            count = min(count, _filled_count(key, line, state.departures))
     settled, rest = key.recent[:count], key.recent[count:]
     if rest:
+        remembered = [truncate for truncate in state.truncates if not truncate.held]
         truncates = [
             truncate
-            for truncate in state.truncates
-            if not truncate.held
-            and is_passed(rules.connector, state, truncate.position)
+            for truncate in remembered
+            if is_passed(rules.connector, state, truncate.position)
             and not any(follows(rules.connector, truncate, event, event.position) for event in rest)
         ]
         if not settled and not truncates:
             state.special[name] = key
             return
-        line = fold(rules.connector, key, settled, truncates)
+        line = fold(rules.connector, key, settled, truncates, remembered)
     for change, departure in line.departed.items():
         state.departures[name, change] = replace(departure, provisional=False)
     changes.ambiguous += line.ambiguous
@@ -65,6 +67,15 @@ def _settled_count(rules: Rules, state: TableState, recent: list[Event]) -> int:
     while 0 < count < len(recent) and _belong_together(recent[count - 1], recent[count]):
         count -= 1
     return count
+
+
+def _filled_count(key: KeyState, line: Line, departures: Departures) -> int:
+    """How many events in front have versions that wait for no value: `base` is one row, and can't keep such a version
+    once it is closed."""
+    waiting = {stint.row.at for stint in line.stints if waits(stint.row, departures)}
+    if key.base is not None and key.base.at in waiting:
+        return 0
+    return next((i for i, event in enumerate(key.recent) if event.at in waiting), len(key.recent))
 
 
 def _belong_together(one: Event, other: Event) -> bool:
@@ -140,7 +151,7 @@ def forget(rules: Rules, state: TableState) -> None:
     state.departures = {name: _resolved(departure, state) for name, departure in state.departures.items()}
     rows = [departure.row for departure in state.departures.values()] + [key.base for key in state.special.values()]
     asked: set[tuple[str, str] | None] = {reference_to(event) for event in recent}
-    asked |= {reference_of(origin) for row in rows if row is not None for _, origin in row.origins}
+    asked |= {reference for row in rows if row is not None for reference in references_of(row)}
     state.departures = {
         name: departure
         for name, departure in state.departures.items()

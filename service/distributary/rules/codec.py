@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from distributary.rules.admit import Mark
-from distributary.rules.event import Event, Plain, Position
-from distributary.rules.state import Departure, KeyState, Origin, Row, TableState
+from distributary.rules.event import Arrival, Event, Plain, Position
+from distributary.rules.state import Departure, Equals, KeyState, Origin, Row, TableState
 
 
 def to_plain(state: TableState) -> Plain:
@@ -27,6 +27,9 @@ def to_plain(state: TableState) -> Plain:
         "reads": list(state.reads),
         "grown": state.grown,
         "growth_ends": None if state.growth_ends is None else [_position(state.growth_ends[0]), state.growth_ends[1]],
+        "awaited": state.awaited,
+        "equals": [[name, _optional(one.place, _position), one.counts] for name, one in state.equals.items()],
+        "told": [[name, _position(place)] for name, place in state.told.items()],
     }
 
 
@@ -49,6 +52,9 @@ def from_plain(plain: Plain) -> TableState:
         reads=dict.fromkeys(plain["reads"]),
         grown=plain["grown"],
         growth_ends=None if ends is None else (_to_position(ends[0]), ends[1]),
+        awaited=_to_arrivals(plain["awaited"]),
+        equals={name: Equals(_optional(place, _to_position), counts) for name, place, counts in plain["equals"]},
+        told={name: _to_position(place) for name, place in plain["told"]},
     )
 
 
@@ -64,6 +70,10 @@ def _position(at: Position) -> Plain:
 def _to_position(plain: Plain) -> Position:
     level, inside, *rest = plain
     return Position(None if level is None else tuple(level), tuple(inside), *rest)
+
+
+def _to_arrivals(plain: Plain) -> dict[str, Arrival]:
+    return {key: (clock, partition, offset) for key, (clock, partition, offset) in plain.items()}
 
 
 def _event(event: Event) -> Plain:
@@ -144,6 +154,6 @@ def _to_mark(plain: list[Plain]) -> Mark:
         time,
         tuple(reach),
         clock,
-        dict.fromkeys(deleted),
+        _to_arrivals(deleted),
         set(cleared),
     )

@@ -13,6 +13,9 @@ from typing import Any
 TOMBSTONE = "x"
 Part = int | str
 
+Arrival = tuple[int, int, int]
+"""When a record came: its partition's clock, the partition, the offset."""
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -57,8 +60,8 @@ class Event:
     unavailable: tuple[str, ...] = ()
     held: bool = False
     copy: bool = False
-    arrival: tuple[int, int, int] = field(default=(0, 0, 0), compare=False)
-    """When it came: its partition's clock, the partition, the offset. Set when it is admitted."""
+    arrival: Arrival = field(default=(0, 0, 0), compare=False)
+    """Set when it is admitted."""
 
     @property
     def at(self) -> Pointer:

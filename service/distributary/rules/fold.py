@@ -119,12 +119,18 @@ def _not_after(connector: str, one: Event, other: Event) -> bool:
     return not stands_by_arrival(connector, one) and compare_events(connector, one, other) <= 0
 
 
-def fold(connector: str, key: KeyState, events: Sequence[Event], truncates: Sequence[Event]) -> Line:
+def fold(
+    connector: str,
+    key: KeyState,
+    events: Sequence[Event],
+    truncates: Sequence[Event],
+    remembered: Sequence[Event] | None = None,
+) -> Line:
     """What `base` and then `events` leave, with the truncates at their places among them (rule 3.6). Both are in
-    order."""
+    order. `remembered`: all truncates, if those that come only after later events are left out."""
     line = Line(known=key.known)
     if key.base is not None:
-        _begin(connector, line, key.base, truncates)
+        _begin(connector, line, key.base, truncates if remembered is None else remembered)
     events = [event for event in events if not event.copy and not _is_companion(event, events)]
     places = [_place(connector, line, event) for event in events]
     steps: list[tuple[float, Event, Position | None]] = [(i, event, places[i]) for i, event in enumerate(events)]

@@ -30,6 +30,16 @@ _GROUPED_BY_LEVEL = ("oracle", "sqlserver")
 may share a commit SCN, and SQL Server's change tables, read directly, give a statement's deletes before its inserts."""
 
 
+def ties_by_arrival(connector: str) -> bool:
+    """Whether nothing but their arrival orders changes of one row that share a position."""
+    return connector in _TIES_BY_ARRIVAL
+
+
+def is_grouped_by_level(connector: str) -> bool:
+    """Whether the changes of one level arrive in any order."""
+    return connector in _GROUPED_BY_LEVEL
+
+
 def position(connector: str, source: Mapping[str, Any], epoch: int = 0) -> Position | None:
     """The place that a source block names; None where it names none. Raises ValueError for an unknown connector."""
     transaction = _transaction(connector, source)

@@ -15,8 +15,9 @@ class Outcome:
     """What a key's row becomes.
 
     `row`: None removes it; `ended` set marks it as deleted (rule 3.2). A value lies where `row.origins` says, else in
-    the record `row.at`; what is still a reference to another key is NULL until a later outcome. `stints` (history, rule
-    4.2): the versions that replace the key's from the first one on that holds any of them.
+    the row of the table that the record `row.at` wrote, else in that record; what is still a reference to another key
+    is NULL until a later outcome. `stints` (history, rule 4.2): the versions that replace the key's from the first one
+    on that holds any of them.
     """
 
     row: Row | None

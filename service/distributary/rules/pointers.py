@@ -41,6 +41,16 @@ def reference_of(origin: Origin) -> tuple[str, str] | None:
     return origin if origin is not None and isinstance(origin[0], str) else None
 
 
+def references_of(row: Row) -> set[tuple[str, str]]:
+    """(key, change) of the departures that a row, or the one it lies over, may still ask for."""
+    found = references_of(row.covered) if row.covered is not None else set()
+    for _, origin in row.origins:
+        reference = reference_of(origin)
+        if reference is not None:
+            found.add(reference)
+    return found
+
+
 def resolve(column: str, origin: Origin, departures: Departures, *, finally_: bool = False) -> Origin:
     """The record that holds a column's value. A reference, if a departure on the way is not known (or, `finally_`, may
     still become another one); None if the value is nowhere."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from distributary.rules.admit import Mark
-from distributary.rules.event import Event, Pointer, Position
+from distributary.rules.event import Arrival, Event, Pointer, Position
 
 Origin = Pointer | tuple[str, str] | None
 """Where a value lies that a row's own event does not hold: in another event, in the row that left a key by a change
@@ -65,13 +65,23 @@ class Departure:
 
 
 @dataclass
+class Equals:
+    """How often a partition's run sent each row at its newest place."""
+
+    place: Position | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
 class TableState:
     """A table's memory: high-water marks, special keys and what has not been passed by every partition.
 
     `gone`: the highest streamed position of keys without a row. `truncates` and `departures` (by old key and change)
     are those that a record not read yet may still need. `reads`: identities of the newest snapshot rows.
     `partitions`: how many the topic has. `grown`: it got more of them; `growth_ends`: once every partition has passed
-    this position and this clock, that is over (None: records of the time before it may still be unread).
+    this position and this clock, that is over (None: records of the time before it may still be unread). `awaited`:
+    deletes read before it grew, whose tombstones may come by another partition.
+    `equals`, by partition, and `told` are those of a table without key (keyless.py).
     """
 
     partitions: int = 1
@@ -83,6 +93,9 @@ class TableState:
     reads: dict[str, None] = field(default_factory=dict)
     grown: bool = False
     growth_ends: tuple[Position, int] | None = None
+    awaited: dict[str, Arrival] = field(default_factory=dict)
+    equals: dict[int, Equals] = field(default_factory=dict)
+    told: dict[str, Position] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:
@@ -97,7 +110,7 @@ class Rules:
     """A table's settings that the rules need.
 
     `connector`; `mode`, `deletes` and `truncate` of the config; `deletes_are_null`: the stream tells deletes by
-    tombstones alone; `compacted`: so is the topic.
+    tombstones alone; `compacted`: so is the topic. `keyless`: `mode: append` of a table whose records have no key.
     """
 
     connector: str
@@ -106,3 +119,4 @@ class Rules:
     truncate: str = "apply"
     deletes_are_null: bool = False
     compacted: bool = False
+    keyless: bool = False

@@ -7,6 +7,8 @@ the time before was sent again (rule 2.5).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from distributary.rules.admit import Mark
 from distributary.rules.event import Event, Position
 from distributary.rules.order import compare, stands_by_arrival
@@ -58,13 +60,13 @@ def grow(connector: str, state: TableState, partitions: int) -> None:
     """
     lowest = _lowest(connector, state)
     for partition in range(state.partitions, partitions):
-        state.marks[partition] = Mark() if lowest is None else lowest.copy()
+        state.marks[partition] = Mark() if lowest is None else replace(lowest.copy(), clock=0, deleted={})
     for partition in range(partitions):
         state.marks.setdefault(partition, Mark())
-    awaited = {key: None for mark in state.marks.values() for key in mark.deleted}
     for mark in state.marks.values():
-        # The tombstone of a delete may come by another partition.
-        mark.deleted, mark.cleared = dict(awaited), set()
+        # The tombstone of a delete may come by another partition: from now on the order of arrival tells whose it is.
+        state.awaited |= mark.deleted
+        mark.deleted, mark.cleared = {}, set()
     state.partitions = partitions
     state.grown = True
     state.growth_ends = None
@@ -97,4 +99,6 @@ def end_growth(connector: str, state: TableState) -> None:
     if state.growth_ends is not None:
         position, clock = state.growth_ends
         if is_passed(connector, state, position) and lowest_clock(state) > clock:
-            state.grown, state.growth_ends = False, None
+            state.grown, state.growth_ends, state.awaited = False, None, {}
+            for mark in state.marks.values():
+                mark.deleted = {key: arrival for key, arrival in mark.deleted.items() if arrival[0] > clock}

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.rules.history import Table, at, event
 
+import distributary.rules
 from distributary.rules.admit import READS_REMEMBERED, Mark, Verdict, admit, remember_read
 from distributary.rules.codec import from_plain, to_plain
 from distributary.rules.event import Event, Position
@@ -23,6 +27,45 @@ SQLSERVER = Rules("sqlserver")
 
 def verdicts(connector: str, *events: Event) -> list[str]:
     return [verdict.value for _, verdict in admit(connector, {}, events).judged]
+
+
+def keyless_rows(*batches: list[Event], partitions: int = 1) -> list[tuple[int, int]]:
+    table = Table(Rules("postgresql", "append", keyless=True), partitions)
+    for batch in batches:
+        table.take(*batch)
+    return [one.at for changes in table.changes for one in changes.appended]
+
+
+def test_4_3_equal_rows_of_one_place_are_kept_as_often_as_one_run_sent_them() -> None:
+    before, copied = [event("c", "row", at(1)), event("u", "row", at(2))], [event("c", "same", at(3))] * 3
+    for cut in range(4):
+        assert len(keyless_rows([*before, *copied[:cut]], copied[cut:])) == 5
+        assert len(keyless_rows([*before, *copied[:cut]], [*before, *copied])) == 5
+
+
+def test_4_3_a_copy_in_another_partition_adds_no_row() -> None:
+    rows = [event("c", str(number), at(number), partition=number % 2) for number in range(1, 7)]
+    again = [replace(one, partition=1 - one.partition) for one in rows[2:]]
+    assert len(keyless_rows([*rows, *again], partitions=2)) == len(rows)
+    assert len(keyless_rows(rows[:4], [*rows[4:], *again[:2]], again[2:], partitions=2)) == len(rows)
+
+
+def test_4_3_a_truncate_that_is_sent_again_adds_one_row() -> None:
+    rows = [event("c", "row", at(1)), event("t", None, at(2)), event("c", "row", at(3), partition=1)]
+    again = [replace(one, partition=1 - one.partition) for one in rows[1:]]
+    assert len(keyless_rows(rows, again, partitions=2)) == 3
+
+
+def test_the_rules_import_no_other_part_of_the_package_and_nothing_that_does_io() -> None:
+    allowed = {*sys.stdlib_module_names, "numpy", "pyarrow"} - {"io", "os", "pathlib", "socket", "subprocess"}
+    modules = sorted(Path(distributary.rules.__file__).parent.glob("*.py"))
+    assert modules
+    for path in modules:
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= 300, path.name
+        for found in re.finditer(r"^\s*(?:from|import)\s+([\w.]+)", text, re.MULTILINE):
+            name = found[1]
+            assert name.startswith("distributary.rules.") or name.partition(".")[0] in allowed, f"{path.name}: {name}"
 
 
 def test_1_6_a_record_without_key_goes_to_quarantine() -> None:
@@ -107,6 +150,14 @@ def test_2_6_a_lower_position_of_a_later_time_means_that_the_source_went_back() 
     assert verdicts("sqlserver", event("c", "a", at(5, time=10)), event("r", "b", at(3, time=20))) == ["new", "new"]
 
 
+def test_2_6_a_change_that_another_partition_had_read_before_the_topic_grew_does_not_mean_it() -> None:
+    events = event("u", "a", at(3, time=20)), event("u", "b", at(5, time=10), partition=1)
+    table = Table(Rules("mysql"), partitions=2).take(*events)
+    grow("mysql", table.state, 3)
+    assert not table.take(replace(events[0], partition=1)).changes[1].went_back
+    assert table.take(event("u", "a", at(4, time=30), partition=1)).changes[2].went_back
+
+
 def test_2_6_an_epoch_sorts_before_the_position() -> None:
     assert compare("db2", at(9), replace(at(1), epoch=1)) < 0
 
@@ -171,6 +222,29 @@ def test_2_5_of_copies_by_two_partitions_one_counts() -> None:
     table.take(event("c", "a", at(1), partition=1)).take(event("d", "a", at(2), partition=1))
     assert table.places() == {}
     assert table.take(event("c", "a", at(3), partition=1)).places() == {"a": (1, 2)}
+
+
+@pytest.mark.parametrize("noticed", range(1, 5))
+def test_2_5_it_does_not_matter_when_growth_is_noticed_for_a_tombstone_that_comes_by_another_partition(
+    noticed: int,
+) -> None:
+    rows = [
+        event("c", "a", at(1), time=1),
+        event("d", "a", at(2), time=2),
+        event("x", "a", time=3),
+        event("c", "a", at(3), time=4),
+    ]
+    table = Table(SQLSERVER).take(*rows[:noticed])
+    grow("sqlserver", table.state, 2)
+    table.take(*rows[noticed:]).take(event("x", "a", partition=1, time=9))
+    assert table.places() == {}
+
+
+def test_2_5_the_tombstone_of_a_delete_that_was_sent_again_takes_no_row_by_another_partition() -> None:
+    rows = [event("c", "a", at(1)), event("d", "a", at(2)), event("x", "a"), event("c", "a", at(3))]
+    table = Table(SQLSERVER).take(*rows, event("d", "a", at(2)))
+    grow("sqlserver", table.state, 2)
+    assert table.take(event("x", "a", partition=1, time=9)).places() == {"a": (0, 3)}
 
 
 def deferred() -> list[Event]:

@@ -1,0 +1,163 @@
+"""Rules 2.4 and 2.6 for columns: a partition whose places rise from above its mark is new as a whole.
+
+All others, those with repetitions above all, are judged event by event (admit.py), with the same answers and marks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.rules.admit import DELETES_REMEMBERED, Mark, Verdict, admit, identity_of
+from distributary.rules.columns import ALONE, DELETE, READ, Bools, EventColumns, Ints, as_bools, compare_rows
+from distributary.rules.event import Event
+from distributary.rules.order import is_grouped_by_level, sort_key
+from distributary.rules.state import Rules, TableState
+
+
+@dataclass
+class AdmittedColumns:
+    """`new`: the rows that were not applied before; `clock`: the partition's at each row; `events`: of rows that were
+    judged one by one."""
+
+    new: Bools
+    clock: Ints
+    events: dict[int, Event] = field(default_factory=dict)
+    went_back: list[Event] = field(default_factory=list)
+
+    def event(self, columns: EventColumns, row: int) -> Event:
+        """A row's event with its arrival."""
+        event = self.events.get(row)
+        if event is None:
+            event = columns.event(row)
+            event = replace(event, arrival=(int(self.clock[row]), event.partition, event.offset))
+        return event
+
+
+def admit_columns(rules: Rules, state: TableState, columns: EventColumns, order: Ints, rises: Bools) -> AdmittedColumns:
+    """Judges all rows and moves the marks. `order`: the rows by key, each key's as they came; `rises`: of each row of
+    the batch, whether it is its key's first or stands above the one before."""
+    admitted = AdmittedColumns(np.ones(columns.count, np.bool_), columns.ints("timestamp"))
+    before = _rows_before(columns, order)
+    for partition in np.unique(columns.partition):
+        rows = np.flatnonzero(columns.partition == partition)
+        mark = state.marks.setdefault(int(partition), Mark())
+        streamed = rows[(columns.operation[rows] != READ) & (columns.operation[rows] != ALONE)]
+        if bool(rises[rows].all()) and _is_above(rules, columns, mark, streamed):
+            _admit_rising(rules, columns, mark, rows, streamed, before, admitted)
+        else:
+            _admit_one_by_one(rules, state, columns, rows, admitted)
+    return admitted
+
+
+def _rows_before(columns: EventColumns, order: Ints) -> Ints:
+    """Of each row the row of its key before it, -1 for none."""
+    before = np.full(columns.count, -1, np.int64)
+    codes = columns.codes[order]
+    same = np.flatnonzero((codes[1:] == codes[:-1]) & (codes[1:] >= 0)) + 1
+    before[order[same]] = order[same - 1]
+    return before
+
+
+def _is_above(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> bool:
+    """Whether streamed rows rise from above the mark, so that all of them are new."""
+    if rules.deletes_are_null or mark.unknown or mark.cleared:
+        return False
+    if not len(streamed):
+        return True
+    if columns.column("level").take(pa.array(streamed)).null_count:
+        return False
+    later, same, _ = compare_rows(columns, streamed)
+    if is_grouped_by_level(rules.connector):
+        level = columns.column("level").take(pa.array(streamed))
+        in_order = as_bools(pc.greater_equal(level[1:], level[:-1]))
+    else:
+        in_order = later | same
+    keyless = streamed[columns.codes[streamed] < 0]
+    if not in_order.all() or not compare_rows(columns, keyless)[0].all():
+        return False
+    first = columns.event(int(streamed[0])).position
+    if first is None or mark.position is None:
+        return first is not None
+    if (first.epoch, first.server) != (mark.position.epoch, mark.position.server):
+        return False
+    return sort_key(rules.connector, first) > sort_key(rules.connector, mark.position)
+
+
+def _admit_one_by_one(
+    rules: Rules, state: TableState, columns: EventColumns, rows: Ints, admitted: AdmittedColumns
+) -> None:
+    events = [columns.event(row) for row in rows.tolist()]
+    found = admit(rules.connector, state.marks, events, deletes_are_null=rules.deletes_are_null, grown=state.grown)
+    for row, (event, verdict) in zip(rows.tolist(), found.judged, strict=True):
+        admitted.events[row] = event
+        admitted.clock[row] = event.arrival[0]
+        admitted.new[row] = verdict is Verdict.NEW
+    admitted.went_back += found.of(Verdict.WENT_BACK)
+
+
+def _admit_rising(
+    rules: Rules,
+    columns: EventColumns,
+    mark: Mark,
+    rows: Ints,
+    streamed: Ints,
+    before: Ints,
+    admitted: AdmittedColumns,
+) -> None:
+    clock = np.maximum.accumulate(np.maximum(admitted.clock[rows], mark.clock))
+    admitted.clock[rows] = clock
+    mark.clock = int(clock[-1])
+    operation = columns.operation
+    alone = rows[operation[rows] == ALONE]
+    behind = before[alone]
+    admitted.new[alone] = ~((behind >= 0) & (operation[behind] == DELETE))
+    for row in alone[behind < 0].tolist():
+        admitted.new[row] = columns.names[columns.codes[row]].as_py() not in mark.deleted
+    _remember_deletes(columns, mark, rows, admitted)
+    if len(streamed):
+        _move(rules, columns, mark, streamed)
+
+
+def _remember_deletes(columns: EventColumns, mark: Mark, rows: Ints, admitted: AdmittedColumns) -> None:
+    """The keys whose last row is a delete; those of before that have another row now are no such keys."""
+    rows = rows[columns.codes[rows] >= 0]
+    if mark.deleted:
+        held = list(mark.deleted)
+        found = pc.index_in(pa.array(held, columns.names.type), columns.names)
+        touched = set(columns.codes[rows].tolist()) if found.null_count < len(held) else set()
+        for name, code in zip(held, found.to_pylist(), strict=True):
+            if code is not None and code in touched:
+                del mark.deleted[name]
+    _, places = np.unique(columns.codes[rows][::-1], return_index=True)
+    last = np.sort(rows[len(rows) - 1 - places])
+    last = last[columns.operation[last] == DELETE][-DELETES_REMEMBERED:]
+    offsets = columns.ints("offset")
+    for row, name in zip(last.tolist(), columns.names.take(pa.array(columns.codes[last])).to_pylist(), strict=True):
+        mark.deleted[name] = (int(admitted.clock[row]), int(columns.partition[row]), int(offsets[row]))
+    while len(mark.deleted) > DELETES_REMEMBERED:
+        del mark.deleted[next(iter(mark.deleted))]
+
+
+def _move(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> None:
+    """As admit does for one change after the other."""
+    connector = rules.connector
+    last = columns.event(int(streamed[-1])).position
+    latest = columns.event(int(streamed[np.argmax(columns.ints("time")[streamed])])).position
+    places = columns.column("inside").take(pa.array(streamed))
+    farthest = columns.event(int(streamed[pc.index(places, pc.max(places)).as_py()])).position
+    assert last is not None
+    assert latest is not None
+    assert farthest is not None
+    mark.time = max(mark.time, latest.time)
+    mark.reach = max(mark.reach, farthest.inside, last.level or ())
+    mark.position, mark.ties = last, set()
+    for row in streamed[::-1].tolist():
+        event = columns.event(row)
+        assert event.position is not None
+        if sort_key(connector, event.position) != sort_key(connector, last):
+            break
+        mark.ties.add(identity_of(event, event.position))

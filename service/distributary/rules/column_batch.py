@@ -1,0 +1,83 @@
+"""A batch as columns: plain keys all at once, special ones by the walk (batch.py), with the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.rules.admit_columns import admit_columns
+from distributary.rules.batch import Walk, apply
+from distributary.rules.columns import DELETE, TRUNCATE, EventColumns, Ints, as_bools
+from distributary.rules.event import Event
+from distributary.rules.outcome import Changes
+from distributary.rules.plain_keys import PlainKeys, Rows, choose_plain, order_by_key
+from distributary.rules.state import Rules, TableState
+from distributary.rules.watermark import is_passed
+
+
+def apply_columns(
+    rules: Rules, state: TableState, columns: EventColumns, rows: Rows, replayed: Iterable[Event] = ()
+) -> tuple[PlainKeys, Changes]:
+    """Takes a batch into the state, as batch.apply does. What becomes of plain keys is not in the changes."""
+    nothing = PlainKeys(columns.names.slice(0, 0), *(np.zeros(0, np.int64) for _ in range(3)))
+    if rules.keyless:
+        events = [columns.event(row) for row in range(columns.count)]
+        return nothing, apply(rules, state, events, rows.row, replayed)
+    order, rises = order_by_key(columns)
+    admitted = admit_columns(rules, state, columns, order, rises)
+    changes = Changes(went_back=admitted.went_back)
+    new = admitted.new
+    if rules.truncate == "halt":
+        truncates = np.flatnonzero(new & (columns.operation == TRUNCATE))
+        changes.halting = [admitted.event(columns, row) for row in truncates.tolist()]
+    if changes.went_back or changes.halting:
+        return nothing, changes
+    walk = Walk(rules, state, rows.row, changes)
+    for event in replayed:
+        walk.replay(event)
+    plain = choose_plain(rules, state, columns, order, rises, new, rows)
+    is_plain = np.zeros(len(columns.names) + 1, np.bool_)
+    is_plain[columns.codes_of(plain.keys)] = True
+    walked = ~is_plain[columns.codes]
+    if not (state.grown or rules.compacted):
+        # Nothing but their number is asked of events that were seen before.
+        changes.seen += int((~new).sum())
+        walked &= new
+    for row in np.flatnonzero(walked).tolist():
+        walk.see(admitted.event(columns, row), is_new=bool(new[row]))
+    if rules.mode != "append":
+        _remember_gone(rules, state, columns, plain, holds=walk.holds)
+    walk.settle()
+    return plain, changes
+
+
+def _remember_gone(rules: Rules, state: TableState, columns: EventColumns, plain: PlainKeys, *, holds: bool) -> None:
+    """Keys without a row, as far as a record that is unread may still bring an older change of them."""
+    deleted = np.flatnonzero(columns.operation[plain.last] == DELETE)
+    if not holds:
+        deleted = deleted[_may_be_unpassed(rules, state, columns, plain.last[deleted])]
+    names = plain.keys.take(pa.array(deleted)).to_pylist()
+    for name, row in zip(names, plain.last[deleted].tolist(), strict=True):
+        position = columns.event(row).position
+        assert position is not None
+        state.gone[name] = position
+
+
+def _may_be_unpassed(rules: Rules, state: TableState, columns: EventColumns, rows: Ints) -> Ints:
+    """The places of those rows that not surely all partitions have passed. All below the first level of which one is
+    not passed are."""
+    if not len(rows):
+        return rows
+    level = columns.column("level").take(pa.array(rows))
+    by_level = np.asarray(pc.sort_indices(level)).astype(np.int64)
+    low, high = 0, len(rows) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if is_passed(rules.connector, state, columns.event(int(rows[by_level[middle]])).position):
+            low = middle + 1
+        else:
+            high = middle
+    return np.flatnonzero(as_bools(pc.greater_equal(level, level[int(by_level[low])])))

@@ -1,0 +1,106 @@
+"""A batch of events as columns, so that plain keys are settled without a Python object for each.
+
+| column | type | what it holds |
+| --- | --- | --- |
+| partition, offset | int | where the record is |
+| timestamp, time | int64 | Kafka's and the source's time |
+| operation | string | as Event.op |
+| key | string | as Event.key |
+| level, inside | any that sorts | as in Position; both null where the source names no place, level if unknown |
+| series | any | equal where level and inside may be compared: epoch and binlog server |
+| read | string | as Event.read |
+| special | bool | needs the walk: a key change, unavailable values, quarantine |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.rules.event import TOMBSTONE, Event
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+_OPERATIONS = ("c", "u", "r", "d", "t", TOMBSTONE)
+CREATE, UPDATE, READ, DELETE, TRUNCATE, ALONE = range(len(_OPERATIONS))
+
+
+@dataclass(frozen=True)
+class EventColumns:
+    """`table` has the columns above, each partition's rows by offset. `event` makes the event of a row; it is asked for
+    special keys, and a few times for each partition."""
+
+    table: pa.Table
+    event: Callable[[int], Event]
+    partition: Ints = field(init=False)
+    operation: Ints = field(init=False)
+    codes: Ints = field(init=False)
+    """A number for each row that is the same for the same key; -1 for none."""
+    names: pa.Array = field(init=False)
+    """The keys by their numbers."""
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "partition", self.ints("partition"))
+        found = pc.index_in(self.column("operation"), pa.array(_OPERATIONS))
+        put(self, "operation", np.asarray(found).astype(np.int64))
+        keys = self.column("key")
+        if not pa.types.is_dictionary(keys.type):
+            keys = keys.dictionary_encode()
+        put(self, "codes", np.asarray(keys.indices.fill_null(-1)).astype(np.int64))
+        put(self, "names", keys.dictionary)
+
+    @property
+    def count(self) -> int:
+        """How many events there are."""
+        return int(self.table.num_rows)
+
+    def column(self, name: str) -> Any:
+        """One Arrow array."""
+        column = self.table[name].combine_chunks()
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+    def ints(self, name: str) -> Ints:
+        """A column of numbers without nulls."""
+        return np.asarray(self.column(name)).astype(np.int64)
+
+    def bools(self, name: str) -> Bools:
+        """A column of truth values without nulls."""
+        return as_bools(self.column(name))
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all places may be compared by level and inside."""
+        return len(pc.unique(self.column("series").drop_null())) <= 1
+
+    def codes_of(self, keys: Any) -> Ints:
+        """The numbers of those keys that the batch has."""
+        wanted = pa.array(list(keys), self.names.type)
+        found = np.asarray(pc.index_in(wanted, self.names).fill_null(-1)).astype(np.int64)
+        return found[found >= 0]
+
+
+def as_bools(array: Any) -> Bools:
+    """An Arrow array of truth values; null is false."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def compare_rows(columns: EventColumns, rows: Ints) -> tuple[Bools, Bools, Bools]:
+    """Of each row but the first, compared with the row before it: whether it stands later in the log, whether at the
+    same place, and whether its `inside` is higher. False where a place is unknown."""
+    places = pa.array(rows)
+    level, inside = columns.column("level").take(places), columns.column("inside").take(places)
+    same_level = as_bools(pc.equal(level[1:], level[:-1]))
+    higher_level = as_bools(pc.greater(level[1:], level[:-1]))
+    same_inside = as_bools(pc.equal(inside[1:], inside[:-1]))
+    higher_inside = as_bools(pc.greater(inside[1:], inside[:-1]))
+    return higher_level | (same_level & higher_inside), same_level & same_inside, higher_inside

@@ -1,0 +1,61 @@
+"""Rules 3.8 and 4.3: a table without key keeps every change once.
+
+The rule for keys does not hold there. A record has no key, so its copy may come by any partition, and rows may be equal
+at one position (a COPY into PostgreSQL): a change is known by its row's content and by its ordinal among equal rows of
+that connector run. `Event.key` holds the content.
+
+| answer | when |
+| --- | --- |
+| seen | its partition has read this far (admit.py): all below was sent before, by some partition |
+| seen | another partition has told it, and not all have passed it |
+| new | else |
+
+A run ends where the place changes: a connector that starts again goes back, or (PostgreSQL) does not know the commit of
+its first transaction. Only snapshot rows and PostgreSQL's inserts can be equal at one place; of all others a second one
+is a copy. A snapshot is never sent again: its rows are told apart by partition, too. In a topic of several partitions
+nothing tells PostgreSQL's equal inserts of one place from copies: one of them is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from distributary.rules.event import TOMBSTONE, Event, Position
+from distributary.rules.state import Equals, TableState
+from distributary.rules.watermark import is_passed
+
+
+def number_equal_rows(connector: str, state: TableState, event: Event) -> Event:
+    """The event with its ordinal in its content. To be called for each record of a partition, in order."""
+    if event.op == TOMBSTONE or event.position is None:
+        return event
+    run = state.equals.setdefault(event.partition, Equals())
+    if run.place is None or _place(run.place) != _place(event.position):
+        run.place, run.counts = event.position, {}
+    content = f"{event.op} {event.key}"
+    ordinal = run.counts[content] = run.counts.get(content, 0) + 1
+    if event.op == "r":
+        return replace(event, key=f"{event.key} {event.partition} {ordinal}")
+    if event.op == "c" and connector == "postgresql":
+        return replace(event, key=f"{event.key} {ordinal if state.partitions == 1 else 1}")
+    return event
+
+
+def _place(position: Position) -> tuple[object, ...]:
+    return position.epoch, position.level, position.inside, position.transaction
+
+
+def is_told(state: TableState, event: Event) -> bool:
+    """Whether another partition has told a change. Remembers it."""
+    if state.partitions == 1 or event.change is None or event.position is None:
+        return False
+    identity = f"{event.op} {event.key} {event.change}"
+    if identity in state.told:
+        return True
+    state.told[identity] = event.position
+    return False
+
+
+def forget_told(connector: str, state: TableState) -> None:
+    """Drops what all partitions have passed: a copy lies below their marks."""
+    state.told = {name: place for name, place in state.told.items() if not is_passed(connector, state, place)}

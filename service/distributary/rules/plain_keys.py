@@ -1,0 +1,231 @@
+"""Which keys of a batch are plain, and what becomes of them: the row of the last change, or none.
+
+The walk would find the same: its rules for two rows under one key, unavailable values, truncates and late records do
+not apply to them. A key is plain if its new events in the batch
+
+- are creates, updates and deletes of rising places in one partition, or a single snapshot row;
+- create no row over a living one;
+- are not marked as special, and no tombstone by itself is among them;
+- meet no memory of the key: it is neither special nor gone, and no record that is unread can change its row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.rules.admit import READS_REMEMBERED, remember_reads
+from distributary.rules.closing import is_open_read
+from distributary.rules.columns import (
+    ALONE,
+    CREATE,
+    DELETE,
+    READ,
+    TRUNCATE,
+    Bools,
+    EventColumns,
+    Ints,
+    as_bools,
+    compare_rows,
+)
+from distributary.rules.order import compare, precedes_truncate, read_ahead, ties_by_arrival
+from distributary.rules.state import Row, Rules, TableState
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the table has of some keys. `there`: a row; `alive`: one that is not marked as deleted; `read`: its place in
+    a form that is equal for equal places, where a snapshot row wrote it, else null."""
+
+    there: Bools
+    alive: Bools
+    read: Any
+
+
+class Rows(Protocol):
+    """The table's rows."""
+
+    def find(self, keys: Any) -> Found:
+        """Of many keys (an Arrow array) at once."""
+
+    def row(self, key: str) -> Row | None:
+        """One row, as Lookup in batch.py."""
+
+
+@dataclass(frozen=True)
+class PlainKeys:
+    """`keys`: an Arrow array; of each the row of its last event, and of its last event that has a row (-1 for none).
+
+    A key whose last event is a delete has no row any more; where deletes are soft, it keeps that of the last put, or
+    the table's, marked as deleted. `appended`: the rows of `mode: append`.
+    """
+
+    keys: Any
+    last: Ints
+    put: Ints
+    appended: Ints
+
+
+def order_by_key(columns: EventColumns) -> tuple[Ints, Bools]:
+    """The rows by key, each key's as they came; and of each row, whether it is its key's first change, no change, or
+    stands above the change before in the same partition. At an equal place a put may follow a delete (rule 2.2)."""
+    order = np.argsort(columns.codes, kind="stable")
+    operation = columns.operation[order]
+    changes = order[(operation != ALONE) & (operation != READ) & (columns.codes[order] >= 0)]
+    rises = np.ones(columns.count, np.bool_)
+    partition, by_key = columns.partition[order], columns.codes[order]
+    rises[order[1:]] = (by_key[1:] != by_key[:-1]) | (partition[1:] == partition[:-1]) | (by_key[1:] < 0)
+    if len(changes) > 1:
+        later, same, _ = compare_rows(columns, changes)
+        codes = columns.codes[changes]
+        put_behind = (columns.operation[changes[:-1]] == DELETE) & (columns.operation[changes[1:]] != DELETE)
+        rises[changes[1:]] &= (codes[1:] != codes[:-1]) | later | (same & put_behind)
+    return order, rises
+
+
+def choose_plain(
+    rules: Rules, state: TableState, columns: EventColumns, order: Ints, rises: Bools, new: Bools, rows: Rows
+) -> PlainKeys:
+    """The plain keys. Snapshot rows among them are remembered in the state."""
+    order = order[new[order] & (columns.codes[order] >= 0)]
+    plain = np.zeros(len(columns.names), np.bool_)
+    if rules.mode != "history" and not state.grown and not rules.compacted and columns.is_uniform:
+        plain[columns.codes[order]] = True
+        plain[columns.codes_of(state.special)] = False
+        bad = columns.bools("special").copy()
+        bad |= (columns.operation == READ) & ~_is_fresh(state, columns, new)
+        plain[columns.codes[np.flatnonzero(bad & (columns.codes >= 0))]] = False
+        if rules.mode != "append":
+            if _truncates_reach(rules, state, columns, new):
+                plain[:] = False
+            plain[columns.codes_of(state.gone)] = False
+            plain[columns.codes[_unplain_rows(rules, columns, order, rises)]] = False
+            _exclude_by_table(rules, state, columns, order, plain, rows)
+    order = order[plain[columns.codes[order]]]
+    _remember_reads(state, columns, order)
+    codes = columns.codes[order]
+    first = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]]) if len(order) else np.zeros(0, np.int64)
+    last = np.r_[first[1:], len(order)] - 1 if len(order) else first
+    puts = np.where(columns.operation[order] == DELETE, -1, np.arange(len(order)))
+    put = np.maximum.reduceat(puts, first) if len(order) else first
+    put_rows = np.where(put >= 0, order[np.maximum(put, 0)], -1) if len(order) else first
+    appended = np.sort(order[columns.operation[order] != ALONE]) if rules.mode == "append" else first[:0]
+    return PlainKeys(columns.names.take(pa.array(codes[first])), order[last], put_rows, appended)
+
+
+def _is_fresh(state: TableState, columns: EventColumns, new: Bools) -> Bools:
+    """Whether a snapshot row comes for the first time (rule 2.3)."""
+    fresh = np.ones(columns.count, np.bool_)
+    reads = np.flatnonzero((columns.operation == READ) & new & (columns.codes >= 0))
+    if len(reads):
+        names = _read_identities(columns, reads)
+        encoded = names.dictionary_encode()
+        codes = np.asarray(encoded.indices)
+        again = np.bincount(codes, minlength=len(encoded.dictionary))[codes] > 1
+        known = as_bools(pc.is_in(names, pa.array(list(state.reads), pa.string())))
+        named = as_bools(pc.is_valid(columns.column("read").take(pa.array(reads))))
+        fresh[reads] = ~(named & (again | known))
+    return fresh
+
+
+def _read_identities(columns: EventColumns, reads: Ints) -> Any:
+    keys = columns.names.take(pa.array(columns.codes[reads])).cast(pa.string())
+    told = columns.column("read").take(pa.array(reads)).fill_null("None")
+    return pc.binary_join_element_wise(keys, told, " ")
+
+
+def _remember_reads(state: TableState, columns: EventColumns, rows: Ints) -> None:
+    reads = np.sort(rows[columns.operation[rows] == READ])
+    if len(reads):
+        remember_reads(state.reads, _read_identities(columns, reads[-READS_REMEMBERED:]).to_pylist())
+
+
+def _truncates_reach(rules: Rules, state: TableState, columns: EventColumns, new: Bools) -> bool:
+    """Whether a truncate may take a row that the batch writes."""
+    if bool((new & (columns.operation == TRUNCATE)).any()):
+        return True
+    if not state.truncates:
+        return False
+    if bool((new & (columns.operation == READ)).any()):
+        return True
+    changes = np.flatnonzero(new & (columns.operation != ALONE))
+    if not len(changes):
+        return False
+    column = columns.column("inside" if rules.connector == "postgresql" else "level").take(pa.array(changes))
+    if column.null_count:
+        return True
+    lowest = columns.event(int(changes[pc.index(column, pc.min(column)).as_py()])).position
+    for truncate in state.truncates:
+        if truncate.held or truncate.position is None or lowest is None:
+            return True
+        if precedes_truncate(rules.connector, lowest, truncate.position):
+            return True
+        if rules.connector != "postgresql" and (
+            compare(rules.connector, lowest, truncate.position) <= 0 or lowest.level == truncate.position.level
+        ):
+            return True
+    return False
+
+
+def _unplain_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools) -> Ints:
+    """The rows of which each makes its key special by itself, or with the row of the key before it."""
+    operation, codes = columns.operation[order], columns.codes[order]
+    bad = (operation == ALONE) | (operation == TRUNCATE)
+    bad |= (operation != READ) & ~as_bools(pc.is_valid(columns.column("level").take(pa.array(order))))
+    bad |= ~rises[order]
+    if len(order) > 1:
+        same = codes[1:] == codes[:-1]
+        put_before = operation[:-1] != DELETE
+        over = ((operation[1:] == CREATE) & put_before) | (operation[1:] == READ) | (operation[:-1] == READ)
+        partition = columns.partition[order]
+        over |= partition[1:] != partition[:-1]
+        later, equal, higher = compare_rows(columns, order)
+        if rules.connector == "postgresql":
+            # Truncates go by `inside` alone there.
+            over |= later & ~higher
+        if ties_by_arrival(rules.connector):
+            over |= equal
+        bad[1:] |= same & over
+    found: Ints = order[bad]
+    return found
+
+
+def _exclude_by_table(
+    rules: Rules, state: TableState, columns: EventColumns, order: Ints, plain: Bools, rows: Rows
+) -> None:
+    """Leaves out keys that the table has a row of which does not allow it."""
+    order = order[plain[columns.codes[order]]]
+    if not len(order):
+        return
+    codes = columns.codes[order]
+    first = order[np.r_[True, codes[1:] != codes[:-1]]]
+    codes = columns.codes[first]
+    found = rows.find(columns.names.take(pa.array(codes)))
+    operation = columns.operation[first]
+    bad = (found.alive & (operation == CREATE)) | (found.there & (operation == READ))
+    if rules.connector == "postgresql":
+        bad |= found.there & ~found.alive
+    places = found.read.dictionary_encode()
+    for number in range(len(places.dictionary)):
+        of_place = as_bools(pc.equal(places.indices, number))
+        if _may_change(rules, state, columns, order, rows.row(columns.names[codes[of_place.argmax()]].as_py())):
+            bad |= of_place
+    plain[codes[bad]] = False
+
+
+def _may_change(rules: Rules, state: TableState, columns: EventColumns, order: Ints, row: Row | None) -> bool:
+    """Rule 2.3: whether changes from before the snapshot that read this row may come."""
+    if row is None or row.ended:
+        return True
+    if rules.connector != "postgresql":
+        return is_open_read(rules, state, row)
+    changes = order[columns.operation[order] != READ]
+    if not len(changes):
+        return True
+    places = columns.column("inside").take(pa.array(changes))
+    lowest = columns.event(int(changes[pc.index(places, pc.min(places)).as_py()])).position
+    return read_ahead(rules.connector, row.position, lowest)

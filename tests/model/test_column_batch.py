@@ -1,0 +1,68 @@
+"""Plain keys as columns: the same table and the same memory as by the walk, batch by batch."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+from tests.model.cuts import Reading
+from tests.model.random_cases import MODES, random_case
+from tests.model.rules_table import EventReader, RulesTable
+from tests.model.source.flavours import FLAVOURS
+
+from distributary.rules.codec import to_plain
+from distributary.rules.watermark import grow, old_partitions_read
+
+HISTORIES = 42
+
+
+def memory(table: RulesTable) -> str:
+    plain = to_plain(table.state)
+    for name in ("special", "gone", "departures", "reads"):
+        plain[name] = sorted(plain[name], key=repr)
+    for mark in plain["marks"]:
+        mark[-2] = list(mark[-2].items())
+    return json.dumps(plain, indent=1)
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_columns_leave_the_same_table_and_memory_as_the_walk(flavour: str) -> None:
+    expect_equal(flavour, HISTORIES)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_columns_leave_the_same_table_and_memory_as_the_walk_in_many_histories(flavour: str) -> None:
+    expect_equal(flavour, 50 * HISTORIES)
+
+
+def expect_equal(flavour: str, histories: int) -> None:
+    settled = 0
+    for number in range(histories):
+        case = random_case(flavour, number, MODES[number % len(MODES)])
+        if case.why_not_truth() is not None:
+            continue
+        happened, delivery, random = case.happen(), case.delivery, Random(number)
+        name = happened.played.connector.name
+        reader = EventReader(name)
+        chosen = random.sample(happened.arrived, min(2, len(happened.arrived)))
+        held = {id(record.sent) for record in chosen if record.sent.op in "cud"} if random.random() < 0.3 else set()
+        walked, table = (
+            RulesTable(name, case.kept, delivery.partitions, compacted=delivery.compacted > 0, by_columns=by_columns)
+            for by_columns in (False, True)
+        )
+        reading = Reading(happened.arrived, delivery, number)
+        for batch in reading.batches([reading.counts(len(happened.arrived))]):
+            records = [(reader.read(one, held=id(one.sent) in held), one.sent) for one in batch.records]
+            for one in (walked, table):
+                if batch.grown:
+                    grow(name, one.state, reading.partitions)
+                one.take(records)
+                if batch.settled:
+                    old_partitions_read(name, one.state)
+            assert memory(walked) == memory(table), f"history {number}"
+            assert walked.full_content() == table.full_content(), f"history {number}"
+        settled += table.plain
+    assert settled > histories

@@ -1,0 +1,107 @@
+"""Tables without key: every change once, equal rows as often as one run of the connector sent them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+from tests.model.case import Case, Kept, appended_row, counted
+from tests.model.cuts import Reading
+from tests.model.delivery import Again, Arrived, delivered
+from tests.model.random_cases import random_case
+from tests.model.rules_table import EventReader, RulesTable
+from tests.model.source.flavours import FLAVOURS
+from tests.model.source.sent import TOMBSTONE, Sent
+
+from distributary.rules.event import Event
+from distributary.rules.watermark import grow, old_partitions_read
+
+HISTORIES = 60
+
+
+def sent_without_keys(case: Case, random: Random) -> Iterator[Sent]:
+    """What the connector of a table without key sends; where rows can be equal at one place, some are."""
+    played = case.happen().played
+    one_partition = max(case.delivery.partitions, case.delivery.more) == 1
+    for sent in played.sent:
+        if sent.op != TOMBSTONE:
+            # In several partitions nothing tells equal inserts from copies.
+            is_copied = sent.op == "c" and played.connector.name == "postgresql" and one_partition
+            equal = sent.op == "r" or is_copied
+            for _ in range(random.choice((1, 1, 2, 3)) if equal else 1):
+                yield replace(sent, key=None, headers=())
+
+
+def _end_of_group(stream: list[Sent], after: int) -> int:
+    """Where equal rows of a snapshot are not parted: it would begin anew."""
+    place = after % max(1, len(stream))
+    while place + 1 < len(stream) and stream[place].op == "r" and stream[place + 1].group == stream[place].group:
+        place += 1
+    return place
+
+
+def _goes_back(stream: list[Sent], again: Again) -> bool:
+    """Nothing tells a start at the place of the last record from equal rows there."""
+    if not stream:
+        return False
+    changes = [sent for sent in stream[: again.after + 1] if sent.op != "r"]
+    first = sorted({sent.group for sent in stream[: again.after + 1]})[-max(1, again.back) :][0]
+    places = {(sent.source["txId"], sent.source["lsn"]) for sent in changes if sent.group >= first}
+    return len(places) > 1
+
+
+def read(reader: EventReader, record: Arrived, held: set[int]) -> Event:
+    content = record.sent.before if record.sent.op == "d" else record.sent.after
+    event = reader.read(record, held=id(record.sent) in held)
+    return replace(event, key=None if content is None else json.dumps(content, sort_keys=True))
+
+
+def expect_every_change_once(flavour: str, histories: int) -> None:
+    kept = Kept("append")
+    for number in range(histories):
+        case, random = random_case(flavour, number, kept), Random(number)
+        restarts = tuple(replace(again, only=None, unknowing=True) for again in case.delivery.again)
+        if flavour.startswith("postgresql"):
+            restarts = restarts[:1]
+        if number % 2:
+            case = replace(case, delivery=replace(case.delivery, partitions=1, more=1, grown=0))
+        stream = list(sent_without_keys(case, random))
+        restarts = tuple(replace(again, after=_end_of_group(stream, again.after)) for again in restarts)
+        if flavour.startswith("postgresql"):
+            restarts = tuple(again for again in restarts if _goes_back(stream, again))
+        case = replace(case, delivery=replace(case.delivery, again=restarts))
+        arrived = delivered(stream, case.delivery)
+        name = case.happen().played.connector.name
+        reader = EventReader(name)
+        chosen = random.sample(stream, min(2, len(stream))) if random.random() < 0.3 else []
+        held = {id(sent) for sent in chosen if sent.op in "cud" and name != "postgresql"}
+        table = RulesTable(name, kept, case.delivery.partitions, keyless=True)
+        reading = Reading(arrived, case.delivery, number)
+        aside: list[tuple[Event, Sent]] = []
+        for batch in reading.batches([reading.counts(len(arrived))]):
+            if batch.grown:
+                grow(name, table.state, reading.partitions)
+            last = batch.stop is not None
+            again = [(replace(event, held=False), sent) for event, sent in aside] if last else []
+            aside += table.take([(read(reader, one, held), one.sent) for one in batch.records], again)
+            if batch.settled:
+                old_partitions_read(name, table.state)
+            if number % 3 == 0:
+                table.reopen()
+        wanted = counted(map(appended_row, stream))
+        assert table.rows() == wanted, f"{flavour}, history {number}: {table.rows() - wanted} {wanted - table.rows()}"
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_4_3_a_table_without_key_has_every_change_once(flavour: str) -> None:
+    expect_every_change_once(flavour, HISTORIES)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_4_3_a_table_without_key_has_every_change_once_in_many_histories(flavour: str) -> None:
+    expect_every_change_once(flavour, 50 * HISTORIES)
