@@ -12,7 +12,7 @@ from distributary.merge.facts import _counted, facts
 from distributary.merge.progress import Progress
 from distributary.merge.queries import Queries
 
-# Of decoded records, see records.decoded, what is asked for.
+# Of decoded records, see ingest.merge_records, what is asked for.
 COLUMNS = (
     "0 AS partition", "id AS offset", "'c' AS kind", "CAST(NULL AS STRUCT<code: STRING>) AS bad",
     "CAST(id AS STRING) AS pos", "id AS ts_ms", "false AS moved_in", "false AS moved_out", "true AS known",

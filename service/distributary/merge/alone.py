@@ -25,7 +25,7 @@ from distributary.merge.values import WAITS, Fillable
 
 
 def rows_alone(records: DataFrame, found: Facts, to: Destination, truncated: str | None) -> DataFrame:
-    """The rows that decoded records (see records.decoded, with links and missing) make, one for each key they name.
+    """The rows that decoded records (see ingest.merge_records) make, one for each key they name.
 
     `truncated`: the position of the newest truncate. Out: k STRUCT; lives BOOLEAN, there is a row; made STRUCT, that
     row with all columns of a table of mode upsert; event STRUCT<partition, offset, position, op>, the change that

@@ -5,7 +5,7 @@ An event, one row: k STRUCT; kind STRING (c, u, r, d, t, x); pos STRING, its pla
 snapshot rows and for tombstones the last position known before it came); own STRING, the position that its record
 gave; start STRING, where a version begins that it opens; rank INT, its place among events of one position; came
 INT (0 known before, 1 from the slice), at TIMESTAMP, partition, offset: when it came; tx, moved_in, moved_out,
-read_id, ts_ms, carried: see records.decoded; old_key STRING, the old key of a key change as JSON; row STRUCT;
+read_id, ts_ms, carried: see ingest.merge_records; old_key STRING, the old key of a key change as JSON; row STRUCT;
 missing ARRAY<INT>, places of values still to be found; unsent ARRAY<STRING>, columns that were not sent; reach STRING,
 the last position that is known with it; held STRUCT, the table's version that it is the first event of.
 """

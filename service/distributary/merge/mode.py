@@ -48,8 +48,8 @@ class Destination:
 
 @dataclass(frozen=True)
 class DecodedSlice:
-    """A slice on its way into a table: decoded records (see records.decoded) with what facts() found in them, and their
-    keys.
+    """A slice on its way into a table: decoded records (see ingest.merge_records) with what facts() found in them, and
+    their keys.
 
     `truncated` is the position of the newest truncate in the slice, `truncated_ever` that of the newest one that the
     table has seen, the slice's included; both None where `truncate` in the config leaves rows alone. `first`: the table

@@ -15,7 +15,7 @@ from distributary.merge.queries import Queries
 
 
 class SliceKeys:
-    """Of decoded records (see records.decoded), which are looked at when something is asked first (one Spark job).
+    """Of decoded records (see ingest.merge_records), which are looked at when something is asked first (one Spark job).
     Two keys that share a hash are taken for one, which makes a fold slower and as right."""
 
     def __init__(self, records: DataFrame, queries: Queries) -> None:

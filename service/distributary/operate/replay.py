@@ -32,8 +32,8 @@ class Replayed:
 
 
 def replayed(records: DataFrame, progress: Progress, *, truncates: bool) -> Replayed:
-    """Looks at the decoded records (see records.decoded) of a table's quarantine once (one Spark job). `truncates`:
-    those among them count."""
+    """Looks at the decoded records of a table's quarantine (see ingest.merge_records) once, in one Spark job.
+    `truncates`: those among them count."""
     placeless = "kind = 'x' OR kind = 'r'" if progress.connector == "postgresql" else "kind = 'x'"
     usable = records.where(f"bad IS NULL AND NOT ({placeless})")
     found = replace(facts(usable, progress, Queries()), late=True)

@@ -75,7 +75,7 @@ def taken(
 ) -> Taken:
     """Reads `part` of the topic as the table's worker would have, as one slice into a table that has nothing.
 
-    `only` as in TableReader. The decoded records are kept on disk. Raises TableHalt where they can't be read.
+    `only` as in BatchReader. The decoded records are kept on disk. Raises TableHalt where they can't be read.
     """
     queries = Queries()
     reader = BatchReader(
