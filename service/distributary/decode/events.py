@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from distributary.decode import reasons
 from distributary.decode.batch import Batch, Side
+from distributary.decode.change_keeper import is_snapshot_end
 from distributary.decode.columns import Columns, Rows, make_columns, struct_array
 from distributary.decode.envelope import KEPT_ROW, MESSAGE
 from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
-from distributary.decode.reading import is_snapshot_end
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.row_keys import RowKeys
 from distributary.decode.source_block import whole_number

@@ -1,0 +1,107 @@
+"""Puts the changes of records into a batch, and checks what they say as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from distributary.decode import reasons
+from distributary.decode.batch import Batch
+from distributary.decode.envelope import KEPT_ROW, MESSAGE, OPERATIONS, TOMBSTONE, Change
+from distributary.decode.options import DecodeOptions
+from distributary.decode.position import BadPosition, position_of
+from distributary.decode.source_block import (
+    BY_OFFSET,
+    SNAPSHOT_ENDS,
+    SNAPSHOT_READS,
+    Source,
+    snapshot_identity,
+    snapshot_text,
+    source_time,
+    transaction_of,
+)
+
+
+class ChangeKeeper:
+    """Puts changes into the batch, and checks their operation, source and row."""
+
+    def __init__(self, batch: Batch, options: DecodeOptions) -> None:
+        self._batch = batch
+        self._options = options
+        self._position = position_of(options.connector)
+        self._by_transaction = options.connector in ("sqlserver", "db2")
+        self._epoch = f"{options.epoch:03d}:"
+
+    def nothing(self, place: int) -> None:
+        """A record without a value."""
+        self._batch.operations[place] = MESSAGE if self._options.key_from_row else TOMBSTONE
+
+    def change(self, place: int, reader: Any, change: Any) -> None:
+        """A change, be it an envelope as msgspec reads it or an envelope.Change."""
+        batch, op, source = self._batch, change.op, change.source
+        if op is None and source is None:
+            batch.faults.add(place, reasons.NOT_AN_ENVELOPE)
+            return
+        if op not in OPERATIONS:
+            batch.faults.add(place, reasons.UNKNOWN_OPERATION)
+            return
+        if op == "c" and is_snapshot_row(source):
+            op = "r"
+        batch.operations[place] = op
+        self._source(place, op, source or Source())
+        after = change.after
+        if after is not None:
+            batch.after.put(place, reader, after)
+        elif op in KEPT_ROW:
+            batch.faults.add(place, reasons.NO_ROW)
+        if self._options.reads_before and change.before is not None:
+            batch.before.put(place, reader, change.before)
+        if self._options.transactions and self._options.unwrapped is None:
+            batch.blocks[place] = change.transaction
+        if type(change) is Change:
+            self._with_care(place, change)
+
+    def _with_care(self, place: int, change: Change) -> None:
+        for side, bad, unavailable in (
+            (self._batch.after, change.bad, change.unavailable),
+            (self._batch.before, change.bad_before, change.unavailable_before),
+        ):
+            if bad:
+                side.bad[place] = list(bad)
+            if unavailable:
+                side.unavailable[place] = list(unavailable)
+
+    def _source(self, place: int, op: str, source: Source) -> None:
+        batch, options = self._batch, self._options
+        if source.connector is not None and source.connector not in options.family and op != MESSAGE:
+            batch.faults.add(place, reasons.OTHER_CONNECTOR)
+        position = None
+        try:
+            position = self._position(source, op)
+        except BadPosition:
+            if op != MESSAGE:
+                batch.faults.add(place, reasons.BAD_POSITION)
+        batch.times[place] = source_time(source.ts_ms)
+        if position is not None:
+            batch.positions[place] = self._epoch + position
+        elif op != MESSAGE and options.connector != BY_OFFSET:
+            batch.faults.add(place, reasons.NO_POSITION)
+        if self._by_transaction:
+            batch.transactions[place] = None if position is None else self._epoch + position.partition("/")[0]
+        else:
+            batch.transactions[place] = transaction_of(options.connector, source)
+        if source.snapshot is not None:
+            batch.snapshots[place] = snapshot_text(source.snapshot)
+        if op == "r" and options.connector == "postgresql":
+            batch.identities[place] = snapshot_identity(source)
+
+
+def is_snapshot_row(source: Source | None) -> bool:
+    """Whether a snapshot read the row, whatever `op` says: some transforms and older connectors write creates."""
+    if source is None or source.snapshot in (None, False, "false"):
+        return False
+    return snapshot_text(source.snapshot) in SNAPSHOT_READS
+
+
+def is_snapshot_end(snapshot: str | None, operation: str | None) -> bool:
+    """Whether a record is the last row of the table's snapshot."""
+    return operation == "r" and snapshot in SNAPSHOT_ENDS
