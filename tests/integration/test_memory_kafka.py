@@ -227,7 +227,8 @@ def rows(frame: DataFrame) -> list[dict[str, Any]]:
 
 def fetched(side: Side, part: Slice) -> pa.Table:
     """Each partition's records are in the order of their offsets."""
-    table = side.records.fetch(part)
+    table = side.records.fetch(part, 2**20)
+    assert table is not None
     for partition in part.end:
         offsets = table.filter(pc.equal(table["partition"], partition))["offset"].to_pylist()
         assert offsets == sorted(offsets)
@@ -262,6 +263,14 @@ def test_the_records_of_an_offset_range(
     by_spark, in_memory = (rows(side.records.frame(session, part)) for side in sides)
     assert in_memory == by_spark
     assert len(by_spark) == real.num_rows
+
+
+def test_a_range_of_more_bytes_is_not_fetched_and_the_next_one_is(sides: Sides, name: str) -> None:
+    sides.create(name)
+    sides.produce([*numbered(name, 5), Record(name, 0, b"k", b"x" * 1_000, (), AT)])
+    for side in sides:
+        assert side.records.fetch(Slice(name, {0: 0}, {0: 6}), 1_000) is None
+        assert fetched(side, Slice(name, {0: 0}, {0: 5}))["value"].to_pylist() == [b"0", b"1", b"2", b"3", b"4"]
 
 
 def test_all_that_records_of_every_form_have(session: SparkSession, sides: Sides, name: str) -> None:

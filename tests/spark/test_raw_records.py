@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.support.decoding import options_of
 from tests.support.recorded import Record, Scenario
 
 from distributary.consume.fetch import raw_table
+from distributary.consume.offsets import Slice
 from distributary.consume.peek import Record as Peeked
+from distributary.consume.source import RecordSource
 from distributary.decode.decoder import Decoder
+from distributary.ingest import raw_records
 from distributary.ingest.merge_records import RecordColumns
-from distributary.ingest.raw_records import FrameRecords, LocalRecords
+from distributary.ingest.raw_records import FrameRecords, LocalRecords, RawSource, TaskRecords
 from distributary.merge.queries import Queries
 
 RECORDED = (
@@ -49,3 +53,26 @@ def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession
     assert there.conflict is None
     assert len(rows(here.records)) >= len(records) + len(faulty)
     assert here.records.schema.simpleString() == there.records.schema.simpleString()
+
+
+def test_what_is_small_is_decoded_here_and_what_was_too_large_once_is_not_fetched_again(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = []
+
+    class Source:
+        def fetch(self, part: Slice, most_bytes: int) -> pa.Table | None:
+            fetched.append(part.records)
+            found = raw_table("t", [Peeked(0, n, b"{}", b"x" * 100, (), 1) for n in range(part.records)])
+            return found if 100 * part.records <= most_bytes else None
+
+    def where(records: int) -> type:
+        return type(source.records(Slice("t", {0: 0}, {0: records})))
+
+    told: list[str] = []
+    monkeypatch.setattr(raw_records, "LOCAL_BYTES", 1_000)
+    monkeypatch.setattr(raw_records, "LOCAL_RECORDS", 50)
+    source = RawSource(cast(RecordSource, Source()), session, Queries(), told.append)
+    assert [where(n) for n in (51, 20, 20, 11, 5)] == [*[TaskRecords] * 4, LocalRecords]
+    assert fetched == [20, 11, 5]
+    assert len(told) == 5

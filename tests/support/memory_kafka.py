@@ -8,6 +8,7 @@ through the same cases.
 from __future__ import annotations
 
 import random
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -142,9 +143,11 @@ class MemoryClient(Broker):
     def _there(self) -> dict[str, _Topic]:
         return _topics[self._address]
 
-    def fetch(self, part: Slice) -> pa.Table:
+    def fetch(self, part: Slice, most_bytes: int = sys.maxsize) -> pa.Table | None:
         """As RecordFetcher.fetch."""
-        return raw_table(part.topic, _records(self._there[part.topic].partitions, part))
+        records = _records(self._there[part.topic].partitions, part)
+        size = sum(len(record.value or b"") for record in records)
+        return raw_table(part.topic, records) if size <= most_bytes else None
 
     @property
     def fetch_pieces(self) -> Callable[[Slice, int, int], Iterator[pa.Table]]:
@@ -153,7 +156,7 @@ class MemoryClient(Broker):
 
     def frame(self, session: SparkSession, part: Slice) -> DataFrame:
         """As KafkaRecords.frame."""
-        return session.createDataFrame(self.fetch(part))
+        return session.createDataFrame(raw_table(part.topic, _records(self._there[part.topic].partitions, part)))
 
 
 def _records(partitions: list[list[Record]], part: Slice) -> list[Record]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,25 +76,33 @@ class RecordFetcher:
         self._options = {**options, **_OPTIONS, "log_level": 0}
         self._idle: list[Consumer] = []
 
-    def fetch(self, part: Slice) -> pa.Table:
-        """The range's records (RAW). Offsets without a record (aborted transactions, compaction) are passed over.
+    def fetch(self, part: Slice, most_bytes: int = sys.maxsize) -> pa.Table | None:
+        """The range's records (RAW), None where their values have more bytes. Offsets without a record (aborted
+        transactions, compaction) are passed over.
 
         Raises TransientError.
         """
-        found = list(self.fetch_pieces(part, part.records + 1, sys.maxsize))
-        return pa.concat_tables(found) if found else RAW.empty_table()
+        found: list[Message] = []
+        size = 0
+        with self._consumer() as consumer, closing(_consume(consumer, part)) as messages:
+            for message in messages:
+                size += len(message)
+                if size > most_bytes:
+                    return None
+                found.append(message)
+        return _table_of(part.topic, found)
 
     def fetch_pieces(self, part: Slice, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
         """The same in pieces of about so many records and bytes of values at most. Raises TransientError."""
-        with self._consumer() as consumer:
-            piece: list[Message] = []
-            size = 0
-            for message in _consume(consumer, part):
-                piece.append(message)
-                size += len(message)
-                if len(piece) >= most_records or size >= most_bytes:
+        piece: list[Message] = []
+        size = 0
+        with self._consumer() as consumer, closing(_consume(consumer, part)) as messages:
+            for message in messages:
+                if piece and (len(piece) >= most_records or size + len(message) > most_bytes):
                     yield _table_of(part.topic, piece)
                     piece, size = [], 0
+                piece.append(message)
+                size += len(message)
             if piece:
                 yield _table_of(part.topic, piece)
 
@@ -127,7 +135,7 @@ def _new_consumer(options: Mapping[str, Any]) -> Consumer:
         raise refusal("take the config's `kafka`", error.args[0]) from error
 
 
-def _consume(consumer: Consumer, part: Slice) -> Iterator[Message]:
+def _consume(consumer: Consumer, part: Slice) -> Generator[Message, None, None]:
     """The messages of a range, each partition's in the order of their offsets."""
     open_ends = {p: end for p, end in part.end.items() if end > part.start[p]}
     consumer.assign([TopicPartition(part.topic, p, part.start[p]) for p in open_ends])

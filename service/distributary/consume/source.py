@@ -45,8 +45,8 @@ def stream(session: SparkSession, options: Mapping[str, str], pattern: str) -> D
 class RecordSource(Protocol):
     """Where the records of offset ranges come from. Both methods raise TransientError, or what Spark raises."""
 
-    def fetch(self, part: Slice) -> pa.Table:
-        """A range's records in this process (see fetch.RAW)."""
+    def fetch(self, part: Slice, most_bytes: int) -> pa.Table | None:
+        """A range's records in this process (see fetch.RAW); None where their values have more bytes."""
         ...
 
     @property
@@ -67,9 +67,9 @@ class KafkaRecords:
         self._options = spark_options(properties)
         self.fetch_pieces = FetchPieces(librdkafka_options(properties))
 
-    def fetch(self, part: Slice) -> pa.Table:
-        """A range's records in this process. Raises TransientError."""
-        return self._fetcher.fetch(part)
+    def fetch(self, part: Slice, most_bytes: int) -> pa.Table | None:
+        """A range's records in this process; None where they have more bytes. Raises TransientError."""
+        return self._fetcher.fetch(part, most_bytes)
 
     def frame(self, session: SparkSession, part: Slice) -> DataFrame:
         """A range's records, read by all cores, with the columns of fetch.RAW."""

@@ -31,8 +31,8 @@ from distributary.merge.queries import Queries
 
 LOCAL_RECORDS = 20_000
 """The most records of a batch that is decoded in this process."""
-LOCAL_BYTES = 32 * 2**20
-"""The same in bytes of their values."""
+LOCAL_BYTES = 64 * 2**20
+"""The same in bytes of their values, schemas included."""
 _TASK_BYTES = 32 * 2**20
 """Bytes of values that a task hands to the decoder at once."""
 _FEWEST_AT_ONCE, _MOST_AT_ONCE = 16, 20_000
@@ -162,13 +162,37 @@ def _new_told(session: SparkSession) -> Accumulator[frozenset[str]]:
     return session.sparkContext.accumulator(frozenset(), _Texts())
 
 
-def raw_records(
-    source: RecordSource, session: SparkSession, part: Slice, record_bytes: float, queries: Queries
-) -> RawRecords:
-    """The records of an offset range, each of about so many bytes (0: unknown). Raises TransientError."""
-    if part.records <= LOCAL_RECORDS and part.records * record_bytes <= LOCAL_BYTES:
-        return LocalRecords(session, source.fetch(part), queries)
-    return TaskRecords(session, source, part, record_bytes)
+class RawSource:
+    """Decides, for the batches of one table, where they are decoded; `tell` is told why.
+
+    What does not fit is seen once: then the table's records are known to be larger.
+    """
+
+    def __init__(
+        self, source: RecordSource, session: SparkSession, queries: Queries, tell: Callable[[str], object]
+    ) -> None:
+        self._source = source
+        self._session = session
+        self._queries = queries
+        self._tell = tell
+        self._record_bytes = 0.0
+
+    def records(self, part: Slice, payload_bytes: float = 0) -> RawRecords:
+        """The records of an offset range, with payloads of about so many bytes (0: unknown). Raises TransientError."""
+        record_bytes = max(self._record_bytes, payload_bytes)
+        if part.records > LOCAL_RECORDS:
+            self._tell(f"{part.records} offsets are more than {LOCAL_RECORDS}: Spark's tasks decode them")
+        elif part.records * record_bytes > LOCAL_BYTES:
+            self._tell(f"{part.records} records of {record_bytes:.0f} bytes: Spark's tasks decode them")
+        else:
+            found = self._source.fetch(part, LOCAL_BYTES)
+            if found is not None:
+                self._record_bytes = found.nbytes / max(1, found.num_rows)
+                self._tell(f"{found.num_rows} records, {found.nbytes} bytes: decoded in the driver")
+                return LocalRecords(self._session, found, self._queries)
+            self._record_bytes = 1 + LOCAL_BYTES / part.records
+            self._tell(f"more than {LOCAL_BYTES} bytes: Spark's tasks decode them")
+        return TaskRecords(self._session, self._source, part, record_bytes)
 
 
 def _map_in_arrow(frame: DataFrame, task: _DecodeTask, ddl: str) -> DataFrame:

@@ -13,7 +13,7 @@ from distributary.consume.offsets import Slice
 from distributary.evolve.diff import check_key
 from distributary.evolve.unknown_columns import CODE, FIX
 from distributary.ingest.batch_reader import BatchReader, Read
-from distributary.ingest.raw_records import FrameRecords, raw_records
+from distributary.ingest.raw_records import FrameRecords, RawSource
 from distributary.merge.advance import advanced
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
@@ -69,6 +69,9 @@ class SliceTaker:
         self._queries = Queries()
         self._of_one_key = key_bytes(around.session)
         self._portion = Portion(around.broker, topic, around.config.trigger.max_records, slice_bytes(around.session))
+        self._source = RawSource(
+            around.records, lake.session, self._queries, lambda why: log.debug("where records are decoded", reason=why)
+        )
         self._reader = self._new_reader()
 
     def look_anew(self) -> None:
@@ -91,14 +94,13 @@ class SliceTaker:
         before = self._place.progress
         # No table has more rows than the records that made it.
         self._lake.suit(part.records, before.records if before else 0, self._portion.record_bytes or UNKNOWN_ROW)
-        session = self._lake.session
         with watch.phase("look"):
             look = self._reader.look(topic, part.start, _filled(before))
         if look is None:
             return None
         progress = self._going_on(before, look, topic)
         with watch.phase("read"):
-            raw = raw_records(self._around.records, session, part, self._portion.record_bytes, self._queries)
+            raw = self._source.records(part, self._portion.record_bytes)
             came = self._reader.read(raw, look, progress)
         progress = self._with_names(progress)
         if came.altered:

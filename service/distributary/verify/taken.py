@@ -14,7 +14,7 @@ from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
 from distributary.consume.source import KafkaRecords
 from distributary.ingest.batch_reader import BatchReader
-from distributary.ingest.raw_records import raw_records
+from distributary.ingest.raw_records import RawSource
 from distributary.merge.facts import Facts
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress, first_progress
@@ -96,7 +96,7 @@ def taken(
     assert look is not None  # the table has a record of progress
     start = first_progress(one.topic, topic.topic_id, progress.connector, progress.mode, progress.key)
     source = KafkaRecords(config.kafka_properties())
-    raw = raw_records(source, lake.session, part, 0, queries)
+    raw = RawSource(source, lake.session, queries, lambda _: None).records(part)
     came = reader.read(raw, look, start.model_copy(update={"unwrapped": progress.unwrapped}))
     waiting = Quarantine(lake.session, config.quarantine_path()).waiting(lake.session, one.topic)
     if waiting is None:
