@@ -143,7 +143,7 @@ def test_recorded_records_in_avro_are_decoded_as_those_in_json(name: str) -> Non
         {"types": TypeSources(configured={"text": "decimal(10,2)", "flag": "string", "odd": "bigint"})},
         {"types": TypeSources(configured={"text": "date", "odd": "boolean"})},
     ],
-    ids=str,
+    ids=("masks", "left out and renamed", "key of the row", "as text", "as numbers", "of text", "of nothing"),
 )
 def test_what_the_config_asks_for_is_the_same_as_for_json(more: dict[str, Any]) -> None:
     rows: list[Any] = [ROW, dict.fromkeys(COLUMNS) | {"id": 2}, {**ROW, "id": 3, "text": "12.5", "rate": 1e30}, None]
