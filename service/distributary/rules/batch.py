@@ -129,9 +129,10 @@ class Walk:
         return is_above(self._rules.connector, self._load(event.key), event)
 
     def _pass_over(self, event: Event) -> None:
-        """What was applied changes nothing. A delete tells that its tombstone means no other row."""
+        """What was applied changes nothing. A delete tells that its tombstone means no other row, the tombstone tells
+        that it has come."""
         self._changes.seen += 1
-        if self._state.grown and event.op == "d" and event.key is not None:
+        if self._state.grown and event.op in ("d", TOMBSTONE) and event.key is not None:
             mark_copy(self._rules.connector, self._load(event.key), event)
 
     def replay(self, event: Event) -> None:

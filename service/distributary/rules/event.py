@@ -44,7 +44,7 @@ class Event:
     block. `moved_from` and `moved_to` are the keys in the headers of a key change (rule 3.4). `unavailable` names the
     columns whose values the record does not hold (rule 3.7). `held` marks an event in quarantine: it keeps its place
     among its key's events, and does nothing until it is replayed. `copy`
-    marks a delete that was sent again, kept only to tell its tombstone by (rule 3.3).
+    marks a delete that was sent again, or its tombstone, kept only to tell tombstones apart (rule 3.3).
     """
 
     op: str

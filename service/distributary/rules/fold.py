@@ -83,7 +83,8 @@ def _is_in_base(connector: str, key: KeyState, event: Event) -> bool:
 
 
 def mark_copy(connector: str, key: KeyState, event: Event) -> None:
-    """Keeps a delete that was sent again in front of its tombstone, which may come by way of another partition."""
+    """Keeps a delete that was sent again in front of its tombstone, which may come by way of another partition; and a
+    tombstone that has come."""
     key.recent = _in_order(connector, [*key.recent, replace(event, copy=True, held=False)])
 
 

@@ -247,6 +247,15 @@ def test_2_5_the_tombstone_of_a_delete_that_was_sent_again_takes_no_row_by_anoth
     assert table.take(event("x", "a", partition=1, time=9)).places() == {"a": (0, 3)}
 
 
+def test_2_5_a_delete_whose_tombstone_has_come_awaits_no_other() -> None:
+    table = Table(SQLSERVER)
+    grow("sqlserver", table.state, 2)
+    table.take(event("c", "a", at(1), time=1), event("d", "a", at(2), time=2), event("x", "a", time=3))
+    table.take(event("c", "a", at(3), time=4), event("d", "a", at(2), time=5), event("x", "a", time=6))
+    assert table.places() == {"a": (0, 3)}
+    assert table.take(event("x", "a", partition=1, time=9)).places() == {}
+
+
 def deferred() -> list[Event]:
     """Two rows that move up by one, the first one first, in one transaction."""
     return [
