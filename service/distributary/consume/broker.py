@@ -26,7 +26,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 from distributary.config.clients import librdkafka_options
 from distributary.consume.offsets import Offsets
 from distributary.consume.peek import Record, records_from, values_at
-from distributary.consume.refusals import refusal
+from distributary.consume.refusals import UNREACHABLE, refusal
 from distributary.consume.tail import Tail
 from distributary.errors import SetupError, TransientError
 
@@ -64,9 +64,8 @@ class Broker:
         # The client's own lines on standard error would mix with the log: what matters comes back as an error anyway.
         self._options: dict[str, str | int | float | bool] = {**librdkafka_options(properties), "log_level": 0}
         self._met: list[KafkaError] = []
-        telling: dict[str, Any] = {**self._options, "error_cb": self._met.append}
         try:
-            self._admin = AdminClient(telling)
+            self._admin = self._new_client()
         except KafkaException as error:  # a file of certificates that can't be read, a value that it does not know
             fault = error.args[0]
             if fault.name() == "_INVALID_ARG":
@@ -74,6 +73,10 @@ class Broker:
                     "kafka-config", f"Kafka's client does not take the config: {fault.str()}", _MEND
                 ) from error
             raise refusal("take the config's `kafka`", fault) from error
+
+    def _new_client(self) -> AdminClient:
+        telling: dict[str, Any] = {**self._options, "error_cb": self._met.append}
+        return AdminClient(telling)
 
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """Those of the topics that exist."""
@@ -97,7 +100,12 @@ class Broker:
         self._admin.poll(0)  # hands over what was met meanwhile
         met = list(self._met)
         self._met.clear()
-        return refusal(what, error.args[0], met)
+        refused = refusal(what, error.args[0], met)
+        if refused.code == UNREACHABLE:
+            # A client that was told of no broker, as by a cluster whose brokers are fenced for a moment, forgets them
+            # and asks nobody again: without another one the service would wait for ever.
+            self._admin = self._new_client()
+        return refused
 
     def names(self) -> list[str]:
         """All topics of the cluster that this client may see."""

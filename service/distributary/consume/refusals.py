@@ -27,7 +27,10 @@ OFFSETS_GONE = "kafka-offsets"
 """The code of an error that says that Kafka does not have what was to be read."""
 _GONE = ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE")
 
-CODES = ("kafka-login", "kafka-tls", "kafka-not-allowed", "kafka-refused", "kafka-unreachable")
+UNREACHABLE = "kafka-unreachable"
+"""The code of an error that says that nobody answered."""
+
+CODES = ("kafka-login", "kafka-tls", "kafka-not-allowed", "kafka-refused", UNREACHABLE)
 """The codes of the errors that are Kafka's."""
 
 
@@ -51,7 +54,7 @@ def refusal(what: str, error: KafkaError, met: Sequence[KafkaError] = ()) -> Tra
         )
     reason = next((one for one in met if one.name() in _WHY), error)
     return TransientError(
-        "kafka-unreachable",
+        UNREACHABLE,
         f"Kafka did not {what}: {reason.str()}",
         _CHECK_ADDRESS,
     )
@@ -77,5 +80,5 @@ def java_refusal(names: Sequence[str]) -> TransientError | None:
             return TransientError("kafka-not-allowed", f"Kafka refuses this user ({name})", _CHECK_RIGHTS)
     for name in kafkas:
         if name.endswith(_NOBODY_JAVA):
-            return TransientError("kafka-unreachable", f"Kafka does not answer ({name})", _CHECK_ADDRESS)
+            return TransientError(UNREACHABLE, f"Kafka does not answer ({name})", _CHECK_ADDRESS)
     return None

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from distributary.consume.broker import Broker
-from distributary.consume.refusals import CODES, java_refusal, refusal
+from distributary.consume.refusals import CODES, OFFSETS_GONE, java_refusal, refusal
 from distributary.errors import SetupError
 
 KAFKA = "org.apache.kafka.common"
@@ -24,7 +24,7 @@ TIMED_OUT = KafkaError(KafkaError._TIMED_OUT)
         (KafkaError.SASL_AUTHENTICATION_FAILED, [], "kafka-login"),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, [], "kafka-not-allowed"),
         (KafkaError.CLUSTER_AUTHORIZATION_FAILED, [KafkaError._TRANSPORT], "kafka-not-allowed"),
-        (KafkaError._AUTO_OFFSET_RESET, [], "kafka-refused"),
+        (KafkaError.POLICY_VIOLATION, [], "kafka-refused"),
     ],
 )
 def test_what_was_met_meanwhile_tells_why_it_waited_in_vain(error: int, met: list[int], code: str) -> None:
@@ -32,6 +32,11 @@ def test_what_was_met_meanwhile_tells_why_it_waited_in_vain(error: int, met: lis
     assert (told.code, told.code in CODES) == (code, True)
     assert told.message.startswith("Kafka did not list topics: ")
     assert told.fix
+
+
+@pytest.mark.parametrize("error", [KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE])
+def test_offsets_that_are_gone_have_a_code_of_their_own(error: int) -> None:
+    assert refusal("give records", KafkaError(error)).code == OFFSETS_GONE
 
 
 def test_a_name_that_is_not_found_is_told_rather_than_that_time_ran_out() -> None:
