@@ -153,11 +153,9 @@ class _Check:
             progress,
             topic,
             part,
-            # Truncates have no key. Of a shape that is not known yet nothing counts, the key neither.
+            # Truncates have no key.
             lambda records: (
-                records.where(~F.col("known") | F.col("k.k0").isNull() | keys.holds("k.k0", kind))
-                if keys is not None
-                else records
+                records.where(F.col("k.k0").isNull() | keys.holds("k.k0", kind)) if keys is not None else records
             ),
         )
         settings = self._broker.settings([one.topic]).get(one.topic, {})

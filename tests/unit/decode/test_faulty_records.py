@@ -171,6 +171,8 @@ def check(form: Form, key: bytes, value: bytes, event: Mapping[str, Any]) -> boo
     if event["operation"] not in ("c", "u", "r"):
         return False
     row = payload if form.is_row else payload["after"]
+    if row.get("id") is None:
+        row = {**row, "id": form.opened(key)["id"]}  # a field of the key that the row lacks
     for column in TYPES:
         assert says(row.get(column), column, event["row"][column]), (column, row, event["row"])
     return True
