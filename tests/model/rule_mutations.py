@@ -245,7 +245,7 @@ MUTATIONS = (
         "a delete from before the growth awaits no tombstone",
         "3.3",
         "watermark",
-        "state.awaited |= mark.deleted",
+        "state.awaited[key] = (*state.awaited.get(key, ()), *arrivals)",
         "pass",
     ),
     rule(

@@ -168,6 +168,14 @@ def test_3_3_a_tombstone_behind_its_delete_adds_nothing_and_one_by_itself_delete
     assert table.take(event("x", "a")).places() == {}
 
 
+def test_3_3_what_a_producer_repeats_between_a_delete_and_its_tombstone_makes_it_no_other() -> None:
+    rows = [event("c", "a", at(1)), event("d", "a", at(2)), event("x", "a"), event("c", "a", at(3))]
+    deleted = [event("d", "a", at(4)), *rows[1:3], event("x", "a")]
+    given = [*rows, *deleted]
+    seen = verdicts("sqlserver", *(replace(one, offset=number) for number, one in enumerate(given)))
+    assert seen == ["new", "new", "seen", "new", "new", "seen", "seen", "seen"]
+
+
 def test_3_3_after_a_tombstone_by_itself_a_position_counts_again_where_deletes_are_null() -> None:
     events = [event("c", "a", at(1)), event("x", "a"), event("c", "a", at(2))]
     table = Table(Rules("db2", deletes_are_null=True)).take(*events, *events)
