@@ -245,7 +245,7 @@ MUTATIONS = (
         "a delete from before the growth awaits no tombstone",
         "3.3",
         "watermark",
-        "state.awaited |= mark.deleted",
+        "state.awaited[key] = (*state.awaited.get(key, ()), *arrivals)",
         "pass",
     ),
     rule(
@@ -286,14 +286,17 @@ MUTATIONS = (
 
 
 def noticed(mutation: Mutation, histories: int = HISTORIES) -> str:
-    """What noticed a fault: `unit tests`, `gate`, or nothing."""
+    """What noticed a fault: `unit tests`, `cases`, `columns`, `gate`, or nothing."""
     with tempfile.TemporaryDirectory() as folder:
         service = mutated(mutation, Path(folder))
         paths = os.pathsep.join((str(service), str(ROOT)))
         environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
-        unit = [*("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-o", "pythonpath="), "tests/unit/rules"]
+        test = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-o", "pythonpath="]
+        unit = [*test, "tests/unit/rules"]
+        cases = [*test, "tests/model/test_gate.py", "-k", "once_failed"]
+        whole = [*test, "tests/model/test_column_batch.py", "tests/model/test_keyless.py"]
         gate = ["-m", "tests.model.gate", "--histories", str(histories), "--failures", "1"]
-        for name, command in (("unit tests", unit), ("gate", gate)):
+        for name, command in (("unit tests", unit), ("cases", cases), ("columns", whole), ("gate", gate)):
             done = subprocess.run(
                 [sys.executable, *command],
                 cwd=ROOT,

@@ -21,9 +21,7 @@ def memory(table: RulesTable) -> str:
     plain = to_plain(table.state)
     for name in ("special", "gone", "departures", "reads"):
         plain[name] = sorted(plain[name], key=repr)
-    for mark in plain["marks"]:
-        mark[-2] = list(mark[-2].items())
-    return json.dumps(plain, indent=1)
+    return json.dumps(plain, indent=1, sort_keys=True)
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)

@@ -53,8 +53,8 @@ class Mark:
 
     `position` is its highest streamed one of known level, `ties` the identities read there. `unknown` holds the
     transactions of unknown level read since, each with its highest position and identities there. `time` is the latest
-    source time, `reach` the highest lsn that a position named, `clock` the latest Kafka timestamp. `deleted`: the
-    newest keys whose last record was a delete, and its arrival. `cleared`: see above.
+    source time, `reach` the highest lsn that a position named, `clock` the latest Kafka timestamp. `deleted`: of
+    the newest keys the deletes whose tombstones have not come. `cleared`: see above.
     """
 
     position: Position | None = None
@@ -63,7 +63,7 @@ class Mark:
     time: int = 0
     reach: tuple[int | str, ...] = ()
     clock: int = 0
-    deleted: dict[str, Arrival] = field(default_factory=dict)
+    deleted: dict[str, tuple[Arrival, ...]] = field(default_factory=dict)
     cleared: set[str] = field(default_factory=set)
 
     @property
@@ -114,7 +114,9 @@ def admit(
             # Another partition read it. Binlogs have the times of statements, which do not rise with the positions.
             verdict = Verdict.SEEN
         if event.key is not None:
-            _remember_delete(mark, event, event.key, verdict, deletes_are_null=deletes_are_null)
+            if verdict is Verdict.NEW and event.op == TOMBSTONE and deletes_are_null:
+                mark.cleared.add(event.key)
+            await_tombstone(mark, event.op, event.key, event.arrival, is_new=verdict is Verdict.NEW)
         admitted.judged.append((event, verdict))
     return admitted
 
@@ -123,19 +125,23 @@ def _was_reached(marks: dict[int, Mark], event: Event) -> bool:
     return event.position is not None and any(event.position.time <= mark.time for mark in marks.values())
 
 
-def _remember_delete(mark: Mark, event: Event, key: str, verdict: Verdict, *, deletes_are_null: bool) -> None:
-    if verdict is Verdict.NEW and event.op == TOMBSTONE and deletes_are_null:
-        mark.cleared.add(key)
-    mark.deleted.pop(key, None)
-    if event.op == "d":
-        mark.deleted[key] = event.arrival
-        if len(mark.deleted) > DELETES_REMEMBERED:
+def await_tombstone(mark: Mark, op: str, key: str, arrival: Arrival, *, is_new: bool) -> None:
+    """Rule 3.3: each delete has a tombstone. Between the two come only copies: a producer may repeat a batch there."""
+    if op == "d":
+        mark.deleted[key] = (*mark.deleted.pop(key, ()), arrival)
+        while len(mark.deleted) > DELETES_REMEMBERED:
             del mark.deleted[next(iter(mark.deleted))]
+    elif op == TOMBSTONE:
+        rest = mark.deleted.pop(key, ())[1:]
+        if rest:
+            mark.deleted[key] = rest
+    elif is_new:
+        mark.deleted.pop(key, None)
 
 
 def _judge(connector: str, mark: Mark, event: Event) -> Verdict:
     if event.op == TOMBSTONE:
-        # Rule 3.3: a tombstone right behind the delete of its key adds nothing.
+        # Rule 3.3: the tombstone of a delete adds nothing.
         return Verdict.SEEN if event.key in mark.deleted else Verdict.NEW
     if event.op == "r" or event.position is None:
         return Verdict.NEW

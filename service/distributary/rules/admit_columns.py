@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.rules.admit import DELETES_REMEMBERED, Mark, Verdict, admit, identity_of
-from distributary.rules.columns import ALONE, DELETE, READ, Bools, EventColumns, Ints, as_bools, compare_rows
+from distributary.rules.admit import Mark, Verdict, admit, await_tombstone, identity_of
+from distributary.rules.columns import ALONE, DELETE, LETTERS, READ, Bools, EventColumns, Ints, as_bools, compare_rows
 from distributary.rules.event import Event
 from distributary.rules.order import is_grouped_by_level, sort_key
 from distributary.rules.state import Rules, TableState
@@ -111,35 +111,31 @@ def _admit_rising(
     clock = np.maximum.accumulate(np.maximum(admitted.clock[rows], mark.clock))
     admitted.clock[rows] = clock
     mark.clock = int(clock[-1])
-    operation = columns.operation
-    alone = rows[operation[rows] == ALONE]
-    behind = before[alone]
-    admitted.new[alone] = ~((behind >= 0) & (operation[behind] == DELETE))
-    for row in alone[behind < 0].tolist():
-        admitted.new[row] = columns.names[columns.codes[row]].as_py() not in mark.deleted
-    _remember_deletes(columns, mark, rows, admitted)
+    _await_tombstones(columns, mark, rows[columns.codes[rows] >= 0], before, admitted)
     if len(streamed):
         _move(rules, columns, mark, streamed)
 
 
-def _remember_deletes(columns: EventColumns, mark: Mark, rows: Ints, admitted: AdmittedColumns) -> None:
-    """The keys whose last row is a delete; those of before that have another row now are no such keys."""
-    rows = rows[columns.codes[rows] >= 0]
-    if mark.deleted:
-        held = list(mark.deleted)
-        found = pc.index_in(pa.array(held, columns.names.type), columns.names)
-        touched = set(columns.codes[rows].tolist()) if found.null_count < len(held) else set()
-        for name, code in zip(held, found.to_pylist(), strict=True):
-            if code is not None and code in touched:
-                del mark.deleted[name]
-    _, places = np.unique(columns.codes[rows][::-1], return_index=True)
-    last = np.sort(rows[len(rows) - 1 - places])
-    last = last[columns.operation[last] == DELETE][-DELETES_REMEMBERED:]
+def _await_tombstones(columns: EventColumns, mark: Mark, rows: Ints, before: Ints, admitted: AdmittedColumns) -> None:
+    """Rule 3.3: a key's deletes and tombstones come by turns; where they do not, they are counted one by one."""
+    operation, codes, behind = columns.operation[rows], columns.codes[rows], before[rows]
+    after_delete = (behind >= 0) & (columns.operation[behind] == DELETE)
+    odd = np.zeros(len(columns.names), np.bool_)
+    odd[codes[((operation == ALONE) & ~after_delete) | ((operation == DELETE) & after_delete)]] = True
+    odd[columns.codes_of(mark.deleted)] = True
+    admitted.new[rows[(operation == ALONE) & ~odd[codes]]] = False
+    _, places = np.unique(codes[::-1], return_index=True)
+    is_last = np.zeros(len(rows), np.bool_)
+    is_last[len(rows) - 1 - places] = True
+    counted = rows[odd[codes] | (is_last & (operation == DELETE))]
     offsets = columns.ints("offset")
-    for row, name in zip(last.tolist(), columns.names.take(pa.array(columns.codes[last])).to_pylist(), strict=True):
-        mark.deleted[name] = (int(admitted.clock[row]), int(columns.partition[row]), int(offsets[row]))
-    while len(mark.deleted) > DELETES_REMEMBERED:
-        del mark.deleted[next(iter(mark.deleted))]
+    names = columns.names.take(pa.array(columns.codes[counted])).to_pylist()
+    for row, name in zip(counted.tolist(), names, strict=True):
+        op = LETTERS[columns.operation[row]]
+        if columns.operation[row] == ALONE:
+            admitted.new[row] = name not in mark.deleted
+        arrival = (int(admitted.clock[row]), int(columns.partition[row]), int(offsets[row]))
+        await_tombstone(mark, op, name, arrival, is_new=True)
 
 
 def _move(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> None:

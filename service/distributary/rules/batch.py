@@ -226,10 +226,9 @@ class Walk:
                 key = KeyState(None, row.known, [read])
             else:
                 key = KeyState(row, row.known)
-        awaited = self._state.awaited.pop(name, None)
-        if awaited is not None:
-            clock, partition, offset = awaited
-            mark_copy(self._rules.connector, key, Event("d", name, partition, offset, clock, arrival=awaited))
+        for arrival in self._state.awaited.pop(name, ()):
+            clock, partition, offset = arrival
+            mark_copy(self._rules.connector, key, Event("d", name, partition, offset, clock, arrival=arrival))
         self._touched[name] = key
         return key
 

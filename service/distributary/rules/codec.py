@@ -72,8 +72,8 @@ def _to_position(plain: Plain) -> Position:
     return Position(None if level is None else tuple(level), tuple(inside), *rest)
 
 
-def _to_arrivals(plain: Plain) -> dict[str, Arrival]:
-    return {key: (clock, partition, offset) for key, (clock, partition, offset) in plain.items()}
+def _to_arrivals(plain: Plain) -> dict[str, tuple[Arrival, ...]]:
+    return {key: tuple((at[0], at[1], at[2]) for at in arrivals) for key, arrivals in plain.items()}
 
 
 def _event(event: Event) -> Plain:

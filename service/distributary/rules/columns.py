@@ -28,8 +28,10 @@ from distributary.rules.event import TOMBSTONE, Event
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-_OPERATIONS = ("c", "u", "r", "d", "t", TOMBSTONE)
-CREATE, UPDATE, READ, DELETE, TRUNCATE, ALONE = range(len(_OPERATIONS))
+LETTERS = ("c", "u", "r", "d", "t", TOMBSTONE)
+"""The operations by their numbers."""
+
+CREATE, UPDATE, READ, DELETE, TRUNCATE, ALONE = range(len(LETTERS))
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class EventColumns:
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "partition", self.ints("partition"))
-        found = pc.index_in(self.column("operation"), pa.array(_OPERATIONS))
+        found = pc.index_in(self.column("operation"), pa.array(LETTERS))
         put(self, "operation", np.asarray(found).astype(np.int64))
         keys = self.column("key")
         if not pa.types.is_dictionary(keys.type):

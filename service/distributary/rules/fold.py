@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from distributary.rules.event import TOMBSTONE, Event, Position
+from distributary.rules.event import TOMBSTONE, Event, Pointer, Position
 from distributary.rules.order import compare, compare_events, latest, stands_by_arrival
 from distributary.rules.state import KeyState, Row
 from distributary.rules.step import Line, Stint, step
@@ -132,7 +132,8 @@ def fold(
     line = Line(known=key.known)
     if key.base is not None:
         _begin(connector, line, key.base, truncates if remembered is None else remembered)
-    events = [event for event in events if not event.copy and not _is_companion(event, events)]
+    companions = _companions(events)
+    events = [event for event in events if not event.copy and event.at not in companions]
     places = [_place(connector, line, event) for event in events]
     steps: list[tuple[float, Event, Position | None]] = [(i, event, places[i]) for i, event in enumerate(events)]
     for truncate in truncates:
@@ -143,12 +144,21 @@ def fold(
     return line
 
 
-def _is_companion(event: Event, events: Sequence[Event]) -> bool:
-    """Rule 3.3: whether a tombstone came right behind a delete of its key, and so adds nothing."""
-    if event.op != TOMBSTONE:
-        return False
-    before = [other for other in events if other.arrival < event.arrival]
-    return bool(before) and max(before, key=lambda other: other.arrival).op == "d"
+def _companions(events: Sequence[Event]) -> set[Pointer]:
+    """Rule 3.3: the tombstones that came behind a delete of their key, and so add nothing. Each delete has one; only
+    copies come between the two."""
+    found: set[Pointer] = set()
+    if any(event.op == TOMBSTONE for event in events):
+        awaited = 0
+        for event in sorted(events, key=lambda event: event.arrival):
+            if event.op == "d":
+                awaited += 1
+            elif event.op != TOMBSTONE:
+                awaited = 0
+            elif awaited:
+                awaited -= 1
+                found.add(event.at)
+    return found
 
 
 def _begin(connector: str, line: Line, base: Row, truncates: Sequence[Event]) -> None:

@@ -93,7 +93,7 @@ class TableState:
     reads: dict[str, None] = field(default_factory=dict)
     grown: bool = False
     growth_ends: tuple[Position, int] | None = None
-    awaited: dict[str, Arrival] = field(default_factory=dict)
+    awaited: dict[str, tuple[Arrival, ...]] = field(default_factory=dict)
     equals: dict[int, Equals] = field(default_factory=dict)
     told: dict[str, Position] = field(default_factory=dict)
 

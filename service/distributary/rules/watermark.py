@@ -65,7 +65,8 @@ def grow(connector: str, state: TableState, partitions: int) -> None:
         state.marks.setdefault(partition, Mark())
     for mark in state.marks.values():
         # The tombstone of a delete may come by another partition: from now on the order of arrival tells whose it is.
-        state.awaited |= mark.deleted
+        for key, arrivals in mark.deleted.items():
+            state.awaited[key] = (*state.awaited.get(key, ()), *arrivals)
         mark.deleted, mark.cleared = {}, set()
     state.partitions = partitions
     state.grown = True
@@ -101,4 +102,4 @@ def end_growth(connector: str, state: TableState) -> None:
         if is_passed(connector, state, position) and lowest_clock(state) > clock:
             state.grown, state.growth_ends, state.awaited = False, None, {}
             for mark in state.marks.values():
-                mark.deleted = {key: arrival for key, arrival in mark.deleted.items() if arrival[0] > clock}
+                mark.deleted = {key: arrivals for key, arrivals in mark.deleted.items() if arrivals[-1][0] > clock}

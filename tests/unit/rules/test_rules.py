@@ -168,6 +168,14 @@ def test_3_3_a_tombstone_behind_its_delete_adds_nothing_and_one_by_itself_delete
     assert table.take(event("x", "a")).places() == {}
 
 
+def test_3_3_what_a_producer_repeats_between_a_delete_and_its_tombstone_makes_it_no_other() -> None:
+    rows = [event("c", "a", at(1)), event("d", "a", at(2)), event("x", "a"), event("c", "a", at(3))]
+    deleted = [event("d", "a", at(4)), *rows[1:3], event("x", "a")]
+    given = [*rows, *deleted]
+    seen = verdicts("sqlserver", *(replace(one, offset=number) for number, one in enumerate(given)))
+    assert seen == ["new", "new", "seen", "new", "new", "seen", "seen", "seen"]
+
+
 def test_3_3_after_a_tombstone_by_itself_a_position_counts_again_where_deletes_are_null() -> None:
     events = [event("c", "a", at(1)), event("x", "a"), event("c", "a", at(2))]
     table = Table(Rules("db2", deletes_are_null=True)).take(*events, *events)
@@ -256,6 +264,26 @@ def test_2_5_a_delete_whose_tombstone_has_come_awaits_no_other() -> None:
     assert table.take(event("x", "a", partition=1, time=9)).places() == {}
 
 
+def test_2_5_of_two_partitions_a_delete_comes_before_a_create_of_its_position() -> None:
+    table = Table(SQLSERVER).take(event("c", "a", at(1), time=1))
+    grow("sqlserver", table.state, 2)
+    table.take(event("c", "a", at(2, 5), time=5)).take(event("d", "a", at(2, 5), partition=1, time=5))
+    assert table.places() == {"a": (0, 1)}
+
+
+def test_2_5_a_key_that_is_gone_does_not_come_back_by_a_partition_that_is_behind() -> None:
+    table = Table(SQLSERVER, partitions=2).take(event("c", "b", at(1), partition=1))
+    table.take(event("c", "a", at(5)), event("d", "a", at(6)))
+    grow("sqlserver", table.state, 3)
+    assert table.take(event("c", "a", at(5), partition=2)).places() == {"b": (1, 0)}
+
+
+def test_2_5_what_a_new_partition_gets_of_the_time_before_was_sent_again() -> None:
+    table = Table(SQLSERVER).take(event("c", "a", at(1)), event("d", "a", at(2)), event("c", "b", at(3)))
+    grow("sqlserver", table.state, 2)
+    assert table.take(event("c", "a", at(1), partition=1)).places() == {"b": (0, 2)}
+
+
 def deferred() -> list[Event]:
     """Two rows that move up by one, the first one first, in one transaction."""
     return [
@@ -317,6 +345,11 @@ def test_3_6_a_truncate_takes_what_lies_before_it_whenever_it_comes() -> None:
     table = Table(POSTGRESQL, partitions=2).take(event("c", "after", at(30, 31)))
     table.take(event("t", None, at(20, 25), partition=1)).take(event("c", "late", at(40, 24)))
     assert table.places() == {"after": (0, 0)}
+
+
+def test_3_6_a_snapshot_row_of_the_truncate_s_own_position_stays() -> None:
+    table = Table(Rules("mysql"), partitions=2).take(event("r", "a", at(5), partition=1))
+    assert table.take(event("t", None, at(5))).places() == {"a": (1, 0)}
 
 
 def test_3_6_a_row_moves_on_after_a_soft_truncate_that_its_partition_has_not_reached() -> None:
