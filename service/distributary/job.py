@@ -22,20 +22,20 @@ from distributary.config.watch import Watch
 from distributary.consume.broker import Broker
 from distributary.consume.source import KafkaRecords
 from distributary.errors import AlreadyRunning
+from distributary.ingest.registry import Registry, registry_of
 from distributary.launch.session import close_session, open_session
+from distributary.logs import get_logger
 from distributary.operate import failpoints, health
 from distributary.operate.caretaker import Caretaker, Jobs, Tended
 from distributary.operate.faults import classified
 from distributary.operate.halts import Halts
 from distributary.operate.lag_group import LagGroup
 from distributary.operate.lease import Lease, refuse_second
-from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.planning import PlanningStream
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.quarantine_files import QuarantineFiles
 from distributary.operate.recorder import Recorder
-from distributary.operate.registry import Registry, registry_of
 from distributary.operate.resuming import Resuming
 from distributary.operate.roster import Roster
 from distributary.operate.source_types import SourceTypes, source_types_path

@@ -22,11 +22,11 @@ from distributary.config.clients import spark_options
 from distributary.consume.broker import Broker
 from distributary.consume.source import KafkaRecords
 from distributary.consume.topics import TableId
+from distributary.ingest.registry import registry_of
 from distributary.launch.session import open_session
 from distributary.merge.modes import mode_of
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
-from distributary.operate.registry import registry_of
 from distributary.operate.source_types import told_to
 from distributary.operate.status import ServiceStatus
 from distributary.operate.surroundings import Surroundings

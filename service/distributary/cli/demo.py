@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from distributary.operate import logs
+from distributary import logs
 
 
 @click.command(short_help="See it work on this machine, end to end.")

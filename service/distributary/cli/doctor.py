@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from distributary import logs
 from distributary.cli import output
 from distributary.config.load import load
-from distributary.operate import logs
 
 if TYPE_CHECKING:
     from distributary.survey.finding import Finding

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from distributary import logs
 from distributary.cli import output
-from distributary.operate import logs
 
 
 def _property(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:

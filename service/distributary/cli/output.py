@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from distributary import logs
 from distributary.errors import ConfigError, DistributaryError, Fault
-from distributary.operate import logs
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")

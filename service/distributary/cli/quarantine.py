@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from distributary import logs
 from distributary.cli import output
 from distributary.config.load import load
-from distributary.operate import logs
 from distributary.operate.accept import Accept
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
+from distributary import logs
 from distributary.cli import output
 from distributary.config import Config
 from distributary.config.load import load
 from distributary.errors import UsageError
-from distributary.operate import logs
 from distributary.operate.accept import Accept
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from distributary import logs
 from distributary.cli import output
 from distributary.config.load import load
-from distributary.operate import logs
 
 
 @click.command()

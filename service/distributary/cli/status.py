@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from distributary import logs
 from distributary.cli import output
 from distributary.cli.tables_view import grid, remarks
 from distributary.cli.watching import watch
 from distributary.config.load import load
 from distributary.errors import UsageError
-from distributary.operate import logs
 
 if TYPE_CHECKING:
     from distributary.operate.overview import TableOverview

@@ -12,11 +12,11 @@ import click
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from distributary import logs
 from distributary.cli import output
 from distributary.config.interpolate import InterpolationError, interpolate
 from distributary.config.load import load
 from distributary.errors import UsageError
-from distributary.operate import logs
 
 if TYPE_CHECKING:
     from distributary.verify.report import Difference, Event, TableReport

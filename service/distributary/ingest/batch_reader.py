@@ -29,19 +29,19 @@ from distributary.evolve.diff import check_key_columns, taken_as
 from distributary.evolve.masks import Marks, check_masks, configured_marks, masks_of
 from distributary.evolve.unknown_columns import CODE, FIX, UnknownColumn, check_protected_columns, unknown_columns
 from distributary.ingest.decode_options import decode_options
+from distributary.ingest.json_records import as_json
 from distributary.ingest.merge_records import RecordColumns, with_carried
 from distributary.ingest.raw_records import DecodedRecords, RawRecords
+from distributary.ingest.registry import Registry
+from distributary.ingest.supported import check_supported
+from distributary.ingest.table_columns import TableColumns
+from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_format
 from distributary.merge.facts import Facts, facts
 from distributary.merge.kept import let_go
 from distributary.merge.mode import Wants
 from distributary.merge.progress import Progress
 from distributary.merge.queries import Queries
 from distributary.merge.table import LakeTable
-from distributary.operate.columns import TableColumns
-from distributary.operate.limits import refuse_unbuilt
-from distributary.operate.look import Known, Look, look_at
-from distributary.operate.registry import Registry
-from distributary.operate.wire import as_json
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class BatchReader:
         self._transactions = transactions
         self._table = TableColumns(lake, settings.schema_changes, mode.service_columns, log)
         self._met: tuple[MetColumns, ...] = ()
-        self._look: Look | None = None
+        self._look: TopicFormat | None = None
         self._seen: set[str] = set()
         self.unknown_columns: list[UnknownColumn] = []
         """Names in the config that neither the table's columns nor the records read so far have."""
@@ -122,7 +122,7 @@ class BatchReader:
         """The source's columns that the table has: name to Spark type."""
         return self._table.now
 
-    def look(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> Look | None:
+    def look(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> TopicFormat | None:
         """The format of the table's records, learnt from the first ones from `start` on; None where there are none (of
         what was aborted offsets are left) and nothing is known of the table. Raises TableHalt."""
         if self._look is not None:
@@ -132,7 +132,7 @@ class BatchReader:
         if not records and progress is None:
             return None
         look = self._looked_at(records, topic, progress)
-        refuse_unbuilt(self._settings, look)
+        check_supported(self._settings, look)
         self._look = look if look.tells_all else None
         if look.order == BY_OFFSET:
             self._log.warning(
@@ -160,15 +160,15 @@ class BatchReader:
             return False
         return (look.unwrapped is not None) != progress.unwrapped
 
-    def _looked_at(self, records: Sequence[Record], topic: Topic, progress: Progress | None) -> Look:
-        known = Known(progress.connector, progress.unwrapped) if progress else None
+    def _looked_at(self, records: Sequence[Record], topic: Topic, progress: Progress | None) -> TopicFormat:
+        known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
         added = added_by(self._source.connector_properties)
-        return look_at(self._as_json(records), topic.name, self._source.connector, added, known)
+        return detect_format(self._as_json(records), topic.name, self._source.connector, added, known)
 
     def _as_json(self, records: Sequence[Record]) -> list[Record]:
         return [as_json(record, self._registry) for record in records]
 
-    def _learn(self, topic: Topic, records: Sequence[Record], look: Look, key: tuple[str, ...]) -> None:
+    def _learn(self, topic: Topic, records: Sequence[Record], look: TopicFormat, key: tuple[str, ...]) -> None:
         """The columns of the first records."""
         options = self._options(look, key)
         raw = raw_table(topic.name, records)
@@ -178,7 +178,7 @@ class BatchReader:
             decoded = Decoder(self._options(look, key)).decode(raw, self._schema(key))
         self._take(decoded.met, decoded.conflict)
 
-    def read(self, raw: RawRecords, look: Look, progress: Progress) -> Read:
+    def read(self, raw: RawRecords, look: TopicFormat, progress: Progress) -> Read:
         """Decodes Kafka's records and looks at them; the table is made, and its columns follow, on the way.
 
         Spark keeps the decoded records. Raises TableHalt where the table can't take them.
@@ -200,7 +200,7 @@ class BatchReader:
         self._met = ()  # the table has them
         return Read(decoded.records, decoded.held, found, altered)
 
-    def _decode(self, raw: RawRecords, look: Look, progress: Progress) -> DecodedRecords:
+    def _decode(self, raw: RawRecords, look: TopicFormat, progress: Progress) -> DecodedRecords:
         """Decodes the records with the columns that the table has."""
         key = tuple(name for name in progress.key if name in self._table.now)
         options = self._options(look, key, progress=progress)
@@ -275,7 +275,7 @@ class BatchReader:
         table = self._table.now
         return RecordSchema(dict(table), {name: table[name] for name in key if name in table})
 
-    def _options(self, look: Look, key: tuple[str, ...], progress: Progress | None = None) -> DecodeOptions:
+    def _options(self, look: TopicFormat, key: tuple[str, ...], progress: Progress | None = None) -> DecodeOptions:
         options = decode_options(
             self._source, self._settings, look, key, masks=self._masks, reads_before=self._mode.reads_before
         )

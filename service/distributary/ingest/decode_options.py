@@ -7,11 +7,17 @@ from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.decode.masks import Masks
 from distributary.decode.options import DEFAULT_PLACEHOLDER, DecodeOptions, TypeSources
-from distributary.operate.look import Look
+from distributary.ingest.topic_format import TopicFormat
 
 
 def decode_options(
-    source: Source, settings: TableSettings, look: Look, key: tuple[str, ...], *, masks: Masks, reads_before: bool
+    source: Source,
+    settings: TableSettings,
+    look: TopicFormat,
+    key: tuple[str, ...],
+    *,
+    masks: Masks,
+    reads_before: bool,
 ) -> DecodeOptions:
     """The options of a table; `key` has the key's columns by the lake's names, as far as they are known."""
     properties = source.connector_properties

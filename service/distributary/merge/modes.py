@@ -18,5 +18,5 @@ _MODES: Mapping[str, Callable[[TableSettings], Mode]] = {
 
 
 def mode_of(settings: TableSettings) -> Mode:
-    """The mode that a table's settings ask for; what refuse_unbuilt() refuses counts as upsert."""
+    """The mode that a table's settings ask for; what check_supported() refuses counts as upsert."""
     return _MODES.get(settings.mode, UpsertMode)(settings)

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from distributary.errors import DistributaryError
+from distributary.logs import get_logger
 from distributary.merge.files import Compacted
 from distributary.operate.faults import classified
-from distributary.operate.logs import get_logger
 from distributary.operate.recorder import Recorder
 from distributary.operate.upkeep import Due, Task, Upkeep
 

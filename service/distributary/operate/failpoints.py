@@ -16,7 +16,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from distributary.errors import TransientError, UsageError
-from distributary.operate.logs import get_logger
+from distributary.logs import get_logger
 
 VARIABLE = "DISTRIBUTARY_FAILPOINTS"
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from distributary.config import Config
 from distributary.errors import TableHalt
+from distributary.logs import get_logger
 from distributary.operate.faults import classified
-from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.records import note_at, unreadable
 from distributary.operate.tables import own_path

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from distributary.config import Config
 from distributary.consume.offsets import Offsets
 from distributary.errors import DistributaryError
+from distributary.logs import get_logger
 from distributary.operate.faults import classified
-from distributary.operate.logs import get_logger
 
 PAUSE = 10.0  # seconds from one commit to the next
 PAUSE_AFTER_FAULT = 60.0

@@ -26,9 +26,9 @@ from py4j.protocol import Py4JJavaError
 
 from distributary.config import Config
 from distributary.errors import AlreadyRunning, SetupError
+from distributary.logs import get_logger
 from distributary.operate.faults import classified
 from distributary.operate.holder import Holder, already_running, holder_of, this_process
-from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.records import note_at
 from distributary.operate.tables import own_path

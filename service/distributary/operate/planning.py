@@ -21,9 +21,9 @@ from distributary.consume.offsets import Offsets
 from distributary.consume.source import stream
 from distributary.consume.topics import subscription_pattern
 from distributary.errors import DistributaryError, TransientError, UsageError
+from distributary.logs import get_logger
 from distributary.operate import failpoints
 from distributary.operate.faults import DISK_FULL, classified, pause_after, stream_fault
-from distributary.operate.logs import get_logger
 from distributary.operate.surroundings import Surroundings
 
 _RESTARTS = 5  # in vain, after which the checkpoint may be at fault; `--once` gives up

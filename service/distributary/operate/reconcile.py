@@ -11,6 +11,7 @@ from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.errors import SetupError, TransientError, UsageError
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
+from distributary.logs import get_logger
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.ghosts import count, ghosts, gone_at, is_ghost, removal
 from distributary.merge.modes import mode_of
@@ -19,7 +20,6 @@ from distributary.merge.table import LakeTable
 from distributary.operate.accept import Accept
 from distributary.operate.faults import classified
 from distributary.operate.halts import read_halts
-from distributary.operate.logs import get_logger
 from distributary.operate.requests import Request, ask
 from distributary.operate.tables import Listed, deletes_path, listed, named
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pyspark.sql import SparkSession
 
 from distributary.config import Config
+from distributary.logs import get_logger
 from distributary.operate import failpoints
 from distributary.operate.continuity import TWO_TOPICS
 from distributary.operate.faults import classified
 from distributary.operate.halts import Halts
-from distributary.operate.logs import get_logger
 from distributary.operate.requests import Request, Requests
 from distributary.operate.worker import TableWorker
 

@@ -12,9 +12,9 @@ from distributary.config.table import same_but_for_the_entry
 from distributary.consume.offsets import Offsets
 from distributary.consume.topics import TableId, has_database_part, table_of
 from distributary.errors import DistributaryError, TableHalt, TransientError
+from distributary.logs import get_logger
 from distributary.operate.continuity import two_topics
 from distributary.operate.faults import pause_after
-from distributary.operate.logs import get_logger
 from distributary.operate.status import TableState
 from distributary.operate.surroundings import Surroundings
 from distributary.operate.tables import connector_of_topic, lake_path, name_of, settings_of

@@ -16,7 +16,7 @@ from distributary.consume.schema_changes import SourceTable, changed_tables
 from distributary.consume.transactions import possible_topics
 from distributary.decode.announced_types import CONNECTORS_THAT_TELL, SourceColumn, type_of
 from distributary.errors import TransientError
-from distributary.operate.logs import get_logger
+from distributary.logs import get_logger
 from distributary.operate.records import note_at
 from distributary.operate.tables import own_path
 

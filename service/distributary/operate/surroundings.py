@@ -12,9 +12,9 @@ from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.consume.offsets import Offsets
 from distributary.consume.source import RecordSource
+from distributary.ingest.registry import Registry
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
-from distributary.operate.registry import Registry
 from distributary.operate.source_types import Told
 from distributary.operate.status import ServiceStatus
 

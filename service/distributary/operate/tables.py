@@ -10,10 +10,10 @@ from distributary.consume.broker import Broker
 from distributary.consume.topics import RESERVED_FOLDERS, TableId, has_database_part, is_signal_table, table_of
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, UsageError
-from distributary.operate.logs import get_logger
-from distributary.operate.look import connector_of
-from distributary.operate.registry import Registry, registry_of
-from distributary.operate.wire import as_json
+from distributary.ingest.json_records import as_json
+from distributary.ingest.registry import Registry, registry_of
+from distributary.ingest.topic_format import connector_of
+from distributary.logs import get_logger
 
 _LOOKED_AT = 20  # records per partition
 _log = get_logger(__name__)

@@ -14,6 +14,7 @@ from distributary.evolve.diff import check_key
 from distributary.evolve.unknown_columns import CODE, FIX
 from distributary.ingest.batch_reader import BatchReader, Read
 from distributary.ingest.raw_records import FrameRecords, RawSource
+from distributary.ingest.topic_format import TopicFormat
 from distributary.merge.advance import advanced
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
@@ -25,7 +26,6 @@ from distributary.merge.slice_keys import SliceKeys
 from distributary.merge.table import SMALL_SLICE, LakeTable
 from distributary.operate import failpoints
 from distributary.operate.limits import too_many_bad
-from distributary.operate.look import Look
 from distributary.operate.place import Place
 from distributary.operate.portion import Portion, key_bytes, slice_bytes
 from distributary.operate.recorder import Watch
@@ -193,7 +193,7 @@ class SliceTaker:
             lambda: around.told(self._topic),
         )
 
-    def _going_on(self, before: Progress | None, look: Look, topic: Topic) -> Progress:
+    def _going_on(self, before: Progress | None, look: TopicFormat, topic: Topic) -> Progress:
         """The table's record as the slice finds it, with the form that its rows have now; that of a table which is to
         be filled begins with what the look at its first records told. Raises TableHalt where they have another key."""
         key = self._reader.renames.all_of(look.key or self._settings.key)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import date, datetime, timezone
 
+from distributary.logs import get_logger
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.files import Compacted, compact, vacuum
 from distributary.merge.table import SMALL_SLICE, LakeTable
 from distributary.operate import failpoints
 from distributary.operate.faults import classified
-from distributary.operate.logs import get_logger
 from distributary.operate.place import Place
 from distributary.operate.upkeep import APPENDED_FILE, REWRITTEN_FILE, Task
 

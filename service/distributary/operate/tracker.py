@@ -18,15 +18,15 @@ from distributary.consume.topics import subscription_pattern, table_of
 from distributary.consume.transactions import boundary, possible_topics, transaction_id, transaction_topic
 from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import UsageError
+from distributary.ingest.json_records import json_of
+from distributary.ingest.registry import Registry
+from distributary.logs import get_logger
 from distributary.operate.complete import Ledger
 from distributary.operate.faults import classified
-from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
-from distributary.operate.registry import Registry
 from distributary.operate.standing import Answer, Claim, Frontier, Kafka, Standing, Transaction
 from distributary.operate.status import ServiceStatus
 from distributary.operate.tables import settings_of
-from distributary.operate.wire import json_of
 from distributary.operate.worker import TableWorker
 
 _TURN = 1.0  # seconds that reading may take, and between two looks

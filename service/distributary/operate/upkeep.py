@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from distributary.config.maintenance import Maintenance
-from distributary.operate.logs import get_logger
+from distributary.logs import get_logger
 
 MIB = 1024 * 1024
 REWRITTEN_FILE = 32 * MIB

@@ -10,6 +10,7 @@ from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets, Slice, largest
 from distributary.consume.topics import TableId
 from distributary.errors import TableHalt
+from distributary.logs import get_logger
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.files import Compacted
 from distributary.merge.kept import keeping
@@ -22,7 +23,6 @@ from distributary.operate.accept import Accept
 from distributary.operate.catalog import CatalogEntry
 from distributary.operate.continuity import accepted, check_continuity, lost_ends, nearer_goal, not_ours
 from distributary.operate.laying_out import LayingOut
-from distributary.operate.logs import get_logger
 from distributary.operate.note import Note
 from distributary.operate.place import Place
 from distributary.operate.recorder import Watch

@@ -11,9 +11,9 @@ from typing import Any
 from distributary.config import Config
 from distributary.consume.broker import Broker, Topic
 from distributary.errors import DistributaryError, TableHalt
+from distributary.ingest.registry import Registry, registry_of
 from distributary.operate.continuity import two_topics
 from distributary.operate.records import newest_record
-from distributary.operate.registry import Registry, registry_of
 from distributary.operate.source_types import Told, told_to
 from distributary.operate.tables import Listed, listed
 from distributary.survey.concern import Concern

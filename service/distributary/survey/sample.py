@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Offsets
 from distributary.consume.peek import Record
-from distributary.operate.registry import Registry
-from distributary.operate.wire import as_json
+from distributary.ingest.json_records import as_json
+from distributary.ingest.registry import Registry
 
 _NEWEST = 20  # records per partition; columns that came later are in them
 

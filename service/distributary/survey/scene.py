@@ -10,8 +10,8 @@ from distributary.config.table import TableSettings
 from distributary.decode.met_columns import table_columns
 from distributary.decode.renames import Renames
 from distributary.decode.unwrapped import setting
+from distributary.ingest.topic_format import TopicFormat
 from distributary.merge.progress import Progress
-from distributary.operate.look import Look
 from distributary.survey.sample import Sample
 from distributary.survey.shown import Cut, Shown
 
@@ -29,7 +29,7 @@ class Scene:
     sample: Sample
     now: int
     progress: Progress | None = None
-    look: Look | None = None
+    look: TopicFormat | None = None
     cuts: tuple[Cut, ...] = ()
     shown: Shown = field(default_factory=Shown)
     table_columns: Mapping[str, str] = field(default_factory=dict)

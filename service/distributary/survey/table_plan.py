@@ -17,12 +17,12 @@ from distributary.evolve.masks import Marks, check_masks, masks_of
 from distributary.evolve.policy import allowed_changes, heeded
 from distributary.evolve.unknown_columns import check_protected_columns
 from distributary.ingest.decode_options import decode_options
+from distributary.ingest.supported import check_supported
+from distributary.ingest.topic_format import KnownFormat, detect_format
 from distributary.merge.layout import LayoutChanges, changes, check_layout, wanted_layout
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress
 from distributary.operate.continuity import check_continuity, not_ours
-from distributary.operate.limits import refuse_unbuilt
-from distributary.operate.look import Known, look_at
 from distributary.operate.source_types import Told
 from distributary.operate.tables import Listed
 from distributary.survey.concern import Code, Concern
@@ -166,11 +166,11 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
     records = sample.head or sample.newest
     if not records:
         return scene
-    known = Known(progress.connector, progress.unwrapped) if progress else None
+    known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
     properties = scene.source.connector_properties
     try:
-        look = look_at(records, sample.topic.name, scene.source.connector, added_by(properties), known)
-        refuse_unbuilt(settings, look)
+        look = detect_format(records, sample.topic.name, scene.source.connector, added_by(properties), known)
+        check_supported(settings, look)
         scene = replace(scene, look=look)
         mode = mode_of(settings)
         found = cuts(sample.records(), look.unwrapped, before=mode.reads_before)

@@ -15,6 +15,7 @@ from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
 from distributary.errors import TableHalt, UsageError
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
+from distributary.logs import get_logger
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.mode import Destination
 from distributary.merge.modes import mode_of
@@ -23,7 +24,6 @@ from distributary.merge.queries import Queries
 from distributary.merge.table import LakeTable
 from distributary.operate.continuity import check_continuity
 from distributary.operate.faults import classified
-from distributary.operate.logs import get_logger
 from distributary.operate.tables import Listed, deletes_path, listed, named
 from distributary.verify.compare import Compared
 from distributary.verify.frozen import FrozenTable

@@ -15,13 +15,13 @@ from distributary.consume.offsets import Slice
 from distributary.consume.source import KafkaRecords
 from distributary.ingest.batch_reader import BatchReader
 from distributary.ingest.raw_records import RawSource
+from distributary.ingest.registry import registry_of
+from distributary.logs import get_logger
 from distributary.merge.facts import Facts
 from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress, first_progress
 from distributary.merge.queries import Queries
-from distributary.operate.logs import get_logger
 from distributary.operate.quarantine import Quarantine
-from distributary.operate.registry import registry_of
 from distributary.operate.source_types import told_to
 from distributary.operate.tables import Listed
 from distributary.verify.compare import event

@@ -14,8 +14,8 @@ from tests.support.scenes import DELETE, HOUR, NOW, TOPIC, config, envelope, pla
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.decode.unwrapped import added_by
+from distributary.ingest.topic_format import detect_format
 from distributary.merge.progress import Snapshot
-from distributary.operate.look import look_at
 from distributary.survey.concern import Code
 from distributary.survey.overall import overall
 from distributary.survey.sample import Sample
@@ -172,7 +172,7 @@ def test_3_10_ghosts_are_told_once_they_are_counted() -> None:
 
 def scene(connector: str, *ops: str) -> Scene:
     found = sample(*(envelope(op, ROW, connector=connector) for op in ops))
-    look = look_at(found.head, TOPIC, None, added_by({}))
+    look = detect_format(found.head, TOPIC, None, added_by({}))
     settings = TableSettings(match="*.*")
     return Scene(Source(topic_prefix="server1"), settings, found, NOW, None, look, tuple(cuts(found.head, None)))
 

@@ -1,4 +1,4 @@
-"""The first look at a topic, and the limit on bad records."""
+"""The format of a topic's first records."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from distributary.consume.peek import Record
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
-from distributary.operate.limits import refuse_unbuilt, too_many_bad
-from distributary.operate.look import Known, Look, connector_of, look_at
+from distributary.ingest.supported import check_supported
+from distributary.ingest.topic_format import KnownFormat, TopicFormat, connector_of, detect_format
 
 ANY = added_by({})
 
@@ -28,10 +28,10 @@ def record(value: object, key: object = None, headers: tuple[tuple[str, bytes], 
 def look(
     *records: Record,
     connector: str | None = None,
-    known: Known | None = None,
+    known: KnownFormat | None = None,
     properties: Mapping[str, str] = MappingProxyType({}),
-) -> Look:
-    return look_at(records, "t", connector, added_by(properties), known)
+) -> TopicFormat:
+    return detect_format(records, "t", connector, added_by(properties), known)
 
 
 def test_a_first_look_tells_connector_and_key() -> None:
@@ -189,25 +189,28 @@ def test_1_3_the_form_is_that_of_most_records() -> None:
 
 
 def test_1_3_tombstones_alone_leave_the_form_to_what_is_known() -> None:
-    found = look(record(None, {"id": 1}), known=Known(BY_OFFSET, unwrapped=True))
+    found = look(record(None, {"id": 1}), known=KnownFormat(BY_OFFSET, unwrapped=True))
     assert found.unwrapped is not None
     assert (found.order, found.tells_all) == (BY_OFFSET, False)
-    found = look(record(None, {"id": 1}), known=Known("db2", unwrapped=False))
+    found = look(record(None, {"id": 1}), known=KnownFormat("db2", unwrapped=False))
     assert (found.order, found.unwrapped, found.tells_all) == ("db2", None, False)
 
 
-@pytest.mark.parametrize("known", [Known("db2", unwrapped=False), Known(BY_OFFSET, unwrapped=True)])
-def test_6_2_where_no_record_is_left_nothing_is_told_and_nothing_halts(known: Known) -> None:
+@pytest.mark.parametrize("known", [KnownFormat("db2", unwrapped=False), KnownFormat(BY_OFFSET, unwrapped=True)])
+def test_6_2_where_no_record_is_left_nothing_is_told_and_nothing_halts(known: KnownFormat) -> None:
     found = look(known=known)
     assert (found.order, found.unwrapped is not None, found.tells_all) == (known.order, known.unwrapped, False)
-    refuse_unbuilt(TableSettings(match="*.*"), found)
+    check_supported(TableSettings(match="*.*"), found)
 
 
 def test_1_3_a_table_keeps_its_order_and_halts_where_it_can_not() -> None:
     row, envelope = {"id": 1, "__sequence": "[]"}, {"op": "c", "source": {"connector": "postgresql"}, "after": {}}
-    assert look(record(row), known=Known(BY_OFFSET, unwrapped=True)).order == BY_OFFSET
-    assert look(record(row), known=Known("postgresql", unwrapped=False)).order == "postgresql"
-    for other, known in ((envelope, Known(BY_OFFSET, unwrapped=True)), ({"id": 1}, Known("db2", unwrapped=False))):
+    assert look(record(row), known=KnownFormat(BY_OFFSET, unwrapped=True)).order == BY_OFFSET
+    assert look(record(row), known=KnownFormat("postgresql", unwrapped=False)).order == "postgresql"
+    for other, known in (
+        (envelope, KnownFormat(BY_OFFSET, unwrapped=True)),
+        ({"id": 1}, KnownFormat("db2", unwrapped=False)),
+    ):
         with pytest.raises(TableHalt, match="form-changed"):
             look(record(other), known=known)
 
@@ -216,22 +219,3 @@ def test_the_connector_of_a_topic_with_a_database_part_is_told_by_rows_too() -> 
     assert connector_of([record({"id": 1, "__commit_lsn": "00000027:00000ac0:0002"})], ANY) == "sqlserver"
     assert connector_of([record(None), record({"op": "c", "source": {"connector": "db2"}})], ANY) == "db2"
     assert connector_of([record({"id": 1})], ANY) is None
-
-
-def test_3_8_a_key_in_the_config_is_for_records_without_one() -> None:
-    settings = TableSettings(match="*.*", key=("id",))
-    refuse_unbuilt(settings, Look("db2", (), has_schema=False))
-    refuse_unbuilt(settings, Look("db2", ("id",), has_schema=False))
-    with pytest.raises(TableHalt, match="key-not-needed"):
-        refuse_unbuilt(settings, Look("db2", ("other",), has_schema=False))
-    with pytest.raises(TableHalt, match="no-key"):
-        refuse_unbuilt(TableSettings(match="*.*"), Look("db2", (), has_schema=False))
-    with pytest.raises(TableHalt, match="key-excluded"):
-        refuse_unbuilt(TableSettings(match="*.*", key=("id",), exclude=("id",)), Look("db2", (), has_schema=False))
-
-
-def test_too_many_bad_records_are_counted_over_the_last_thousand() -> None:
-    recent = [(600, 0), (500, 90), (600, 30)]
-    assert too_many_bad(recent, 0.1) == (((500, 90), (600, 30)), 120)
-    assert too_many_bad(recent, 0.2)[1] is None
-    assert too_many_bad([(50, 50)], 0.1)[1] is None  # fewer than 100 bad ones are no pattern yet

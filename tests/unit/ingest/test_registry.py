@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegis
 from distributary.config.source import SchemaRegistry
 from distributary.decode.avro.schema import AvroType, NotAnAvroSchema
 from distributary.errors import SetupError, TableHalt, TransientError
-from distributary.operate.registry import Registry
+from distributary.ingest.registry import Registry
 
 NUMBER = json.dumps({"type": "record", "name": "Key", "fields": [{"name": "id", "type": "int"}]})
 

@@ -11,7 +11,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, Schema
 from distributary.config.source import SchemaRegistry, Source
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema, parse_avro_schema
 from distributary.errors import DistributaryError, SetupError, TableHalt, TransientError
-from distributary.operate.logs import get_logger
+from distributary.logs import get_logger
 
 _TIMEOUT = 10.0  # seconds that an answer may take
 _RETRIES = 2  # by the client itself; after those the table's own turns come

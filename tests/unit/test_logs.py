@@ -13,7 +13,7 @@ import pytest
 
 START = """
 import logging, warnings
-from distributary.operate.logs import configure, get_logger
+from distributary.logs import configure, get_logger
 configure()
 log = get_logger("distributary.merge")
 """

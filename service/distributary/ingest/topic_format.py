@@ -38,7 +38,7 @@ _DB2_LSN = len("00000027:00000ac0:0000000000000002")
 
 
 @dataclass(frozen=True)
-class Look:
+class TopicFormat:
     """What the first records of a topic tell. `key` are the names of the record key's fields, empty without key.
 
     `order` is the connector by whose positions the changes are ordered, or BY_OFFSET. `unwrapped`: the records are rows
@@ -60,16 +60,16 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownFormat:
     """What the table was filled by so far: the order of its changes, and whether its rows came without envelope."""
 
     order: str
     unwrapped: bool
 
 
-def look_at(
-    records: Sequence[Record], topic: str, configured: str | None, added: Unwrapped, known: Known | None = None
-) -> Look:
+def detect_format(
+    records: Sequence[Record], topic: str, configured: str | None, added: Unwrapped, known: KnownFormat | None = None
+) -> TopicFormat:
     """Looks at records from the head of a slice.
 
     `configured` is the connector by the config, `added` what ExtractNewRecordState may have added.
@@ -91,7 +91,7 @@ def look_at(
         has_schema = has_schema or with_schema
     # Where both come, the fewer ones are faults, for the quarantine table.
     if len(rows) > len(envelopes) or (not envelopes and known is not None and known.unwrapped):
-        return _unwrapped(records, rows, topic, configured, added, known, Look("", key, has_schema))
+        return _unwrapped(records, rows, topic, configured, added, known, TopicFormat("", key, has_schema))
     if envelopes and known is not None and known.order == BY_OFFSET:
         raise _form_changed(topic, "rows without an envelope, ordered by their offsets", "envelopes")
     named = _source_connector(envelopes)
@@ -106,7 +106,7 @@ def look_at(
         )
     only_truncates = not key and bool(envelopes) and all(value["op"] == "t" for value in envelopes)
     nothing = not envelopes and all(_payload(record.value)[0] is None for record in records)
-    return Look(connector, key, has_schema, only_truncates, only_tombstones=nothing)
+    return TopicFormat(connector, key, has_schema, only_truncates, only_tombstones=nothing)
 
 
 def _unwrapped(
@@ -115,9 +115,9 @@ def _unwrapped(
     topic: str,
     configured: str | None,
     added: Unwrapped,
-    known: Known | None,
-    look: Look,
-) -> Look:
+    known: KnownFormat | None,
+    look: TopicFormat,
+) -> TopicFormat:
     """Rows without an envelope. Those of an envelope's parts (`op` without `source`) are no rows, but broken."""
     if known is None:
         _refuse_other_forms(rows, topic, look.key, added)

@@ -15,7 +15,7 @@ from distributary.decode.avro.targets import AS_JSON
 from distributary.decode.avro.values import UNREAD
 from distributary.decode.connect_schema import connect_json
 from distributary.decode.strict_json import json_text
-from distributary.operate.registry import Registry
+from distributary.ingest.registry import Registry
 
 
 def as_json(record: Record, registry: Registry | None) -> Record:

@@ -1,0 +1,30 @@
+"""Configs and records that this version would have to guess about."""
+
+from __future__ import annotations
+
+from distributary.config.table import TableSettings
+from distributary.errors import TableHalt
+from distributary.evolve.masks import key_redacted
+from distributary.ingest.topic_format import TopicFormat
+
+
+def check_supported(settings: TableSettings, look: TopicFormat) -> None:
+    """Raises TableHalt where the config or the records ask for something that this version would have to guess."""
+    if settings.key and look.key and set(settings.key) != set(look.key):
+        raise TableHalt(
+            "key-not-needed",
+            f"`key: [{', '.join(settings.key)}]` ({settings.where}) is for records without a key; these have the key"
+            f" ({', '.join(look.key)})",
+            "take `key` out for this table, or name the columns in the connector (message.key.columns)",
+        )
+    if left_out := [name for name in settings.key if name in settings.exclude]:
+        raise TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
+    if redacted := [name for name in settings.key if settings.mask.get(name) == "redact"]:
+        raise key_redacted(redacted)
+    if not (settings.key or look.key or not look.tells_all or settings.mode == "append"):
+        raise TableHalt(
+            "no-key",
+            f"the table can't be kept by mode: {settings.mode}: its records have no key",
+            "name the columns of the key under `key` in the config, give the source table a primary key, name key"
+            " columns in the connector (message.key.columns), or set mode: append",
+        )
