@@ -16,8 +16,8 @@ from distributary.consume.peek import Record as Peeked
 from distributary.consume.source import RecordSource
 from distributary.decode.decoder import Decoder
 from distributary.ingest import raw_records
-from distributary.ingest.merge_records import RecordColumns
-from distributary.ingest.raw_records import FrameRecords, LocalRecords, RawSource, TaskRecords
+from distributary.ingest.merge_table import RecordColumns
+from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords
 from distributary.merge.queries import Queries
 
 RECORDED = (
@@ -47,7 +47,8 @@ def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession
     columns = RecordColumns.of(schema.row, schema.key, before=True)
     here = LocalRecords(session, raw, Queries()).decode(Decoder(options), schema, columns, lambda found: found)
     frame = session.createDataFrame(raw).repartition(2, "offset")
-    there = FrameRecords(frame).decode(Decoder(options), schema, columns, lambda found: found)
+    source = RawSource(cast(RecordSource, None), session, Queries(), print)
+    there = source.of_frame(frame).decode(Decoder(options), schema, columns, lambda found: found)
     assert rows(there.records) == rows(here.records)
     assert {name for one in there.met for name in one.names} == {name for one in here.met for name in one.names}
     assert there.conflict is None
@@ -67,7 +68,7 @@ def test_what_is_small_is_decoded_here_and_what_was_too_large_once_is_not_fetche
             return found if 100 * part.records <= most_bytes else None
 
     def where(records: int) -> type:
-        return type(source.records(Slice("t", {0: 0}, {0: records})))
+        return type(source.of_range(Slice("t", {0: 0}, {0: records})))
 
     told: list[str] = []
     monkeypatch.setattr(raw_records, "LOCAL_BYTES", 1_000)

@@ -1,5 +1,5 @@
-"""Takes one table's offset ranges from Kafka to decoded records.
+"""Reads one table's offset ranges from Kafka and decodes them.
 
-In: offset ranges and the table's settings. Out: decoded records as the merge takes them, and what was learnt of their
-format. May import consume, decoding, evolve, merge and config; nothing of these imports it.
+In: offset ranges and the table's settings. Out: decoded records (see merge_records) and the format of the topic. May
+import config, consume, decode, evolve and merge; must not import operate, survey or verify.
 """

@@ -1,4 +1,4 @@
-"""From one table's raw records to decoded ones: learns their format as they come."""
+"""Decodes the batches of one table, learns the format of its records, and has the table follow their columns."""
 
 from __future__ import annotations
 
@@ -14,25 +14,22 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.fetch import raw_table
 from distributary.consume.peek import Record
-from distributary.decode.avro.framing import schema_addresses
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
-from distributary.decode.decoder import Decoder
-from distributary.decode.masks import NO_MASKS
+from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.met_columns import MetColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema
-from distributary.decode.renames import Renames, check_renames
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, taken_as
-from distributary.evolve.masks import Marks, check_masks, configured_marks, masks_of
-from distributary.evolve.unknown_columns import CODE, FIX, UnknownColumn, check_protected_columns, unknown_columns
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.json_records import as_json
-from distributary.ingest.merge_records import RecordColumns, with_carried
+from distributary.ingest.merge_records import with_carried
+from distributary.ingest.merge_table import RecordColumns
 from distributary.ingest.raw_records import DecodedRecords, RawRecords
 from distributary.ingest.registry import Registry
+from distributary.ingest.sent_columns import SentColumns
 from distributary.ingest.supported import check_supported
 from distributary.ingest.table_columns import TableColumns
 from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_format
@@ -46,8 +43,8 @@ from distributary.merge.table import LakeTable
 
 @dataclass(frozen=True)
 class Read:
-    """A batch that was read: decoded records (see merge_records), in memory or `held` by Spark, what facts() found in
-    them, and whether the table was made or its columns changed for them."""
+    """A decoded batch: its records (see merge_records), in memory or `held` by Spark, and the facts about them.
+    `altered`: the table was created or its columns were changed for them."""
 
     records: DataFrame
     held: DataFrame | None
@@ -55,15 +52,15 @@ class Read:
     altered: bool
 
     def let_go(self) -> None:
-        """Spark lets go of the records. Nothing that reads them may come after."""
+        """Has Spark release the records. They can't be read any more."""
         let_go(self.held)
 
 
 class BatchReader:
-    """Reads one table's batches, and remembers the schemas that it has met.
+    """Reads the batches of one table, and remembers the schemas of its records.
 
-    `only` says which decoded records are kept. `announced` gives the types of columns that the connector tells beside
-    its records; it is asked where records carry no schema.
+    `only` filters decoded records before Spark keeps them. `announced` returns the column types of the connector's
+    schema-change topic; it is called for records without a schema.
     """
 
     def __init__(
@@ -86,20 +83,14 @@ class BatchReader:
         self._avro: dict[str, AvroSchema | NotAnAvroSchema] | None = None if registry is None else {}
         self._source = source
         self._settings = settings
-        self._masks = NO_MASKS
-        self._marks = Marks(None, ())
-        self._renames = Renames(settings.rename)
-        self.renamed: dict[str, str] = {}
-        """The columns, of all records read so far, that the table calls otherwise than the source, with its names."""
         self._mode = mode
         self._log = log
         self._transactions = transactions
         self._table = TableColumns(lake, settings.schema_changes, mode.service_columns, log)
+        self.sent = SentColumns(settings, self._table, log)
+        """The columns of the records so far."""
         self._met: tuple[MetColumns, ...] = ()
-        self._look: TopicFormat | None = None
-        self._seen: set[str] = set()
-        self.unknown_columns: list[UnknownColumn] = []
-        """Names in the config that neither the table's columns nor the records read so far have."""
+        self._format: TopicFormat | None = None
         self._queries = queries
         self._ask_announced = announced
         self._announced: Mapping[str, str] = {}
@@ -107,34 +98,23 @@ class BatchReader:
         self._decoder: Decoder | None = None
 
     @property
-    def marks(self) -> dict[str, str]:
-        """How columns are masked, with the table's names: those of the records read so far, and of columns that may
-        come."""
-        return self._marks.with_configured(configured_marks(self._masks, self._renames))
-
-    @property
-    def renames(self) -> Renames:
-        """Which columns the table calls otherwise than the source."""
-        return self._renames
-
-    @property
     def columns(self) -> Mapping[str, str]:
         """The source's columns that the table has: name to Spark type."""
         return self._table.now
 
-    def look(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> TopicFormat | None:
-        """The format of the table's records, learnt from the first ones from `start` on; None where there are none (of
-        what was aborted offsets are left) and nothing is known of the table. Raises TableHalt."""
-        if self._look is not None:
-            return self._look
-        self._masks = masks_of(self._settings)
+    def detect_format(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> TopicFormat | None:
+        """The format of the records from `start` on; None for a new table without records (aborted transactions leave
+        offsets). Raises TableHalt."""
+        if self._format is not None:
+            return self._format
+        self.sent.load_masks()
         records = self._broker.head(topic, start)
         if not records and progress is None:
             return None
-        look = self._looked_at(records, topic, progress)
-        check_supported(self._settings, look)
-        self._look = look if look.tells_all else None
-        if look.order == BY_OFFSET:
+        topic_format = self._detect(records, topic, progress)
+        check_supported(self._settings, topic_format)
+        self._format = topic_format if topic_format.tells_all else None
+        if topic_format.order == BY_OFFSET:
             self._log.warning(
                 "rows without an envelope are ordered by their offsets: records that are sent again show older"
                 " states until their end",
@@ -142,25 +122,23 @@ class BatchReader:
             )
         self._table.look()
         if progress is not None:
-            check_renames(progress.renames, self._renames, self._table.now)
-            check_masks(self._masks, progress.masks, self._renames, self._table.now)
-            self._marks = Marks(progress.masks, self._table.now)
-        key = progress.key if progress is not None else self._renames.all_of(look.key or self._settings.key)
-        self._learn(topic, records, look, key)
+            self.sent.check_table(progress)
+        key = progress.key if progress is not None else self.sent.renames.all_of(topic_format.key or self._settings.key)
+        self._learn(topic, records, topic_format, key)
         if progress is None:
-            check_protected_columns(self._settings, self._seen)
-        return look
+            self.sent.check_protected()
+        return topic_format
 
     def has_other_form(self, topic: Topic, start: Mapping[int, int], progress: Progress) -> bool:
-        """Whether the records from there on, that this table can go on with, have an envelope where those so far had
-        none, or the other way round."""
+        """Whether the records from `start` on have an envelope and earlier ones had none, or the reverse. False for
+        records that halt the table."""
         try:
-            look = self._looked_at(self._broker.head(topic, start), topic, progress)
+            topic_format = self._detect(self._broker.head(topic, start), topic, progress)
         except TableHalt:
             return False
-        return (look.unwrapped is not None) != progress.unwrapped
+        return (topic_format.unwrapped is not None) != progress.unwrapped
 
-    def _looked_at(self, records: Sequence[Record], topic: Topic, progress: Progress | None) -> TopicFormat:
+    def _detect(self, records: Sequence[Record], topic: Topic, progress: Progress | None) -> TopicFormat:
         known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
         added = added_by(self._source.connector_properties)
         return detect_format(self._as_json(records), topic.name, self._source.connector, added, known)
@@ -168,42 +146,41 @@ class BatchReader:
     def _as_json(self, records: Sequence[Record]) -> list[Record]:
         return [as_json(record, self._registry) for record in records]
 
-    def _learn(self, topic: Topic, records: Sequence[Record], look: TopicFormat, key: tuple[str, ...]) -> None:
-        """The columns of the first records."""
-        options = self._options(look, key)
+    def _learn(self, topic: Topic, records: Sequence[Record], topic_format: TopicFormat, key: tuple[str, ...]) -> None:
+        """Learns the columns of the first records."""
         raw = raw_table(topic.name, records)
-        self._learn_avro(address for found in schema_addresses(raw).values() for address in found)
-        decoded = Decoder(options).decode(raw, self._schema(key))
-        if self._needs_announced(decoded.met) and self._ask():
-            decoded = Decoder(self._options(look, key)).decode(raw, self._schema(key))
-        self._take(decoded.met, decoded.conflict)
+        decoded = Decoder(self._options(topic_format, key)).decode(raw, self._schema(key))
+        while self._learns_more(decoded):
+            decoded = Decoder(self._options(topic_format, key)).decode(raw, self._schema(key))
+        self.sent.add(decoded)
+        self._met = decoded.met
 
-    def read(self, raw: RawRecords, look: TopicFormat, progress: Progress) -> Read:
-        """Decodes Kafka's records and looks at them; the table is made, and its columns follow, on the way.
+    def read(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Read:
+        """Decodes a batch. Creates the table and changes its columns where the records need it.
 
-        Spark keeps the decoded records. Raises TableHalt where the table can't take them.
+        Raises TableHalt if the table can't hold the records.
         """
         altered = self._table.follow(self._met, progress.key)
-        decoded = self._decode(raw, look, progress)
+        decoded = self._decode(raw, topic_format, progress)
         while self._table.follow(decoded.met, progress.key):
             altered = True
             let_go(decoded.held)
-            decoded = self._decode(raw, look, progress)
+            decoded = self._decode(raw, topic_format, progress)
         check_key_columns(progress.key, self._table.now, self._settings.where)
         found = facts(decoded.records, progress, self._queries)
-        if found.bad and any(not one.has_schema for one in decoded.met) and self._ask():
-            # Nothing in a record without a schema shows that its columns' types changed, but values that do not fit.
+        if found.bad and any(not one.has_schema for one in decoded.met) and self._has_new_announcement():
+            # Values that do not fit are the only sign of changed types in records without a schema.
             let_go(decoded.held)
-            again = self.read(raw, look, progress)
+            again = self.read(raw, topic_format, progress)
             return replace(again, altered=altered or again.altered)
-        self._warn_of_unknown_columns()
+        self.sent.warn_of_unknown()
         self._met = ()  # the table has them
         return Read(decoded.records, decoded.held, found, altered)
 
-    def _decode(self, raw: RawRecords, look: TopicFormat, progress: Progress) -> DecodedRecords:
-        """Decodes the records with the columns that the table has."""
+    def _decode(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> DecodedRecords:
+        """Decodes the records with the table's columns."""
         key = tuple(name for name in progress.key if name in self._table.now)
-        options = self._options(look, key, progress=progress)
+        options = self._options(topic_format, key, progress=progress)
         if self._decoder is None or self._decoder.options != options:
             self._decoder = Decoder(options)
         schema = self._schema(key)
@@ -216,56 +193,31 @@ class BatchReader:
             return self._only(with_carried(records, deleted) if deleted else records)
 
         decoded = raw.decode(self._decoder, schema, columns, finish)
-        if self._learn_avro(decoded.unknown_schemas):
+        if self._learns_more(decoded):
             let_go(decoded.held)
-            return self._decode(raw, look, progress)
-        if self._needs_announced(decoded.met) and self._ask():
-            let_go(decoded.held)
-            return self._decode(raw, look, progress)
-        self._take(decoded.met, decoded.conflict)
+            return self._decode(raw, topic_format, progress)
+        self.sent.add(decoded)
         return decoded
 
-    def _take(self, met: Sequence[MetColumns], conflict: TableHalt | None) -> None:
-        """Looks at the columns of records. Raises TableHalt where the table or the config contradicts them."""
-        if conflict is not None:
-            raise conflict
-        for one in met:
-            self._marks.check(one.marks if one.is_key else self._table.heeded(one.marks))
-            self.renamed.update(one.renames)
-            self._seen |= one.names
-        self._met = tuple(met)
-        guessed = {name: kind for one in met for name, kind in one.guessed.items() if name not in self._table.now}
-        if guessed:
-            self._log.warning(
-                "columns typed by their values: records carry no schema",
-                columns=guessed,
-                fix="name their types under `columns` in the config",
-            )
+    def _learns_more(self, decoded: Decoded | DecodedRecords) -> bool:
+        """Asks the registry for unknown schemas, and once the connector's announcements for types; whether something
+        is new, so that the records have to be decoded again."""
+        if decoded.unknown_schemas:
+            return self._learn_schemas(decoded.unknown_schemas)
+        needs_types = not self._has_asked and any(not one.has_schema for one in decoded.met)
+        return needs_types and self._has_new_announcement()
 
-    def _warn_of_unknown_columns(self) -> None:
-        """Warns once of each: a column may also come later."""
-        columns = {*self._seen, *self._renames.as_source(self._table.now)}
-        found = unknown_columns(self._settings, columns) if self._seen else []
-        for unknown in found:
-            if unknown not in self.unknown_columns:
-                self._log.warning("a column in the config is unknown", code=CODE, detail=str(unknown), fix=FIX)
-        self.unknown_columns = found
-
-    def _learn_avro(self, addresses: Iterable[str]) -> bool:
-        """Asks the registry for the schemas that are not known yet; whether there are some. Raises what
-        Registry.schema raises."""
+    def _learn_schemas(self, addresses: Iterable[str]) -> bool:
+        """Asks the registry for schemas; whether there are new ones. Raises what Registry.schema raises."""
         if self._registry is None or self._avro is None:
             return False
         new = sorted(set(addresses) - self._avro.keys())
         self._avro.update({address: self._registry.schema(address) for address in new})
         return bool(new)
 
-    def _needs_announced(self, met: Sequence[MetColumns]) -> bool:
-        return not self._has_asked and any(not one.has_schema for one in met)
-
-    def _ask(self) -> bool:
-        """Asks for the types that the connector announces; whether they are others than before."""
-        columns = self._renames.as_source(self._table.now)
+    def _has_new_announcement(self) -> bool:
+        """Whether the connector announces other types than before."""
+        columns = self.sent.renames.as_source(self._table.now)
         found = taken_as(self._ask_announced(), columns, self._source.connector_properties)
         is_new = found != self._announced
         self._announced, self._has_asked = found, True
@@ -275,13 +227,15 @@ class BatchReader:
         table = self._table.now
         return RecordSchema(dict(table), {name: table[name] for name in key if name in table})
 
-    def _options(self, look: TopicFormat, key: tuple[str, ...], progress: Progress | None = None) -> DecodeOptions:
+    def _options(
+        self, topic_format: TopicFormat, key: tuple[str, ...], progress: Progress | None = None
+    ) -> DecodeOptions:
         options = decode_options(
-            self._source, self._settings, look, key, masks=self._masks, reads_before=self._mode.reads_before
+            self._source, self._settings, topic_format, key, masks=self.sent.masks, reads_before=self._mode.reads_before
         )
         return replace(
             options,
-            connector=progress.connector if progress is not None else look.order,
+            connector=progress.connector if progress is not None else topic_format.order,
             types=replace(options.types, announced=self._announced),
             transactions=self._transactions.is_set(),
             avro=self._avro,

@@ -1,4 +1,4 @@
-"""How a table's records are decoded, by the config and by a look at the first ones."""
+"""How a table's records are decoded, by the config and by the topic's format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from distributary.ingest.topic_format import TopicFormat
 def decode_options(
     source: Source,
     settings: TableSettings,
-    look: TopicFormat,
+    topic_format: TopicFormat,
     key: tuple[str, ...],
     *,
     masks: Masks,
@@ -22,7 +22,7 @@ def decode_options(
     """The options of a table; `key` has the key's columns by the lake's names, as far as they are known."""
     properties = source.connector_properties
     return DecodeOptions(
-        connector=look.order,
+        connector=topic_format.order,
         epoch=settings.epoch,
         types=TypeSources(settings.columns, {}, properties),
         exclude=frozenset(settings.exclude),
@@ -30,7 +30,7 @@ def decode_options(
         masks=masks,
         placeholder=properties.get(PLACEHOLDER, DEFAULT_PLACEHOLDER),
         keyless=settings.mode == "append" and not key,
-        key_from_row=key if settings.key and not look.key else (),
+        key_from_row=key if settings.key and not topic_format.key else (),
         before=reads_before,
-        unwrapped=look.unwrapped,
+        unwrapped=topic_format.unwrapped,
     )

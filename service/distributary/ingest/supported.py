@@ -8,20 +8,20 @@ from distributary.evolve.masks import key_redacted
 from distributary.ingest.topic_format import TopicFormat
 
 
-def check_supported(settings: TableSettings, look: TopicFormat) -> None:
+def check_supported(settings: TableSettings, topic_format: TopicFormat) -> None:
     """Raises TableHalt where the config or the records ask for something that this version would have to guess."""
-    if settings.key and look.key and set(settings.key) != set(look.key):
+    if settings.key and topic_format.key and set(settings.key) != set(topic_format.key):
         raise TableHalt(
             "key-not-needed",
             f"`key: [{', '.join(settings.key)}]` ({settings.where}) is for records without a key; these have the key"
-            f" ({', '.join(look.key)})",
+            f" ({', '.join(topic_format.key)})",
             "take `key` out for this table, or name the columns in the connector (message.key.columns)",
         )
     if left_out := [name for name in settings.key if name in settings.exclude]:
         raise TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
     if redacted := [name for name in settings.key if settings.mask.get(name) == "redact"]:
         raise key_redacted(redacted)
-    if not (settings.key or look.key or not look.tells_all or settings.mode == "append"):
+    if not (settings.key or topic_format.key or not topic_format.tells_all or settings.mode == "append"):
         raise TableHalt(
             "no-key",
             f"the table can't be kept by mode: {settings.mode}: its records have no key",

@@ -40,10 +40,9 @@ _WORK_GONE = re.compile(
     r"|\w*Stage \d+ \([^\n]*\) has failed the maximum allowable number of times"
     r"|A shuffle map stage with indeterminate output was failed and retried)"
 )
-# What Python told of an error in a task, behind the traceback: one of the service's own, or that it is not there.
+# The last line of a Python task's traceback: an error of the service, or a package that is not installed.
 _TASKS_ERROR = re.compile(
-    r"^distributary\.errors\.TransientError: \[([a-z-]+)\] (.*?)(?:\n  what to do: ([^\n]*))?$",
-    re.MULTILINE | re.DOTALL,
+    r"^distributary\.errors\.TransientError: \[([a-z-]+)\] (.*)(?:\n  what to do: (.*))?", re.MULTILINE
 )
 _NO_PYTHON = re.compile(
     r"^ModuleNotFoundError: No module named '(?:distributary|pyarrow|msgspec|confluent_kafka)\b", re.M
@@ -119,7 +118,7 @@ def _lost_executor(causes: Sequence[_Cause]) -> TransientError | None:
 
 
 def _of_a_task(causes: Sequence[_Cause]) -> TransientError | None:
-    """What ended a task in Python, where it was one of the service's own errors, or Python lacks the service."""
+    """The service's own error that ended a Python task, or that the task's Python lacks the service."""
     for text in (cause.text for cause in causes if cause.name.endswith(".PythonException")):
         if found := _TASKS_ERROR.search(text):
             return TransientError(found[1], found[2], found[3] or "")

@@ -13,7 +13,7 @@ from distributary.consume.offsets import Slice
 from distributary.evolve.diff import check_key
 from distributary.evolve.unknown_columns import CODE, FIX
 from distributary.ingest.batch_reader import BatchReader, Read
-from distributary.ingest.raw_records import FrameRecords, RawSource
+from distributary.ingest.raw_records import RawSource
 from distributary.ingest.topic_format import TopicFormat
 from distributary.merge.advance import advanced
 from distributary.merge.deletes import RememberedDeletes
@@ -81,7 +81,7 @@ class SliceTaker:
     @property
     def warnings(self) -> tuple[Mapping[str, str], ...]:
         """Likely mistakes in the table's config, each with `code`, `message` and `fix`."""
-        return tuple({"code": CODE, "message": str(one), "fix": FIX} for one in self._reader.unknown_columns)
+        return tuple({"code": CODE, "message": str(one), "fix": FIX} for one in self._reader.sent.unknown)
 
     def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> Slice:
         """What to take next on the way from `taken` to `goal`."""
@@ -95,13 +95,13 @@ class SliceTaker:
         # No table has more rows than the records that made it.
         self._lake.suit(part.records, before.records if before else 0, self._portion.record_bytes or UNKNOWN_ROW)
         with watch.phase("look"):
-            look = self._reader.look(topic, part.start, _filled(before))
-        if look is None:
+            topic_format = self._reader.detect_format(topic, part.start, _filled(before))
+        if topic_format is None:
             return None
-        progress = self._going_on(before, look, topic)
+        progress = self._going_on(before, topic_format, topic)
         with watch.phase("read"):
-            raw = self._source.records(part, self._portion.record_bytes)
-            came = self._reader.read(raw, look, progress)
+            raw = self._source.of_range(part, self._portion.record_bytes)
+            came = self._reader.read(raw, topic_format, progress)
         progress = self._with_names(progress)
         if came.altered:
             failpoints.passing("after-schema-change", self._name)
@@ -151,10 +151,10 @@ class SliceTaker:
             self._log.warning("records in quarantine wait until the topic has one that tells its format")
             return
         waiting = with_withheld(raw, self._lake.session, self._topic, first, end, self._around.records)
-        look = self._reader.look(topic, first, progress)
-        if look is None:
+        topic_format = self._reader.detect_format(topic, first, progress)
+        if topic_format is None:
             return
-        came = self._reader.read(FrameRecords(waiting), look, progress)
+        came = self._reader.read(self._source.of_frame(waiting), topic_format, progress)
         if came.altered:
             self._place.head = head = self._lake.head(head) or head
         again = replayed(came.records, self._with_names(progress), truncates=self._truncates())
@@ -193,25 +193,27 @@ class SliceTaker:
             lambda: around.told(self._topic),
         )
 
-    def _going_on(self, before: Progress | None, look: TopicFormat, topic: Topic) -> Progress:
-        """The table's record as the slice finds it, with the form that its rows have now; that of a table which is to
-        be filled begins with what the look at its first records told. Raises TableHalt where they have another key."""
-        key = self._reader.renames.all_of(look.key or self._settings.key)
-        progress = _filled(before) or first_progress(self._topic, topic.topic_id, look.order, self._settings.mode, key)
+    def _going_on(self, before: Progress | None, topic_format: TopicFormat, topic: Topic) -> Progress:
+        """The table's record as the slice finds it, with the form that its rows have now; where nothing was applied
+        yet, it begins with the format of the topic. Raises TableHalt where the topic has another key."""
+        key = self._reader.sent.renames.all_of(topic_format.key or self._settings.key)
+        progress = _filled(before) or first_progress(
+            self._topic, topic.topic_id, topic_format.order, self._settings.mode, key
+        )
         changed: dict[str, object] = {}
         if before is not None:
             changed["sequence"] = before.sequence
         if not progress.key:
             changed["key"] = key
-        changed["unwrapped"] = look.unwrapped is not None
+        changed["unwrapped"] = topic_format.unwrapped is not None
         changed["marks_deleted"] = self._settings.marks_deleted
         check_key(progress.key or key, key)
         return progress.model_copy(update=changed)
 
     def _with_names(self, progress: Progress) -> Progress:
         """The record with what the reader has learnt of its columns: how they are called, and masked."""
-        renamed = {**(progress.renames or {}), **self._reader.renamed} or None
-        masked = self._reader.marks or None
+        renamed = {**(progress.renames or {}), **self._reader.sent.renamed} or None
+        masked = self._reader.sent.marks or None
         if (renamed, masked) == (progress.renames, progress.masks):
             return progress
         return progress.model_copy(update={"renames": renamed, "masks": masked})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
@@ -92,12 +93,12 @@ def taken(
         lambda: told_to(config, broker).of(topic.name),
         only,
     )
-    look = reader.look(topic, part.start, progress)
-    assert look is not None  # the table has a record of progress
+    topic_format = reader.detect_format(topic, part.start, progress)
+    assert topic_format is not None  # the table has a record of progress
     start = first_progress(one.topic, topic.topic_id, progress.connector, progress.mode, progress.key)
-    source = KafkaRecords(config.kafka_properties())
-    raw = RawSource(source, lake.session, queries, lambda _: None).records(part)
-    came = reader.read(raw, look, start.model_copy(update={"unwrapped": progress.unwrapped}))
+    with closing(KafkaRecords(config.kafka_properties())) as records:
+        raw = RawSource(records, lake.session, queries, lambda _: None).of_range(part)
+        came = reader.read(raw, topic_format, start.model_copy(update={"unwrapped": progress.unwrapped}))
     waiting = Quarantine(lake.session, config.quarantine_path()).waiting(lake.session, one.topic)
     if waiting is None:
         bad = came.records.where("bad IS NOT NULL") if came.found.bad else None

@@ -1,0 +1,93 @@
+"""The decoding that Spark's tasks run, and the findings that they send back beside the rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+
+import pyarrow as pa
+from pyspark.accumulators import Accumulator, AccumulatorParam
+
+from distributary.consume.offsets import Slice
+from distributary.decode.decoder import Decoded, Decoder
+from distributary.decode.met_columns import MetColumns
+from distributary.decode.options import DecodeOptions
+from distributary.decode.record_schema import RecordSchema
+from distributary.errors import TableHalt
+from distributary.ingest.merge_table import RecordColumns, merge_table
+
+Findings = Accumulator[frozenset[str]]
+"""The findings of a batch's tasks, as JSON."""
+
+
+class UnionOfTexts(AccumulatorParam[frozenset[str]]):
+    """Accumulates texts. A task that ran twice adds the same ones."""
+
+    def zero(self, value: frozenset[str]) -> frozenset[str]:  # noqa: ARG002
+        return frozenset()
+
+    def addInPlace(self, value1: frozenset[str], value2: frozenset[str]) -> frozenset[str]:  # noqa: N802
+        return value1 | value2
+
+
+@dataclass(frozen=True)
+class FetchRanges:
+    """Fetches offset ranges (partition, start, end) of a topic by their numbers, in pieces."""
+
+    fetch: Callable[[Slice, int, int], Iterator[pa.Table]]
+    topic: str
+    ranges: Sequence[tuple[int, int, int]]
+    most_records: int
+    most_bytes: int
+
+    def __call__(self, numbers: pa.RecordBatch) -> Iterator[pa.Table]:
+        for number in numbers.column(0).to_pylist():
+            partition, start, end = self.ranges[number]
+            part = Slice(self.topic, {partition: start}, {partition: end})
+            yield from self.fetch(part, self.most_records, self.most_bytes)
+
+
+@dataclass(frozen=True)
+class DecodeTask:
+    """Maps batches of raw records to batches of the merge table; with `fetch`, batches of numbers of offset ranges."""
+
+    options: DecodeOptions
+    schema: RecordSchema
+    columns: RecordColumns
+    arrow: pa.Schema
+    findings: Findings
+    fetch: FetchRanges | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        decoder = Decoder(self.options)
+        for batch in batches:
+            for raw in (batch,) if self.fetch is None else self.fetch(batch):
+                decoded = decoder.decode(raw, self.schema)
+                self.findings.add(frozenset((_as_text(decoded),)))
+                yield from merge_table(decoded, self.columns, self.arrow).combine_chunks().to_batches()
+
+
+def _as_text(decoded: Decoded) -> str:
+    halt = decoded.conflict
+    return json.dumps(
+        {
+            "met": [{**asdict(one), "names": sorted(one.names)} for one in decoded.met],
+            "conflict": None if halt is None else [halt.code, halt.message, halt.fix],
+            "unknown_schemas": sorted(decoded.unknown_schemas),
+        }
+    )
+
+
+def combine(findings: Iterable[str]) -> tuple[tuple[MetColumns, ...], TableHalt | None, frozenset[str]]:
+    """`met`, `conflict` and `unknown_schemas` (see Decoded) of all tasks."""
+    met: dict[str, MetColumns] = {}
+    conflict = None
+    unknown: set[str] = set()
+    for text in sorted(findings):
+        found = json.loads(text)
+        for one in found["met"]:
+            met[json.dumps(one)] = MetColumns(**{**one, "names": frozenset(one["names"])})
+        conflict = conflict or (found["conflict"] and TableHalt(*found["conflict"]))
+        unknown.update(found["unknown_schemas"])
+    return tuple(met.values()), conflict, frozenset(unknown)
