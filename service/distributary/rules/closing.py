@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event
 from distributary.rules.fold import fold
-from distributary.rules.order import stands_by_arrival
 from distributary.rules.outcome import Changes
 from distributary.rules.pointers import Departures, reference_of, reference_to, references_of, resolved, waits
 from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, TableState
@@ -95,24 +94,12 @@ def is_special(rules: Rules, state: TableState, key: KeyState, line: Line) -> bo
         or line.stacked
         or any(event.held for event in key.recent)
         or any(waits(row, state.departures) for row in rows)
-        or _reads_ahead(rules, state, key)
     )
 
 
 def is_open_read(rules: Rules, state: TableState, row: Row) -> bool:
     """Rule 2.3: whether changes that stand before a snapshot row may still come after it. Not PostgreSQL's."""
     return row.op == "r" and rules.connector != "postgresql" and not is_passed(rules.connector, state, row.position)
-
-
-def _reads_ahead(rules: Rules, state: TableState, key: KeyState) -> bool:
-    if len(key.recent) == 1 and (key.base is None or key.base.ended):
-        return False
-    return any(
-        event.op == "r"
-        and not stands_by_arrival(rules.connector, event)
-        and not is_passed(rules.connector, state, event.position)
-        for event in key.recent
-    )
 
 
 def _final(row: Row, state: TableState, *, holds: bool) -> tuple[tuple[str, Origin], ...]:

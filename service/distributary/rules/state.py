@@ -5,7 +5,7 @@ may still be contradicted is left out, and `recent`, its events after that. A ke
 
 - a row was brought to it over a living one, and that transaction is open;
 - its row waits for a value of another key's row (rule 3.4);
-- a snapshot row stands ahead of the stream (rule 2.3);
+- a snapshot row lies over a living one, and changes from before the snapshot may still come (rule 2.3);
 - one of its events is in quarantine (rule 6.3);
 - the topic has got more partitions (rule 2.5), until every partition has passed its events.
 """

@@ -217,6 +217,14 @@ def test_2_3_a_change_from_before_a_blocking_snapshot_moves_the_row_that_was_the
     assert table.big("c") == (0, 0)
 
 
+def test_2_3_a_snapshot_row_ahead_of_the_stream_keeps_the_row_that_a_change_before_it_moves() -> None:
+    table = Table(Rules("oracle")).take(event("c", "a", at(1))).take(event("r", "a", at(9)))
+    table.take(event("d", "a", at(5), moved_to="c"), event("c", "c", at(5), moved_from="a", unsent=True))
+    table.take(event("c", "a", at(7)))
+    assert table.places() == {"a": (0, 1), "c": (0, 3)}
+    assert table.big("c") == (0, 0)
+
+
 def test_2_5_a_topic_that_grows_brings_no_deleted_row_back() -> None:
     table = Table(SQLSERVER)
     grow("sqlserver", table.state, 2)
