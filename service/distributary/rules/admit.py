@@ -178,7 +178,7 @@ def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bo
         seen = seen or (bool(mark.unknown) and position.time <= mark.time and position.inside <= mark.reach)
     if seen:
         return True
-    _move(connector, mark, position, identity)
+    move_mark(connector, mark, position, identity)
     return False
 
 
@@ -187,7 +187,8 @@ def _is_at_or_below(position: Position, top: Position, ties: set[str], identity:
     return position.inside < top.inside or (position.inside == top.inside and identity in ties)
 
 
-def _move(connector: str, mark: Mark, position: Position, identity: str) -> None:
+def move_mark(connector: str, mark: Mark, position: Position, identity: str) -> None:
+    """Advances a mark to a streamed change that lies above it or shares its place."""
     mark.cleared.clear()
     mark.time = max(mark.time, position.time)
     mark.reach = max(mark.reach, position.inside, position.level or ())

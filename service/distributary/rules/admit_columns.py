@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.rules.admit import Mark, Verdict, admit, await_tombstone, identity_of
+from distributary.rules.admit import Mark, Verdict, admit, await_tombstone, identity_of, move_mark
 from distributary.rules.columns import ALONE, DELETE, LETTERS, READ, Bools, EventColumns, Ints, as_bools, compare_rows
 from distributary.rules.event import Event
 from distributary.rules.order import is_grouped_by_level, sort_key
@@ -68,11 +68,11 @@ def _is_above(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -
         return False
     if not len(streamed):
         return True
-    if columns.column("level").take(pa.array(streamed)).null_count:
+    level = columns.column("level").take(pa.array(streamed))
+    if level.null_count:
         return False
     later, same, _ = compare_rows(columns, streamed)
     if is_grouped_by_level(rules.connector):
-        level = columns.column("level").take(pa.array(streamed))
         in_order = as_bools(pc.greater_equal(level[1:], level[:-1]))
     else:
         in_order = later | same
@@ -139,21 +139,20 @@ def _await_tombstones(columns: EventColumns, mark: Mark, rows: Ints, before: Int
 
 
 def _move(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> None:
-    """As admit does for one change after the other."""
-    connector = rules.connector
+    """Leaves the mark that move_mark would leave, row by row: only the rows with the latest time, with the highest
+    `inside` and at the last place have an effect that stays."""
+    inside = columns.column("inside").take(pa.array(streamed))
+    latest, highest = np.argmax(columns.ints("time")[streamed]), pc.index(inside, pc.max(inside)).as_py()
+    rows = {int(streamed[latest]), int(streamed[highest])}
     last = columns.event(int(streamed[-1])).position
-    latest = columns.event(int(streamed[np.argmax(columns.ints("time")[streamed])])).position
-    places = columns.column("inside").take(pa.array(streamed))
-    farthest = columns.event(int(streamed[pc.index(places, pc.max(places)).as_py()])).position
     assert last is not None
-    assert latest is not None
-    assert farthest is not None
-    mark.time = max(mark.time, latest.time)
-    mark.reach = max(mark.reach, farthest.inside, last.level or ())
-    mark.position, mark.ties = last, set()
     for row in streamed[::-1].tolist():
+        position = columns.event(row).position
+        assert position is not None
+        if sort_key(rules.connector, position) != sort_key(rules.connector, last):
+            break
+        rows.add(row)
+    for row in sorted(rows):
         event = columns.event(row)
         assert event.position is not None
-        if sort_key(connector, event.position) != sort_key(connector, last):
-            break
-        mark.ties.add(identity_of(event, event.position))
+        move_mark(rules.connector, mark, event.position, identity_of(event, event.position))
