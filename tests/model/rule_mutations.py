@@ -188,7 +188,7 @@ MUTATIONS = (
         "a key that waits is forgotten",
         "3.4",
         "closing",
-        "        or any(waits(row, state.departures) for row in rows)\n",
+        " or any(waits(row, state.departures) for row in rows)",
         "",
     ),
     rule(
@@ -216,7 +216,7 @@ MUTATIONS = (
         "events in quarantine do not hold their key",
         "6.3",
         "closing",
-        "        or any(event.held for event in key.recent)\n",
+        "or key.holds ",
         "",
     ),
     rule(
@@ -230,8 +230,8 @@ MUTATIONS = (
         "a growing topic makes no key special",
         "2.5",
         "closing",
-        "        state.grown\n        or line.stacked",
-        "        line.stacked",
+        "state.grown or line.stacked",
+        "line.stacked",
     ),
     rule("a transaction is parted", "2.7", "closing", "        count -= 1\n", "        break\n"),
     rule(

@@ -152,7 +152,7 @@ class Walk:
     @property
     def holds(self) -> bool:
         """Whether any event is in quarantine."""
-        return self._state.holds or any(event.held for key in self._touched.values() for event in key.recent)
+        return self._state.holds or any(key.holds for key in self._touched.values())
 
     def settle(self) -> None:
         """Folds what is touched, and moves what is settled into the rows."""
@@ -170,14 +170,11 @@ class Walk:
         holds = self.holds
         ending = any(is_passed(rules.connector, state, truncate.position) for truncate in state.truncates)
         for name, key in list({**state.special, **self._touched}.items()):
-            if (
-                name not in lines
-                and key.recent
-                and not is_settled(rules.connector, state, key.recent[0])
-                and not ending
-            ):
+            is_folded = name in lines
+            if not (is_folded or ending) and key.recent and not is_settled(rules.connector, state, key.recent[0]):
                 continue
-            close_key(rules, state, name, key, lines.get(name) or self._fold(name, key), self._changes, holds=holds)
+            line = lines[name] if is_folded else self._fold(name, key)
+            close_key(rules, state, name, key, line, self._changes, holds=holds)
         if not holds:
             forget(rules, state)
 
@@ -233,8 +230,7 @@ class Walk:
         return key
 
     def _fold(self, name: str, key: KeyState) -> Line:
-        truncates = [truncate for truncate in self._state.truncates if not truncate.held]
-        line = fold(self._rules.connector, key, key.recent, truncates)
+        line = fold(self._rules.connector, key, key.recent, self._state.known_truncates)
         for change, departure in line.departed.items():
             self._state.departures[name, change] = departure
         return line

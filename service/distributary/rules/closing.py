@@ -30,7 +30,7 @@ def close_key(
             count = min(count, _filled_count(key, line, state.departures))
     settled, rest = key.recent[:count], key.recent[count:]
     if rest:
-        remembered = [truncate for truncate in state.truncates if not truncate.held]
+        remembered = state.known_truncates
         truncates = [
             truncate
             for truncate in remembered
@@ -89,12 +89,7 @@ def _belong_together(one: Event, other: Event) -> bool:
 def is_special(rules: Rules, state: TableState, key: KeyState, line: Line) -> bool:
     """Whether a key's row of the table does not say all that later events may need."""
     rows = [stint.row for stint in line.stints] if rules.mode == "history" else [line.top or line.last]
-    return (
-        state.grown
-        or line.stacked
-        or any(event.held for event in key.recent)
-        or any(waits(row, state.departures) for row in rows)
-    )
+    return state.grown or line.stacked or key.holds or any(waits(row, state.departures) for row in rows)
 
 
 def is_open_read(rules: Rules, state: TableState, row: Row) -> bool:
@@ -129,11 +124,7 @@ def forget(rules: Rules, state: TableState) -> None:
         truncate
         for truncate in state.truncates
         if not is_passed(connector, state, truncate.position)
-        or any(
-            follows(connector, truncate, event, event.position)
-            for key in state.special.values()
-            for event in key.recent
-        )
+        or any(follows(connector, truncate, event, event.position) for event in recent)
     ]
     state.departures = {name: _resolved(departure, state) for name, departure in state.departures.items()}
     rows = [departure.row for departure in state.departures.values()] + [key.base for key in state.special.values()]

@@ -51,6 +51,11 @@ class KeyState:
     known: Position | None = None
     recent: list[Event] = field(default_factory=list)
 
+    @property
+    def holds(self) -> bool:
+        """Whether an event of the key is in quarantine."""
+        return any(event.held for event in self.recent)
+
 
 @dataclass(frozen=True)
 class Departure:
@@ -100,9 +105,12 @@ class TableState:
     @property
     def holds(self) -> bool:
         """Whether any event is in quarantine: then nothing is forgotten."""
-        return any(event.held for key in self.special.values() for event in key.recent) or any(
-            truncate.held for truncate in self.truncates
-        )
+        return any(key.holds for key in self.special.values()) or any(truncate.held for truncate in self.truncates)
+
+    @property
+    def known_truncates(self) -> list[Event]:
+        """The truncates that are not in quarantine."""
+        return [truncate for truncate in self.truncates if not truncate.held]
 
 
 @dataclass(frozen=True)
