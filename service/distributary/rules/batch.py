@@ -47,7 +47,7 @@ def apply(
     changes = Changes(went_back=admitted.of(Verdict.WENT_BACK))
     if rules.truncate == "halt":
         changes.halting = [event for event in admitted.of(Verdict.NEW) if event.op == "t"]
-    if changes.went_back or changes.halting:
+    if changes.halts:
         return changes
     walk = Walk(rules, state, rows, changes)
     for event in replayed:

@@ -33,7 +33,7 @@ def apply_columns(
     if rules.truncate == "halt":
         truncates = np.flatnonzero(new & (columns.operation == TRUNCATE))
         changes.halting = [admitted.event(columns, row) for row in truncates.tolist()]
-    if changes.went_back or changes.halting:
+    if changes.halts:
         return nothing, changes
     walk = Walk(rules, state, rows.row, changes)
     for event in replayed:

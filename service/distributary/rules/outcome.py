@@ -32,8 +32,8 @@ class Changes:
     records of `mode: append`. `held`: the new events that are in quarantine, `rejected`:
     those that have to go there, as they lack a key (rule 1.6). `seen` counts what had been applied,
     `ambiguous` deletes that may have meant another row (rule 2.7), `unknown` values that became NULL (rule 3.7).
-    `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt): the table has to halt, nothing of the batch may be
-    applied and the state is void.
+    `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt) hold the events that halt the table. After those
+    nothing of the batch may be applied, and the state is void.
     """
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -46,6 +46,11 @@ class Changes:
     seen: int = 0
     ambiguous: int = 0
     unknown: int = 0
+
+    @property
+    def halts(self) -> bool:
+        """Whether the table has to halt."""
+        return bool(self.went_back or self.halting)
 
 
 def outcome_of(rules: Rules, line: Line, departures: Departures) -> Outcome:
