@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.model.case import Kept, Rows, appended_row, counted
+from tests.model.cuts import Batch
 from tests.model.delivery import Arrived
 from tests.model.event_columns import FoundRows, columns_of, plain_outcomes
 from tests.model.source.sent import PLACEHOLDER, TOMBSTONE, Sent
@@ -25,6 +26,7 @@ from distributary.rules.order import change_id, compare, position, precedes_trun
 from distributary.rules.outcome import Changes, Outcome
 from distributary.rules.state import Row, Rules, TableState
 from distributary.rules.truncate import end_by_truncate
+from distributary.rules.watermark import grow, old_partitions_read
 
 Values = Mapping[str, Any]
 
@@ -95,16 +97,30 @@ class RulesTable:
         self.by_columns = by_columns
         self.plain = 0
         """How many keys were settled as columns."""
-        self.ambiguous = self.seen = 0
-        self.unknown = 0
+        self.ambiguous = self.seen = self.unknown = 0
         self._kept: dict[str, list[_Kept]] = {}
         self._appended: list[Values] = []
         self._store: dict[Pointer, Values] = {}
 
+    def process(
+        self,
+        batch: Batch,
+        read: Callable[[Arrived], tuple[Event, Sent]],
+        partitions: int,
+        replayed: Iterable[tuple[Event, Sent]] = (),
+    ) -> list[tuple[Event, Sent]]:
+        """Applies a batch, and the growth of its topic to `partitions`. Returns the events that went to quarantine."""
+        if batch.grown:
+            grow(self.rules.connector, self.state, partitions)
+        quarantined = self.take(map(read, batch.records), replayed)
+        if batch.settled:
+            old_partitions_read(self.rules.connector, self.state)
+        return quarantined
+
     def take(
         self, batch: Iterable[tuple[Event, Sent]], replayed: Iterable[tuple[Event, Sent]] = ()
     ) -> list[tuple[Event, Sent]]:
-        """Takes in a batch. Gives the events that went to quarantine."""
+        """Applies records. Returns the events that went to quarantine."""
         records, again = list(batch), list(replayed)
         events, replays = [event for event, _ in records], [event for event, _ in again]
         changes = self._apply_columns(events, replays) if self.by_columns else self._apply(events, replays)
