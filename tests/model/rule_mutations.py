@@ -54,7 +54,7 @@ MUTATIONS = (
         "a tombstone behind its delete counts",
         "3.3",
         "admit",
-        "Verdict.SEEN if event.key in mark.deleted else Verdict.NEW",
+        "Verdict.SEEN if event.key in mark.awaiting_tombstone else Verdict.NEW",
         "Verdict.NEW",
     ),
     rule("a source never goes back", "2.6", "admit", "if event.position.time > mark.time and mark.time:", "if False:"),
@@ -169,19 +169,25 @@ MUTATIONS = (
         "if name in asked or not is_passed(connector, state, departure.position)",
         "if name in asked",
     ),
-    rule("deletes are forgotten at once", "3.2", "closing", "if not is_passed(connector, state, known)}", "if False}"),
+    rule(
+        "deletes are forgotten at once",
+        "3.2",
+        "closing",
+        "if not is_passed(connector, state, known)\n        }",
+        "if False\n        }",
+    ),
     rule(
         "a key that waits is forgotten",
         "3.4",
         "closing",
-        " or any(waits(row, state.departures) for row in rows)",
+        " or any(is_waiting(row, state.departures) for row in rows)",
         "",
     ),
     rule(
         "versions are closed while they wait for an event in quarantine",
         "4.2",
         "closing",
-        'if holds and rules.mode == "history":',
+        'if has_quarantined and rules.mode == "history":',
         "if False:",
     ),
     rule(
@@ -202,7 +208,7 @@ MUTATIONS = (
         "events in quarantine do not hold their key",
         "6.3",
         "closing",
-        "or key.holds ",
+        "or key.has_quarantined ",
         "",
     ),
     rule(
@@ -224,14 +230,14 @@ MUTATIONS = (
         "new partitions begin at nothing",
         "2.5",
         "watermark",
-        "Mark() if lowest is None else replace(lowest.copy(), clock=0, deleted={})",
+        "Mark() if lowest is None else replace(lowest.copy(), clock=0, awaiting_tombstone={})",
         "Mark()",
     ),
     rule(
         "a delete from before the growth awaits no tombstone",
         "3.3",
         "watermark",
-        "state.awaited[key] = (*state.awaited.get(key, ()), *arrivals)",
+        "state.awaiting_tombstone[key] = (*state.awaiting_tombstone.get(key, ()), *arrivals)",
         "pass",
     ),
     rule(
@@ -247,7 +253,11 @@ MUTATIONS = (
     rule("ignored truncates are applied", "3.6", "batch", 'if self._rules.truncate == "ignore" and', "if False and"),
     rule("equal rows of one place are one row", "4.3", "keyless", "ordinal if state.partitions == 1 else 1", "1"),
     rule(
-        "copies by another partition are appended", "4.3", "keyless", "    if identity in state.told:", "    if False:"
+        "copies by another partition are appended",
+        "4.3",
+        "keyless",
+        "    if identity in state.seen_changes:",
+        "    if False:",
     ),
     rule("a run never ends", "4.3", "keyless", "or _place(run.place) != _place(event.position):", "or False:"),
     rule(
@@ -264,7 +274,13 @@ MUTATIONS = (
         "if bool(rises[rows].all()) and _is_above",
         "if _is_above",
     ),
-    rule("a key that is gone is plain", "3.2", "plain_keys", "plain[columns.codes_of(state.gone)] = False", "pass"),
+    rule(
+        "a key that is gone is plain",
+        "3.2",
+        "plain_keys",
+        "plain[columns.codes_of(state.deleted_keys)] = False",
+        "pass",
+    ),
     rule("columns are above any mark", "2.4", "admit_columns", "    if not in_order.all() or", "    if False and"),
     rule("tombstones are appended", "4.3", "batch", " and event.op != TOMBSTONE:", ":"),
     rule(

@@ -22,13 +22,13 @@ HISTORIES = 42
 
 def memory(table: RulesTable) -> str:
     plain = to_plain(table.state)
-    for name in ("special", "gone", "departures", "reads"):
+    for name in ("special", "deleted_keys", "departures", "reads"):
         plain[name] = sorted(plain[name], key=repr)
     return json.dumps(plain, indent=1, sort_keys=True)
 
 
-def read_record(reader: EventReader, held: set[int], record: Arrived) -> tuple[Event, Sent]:
-    return reader.read(record, held=id(record.sent) in held), record.sent
+def read_record(reader: EventReader, quarantined: set[int], record: Arrived) -> tuple[Event, Sent]:
+    return reader.read(record, quarantined=id(record.sent) in quarantined), record.sent
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -53,12 +53,14 @@ def expect_equal(flavour: str, histories: int) -> None:
         name = happened.played.connector.name
         reader = EventReader(name)
         chosen = random.sample(happened.arrived, min(2, len(happened.arrived)))
-        held = {id(record.sent) for record in chosen if record.sent.op in "cud"} if random.random() < 0.3 else set()
+        quarantined = (
+            {id(record.sent) for record in chosen if record.sent.op in "cud"} if random.random() < 0.3 else set()
+        )
         walked, table = (
             RulesTable(name, case.kept, delivery.partitions, compacted=delivery.compacted > 0, by_columns=by_columns)
             for by_columns in (False, True)
         )
-        read = partial(read_record, reader, held)
+        read = partial(read_record, reader, quarantined)
         reading = Reading(happened.arrived, delivery, number)
         for batch in reading.batches([reading.counts(len(happened.arrived))]):
             for one in (walked, table):

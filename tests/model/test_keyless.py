@@ -53,9 +53,9 @@ def _goes_back(stream: list[Sent], again: Again) -> bool:
     return len(places) > 1
 
 
-def read_record(reader: EventReader, held: set[int], record: Arrived) -> tuple[Event, Sent]:
+def read_record(reader: EventReader, quarantined: set[int], record: Arrived) -> tuple[Event, Sent]:
     content = record.sent.before if record.sent.op == "d" else record.sent.after
-    event = reader.read(record, held=id(record.sent) in held)
+    event = reader.read(record, quarantined=id(record.sent) in quarantined)
     return replace(event, key=None if content is None else json.dumps(content, sort_keys=True)), record.sent
 
 
@@ -77,14 +77,14 @@ def expect_every_change_once(flavour: str, histories: int) -> None:
         name = case.happen().played.connector.name
         reader = EventReader(name)
         chosen = random.sample(stream, min(2, len(stream))) if random.random() < 0.3 else []
-        held = {id(sent) for sent in chosen if sent.op in "cud" and name != "postgresql"}
+        quarantined = {id(sent) for sent in chosen if sent.op in "cud" and name != "postgresql"}
         table = RulesTable(name, kept, case.delivery.partitions, keyless=True)
-        read = partial(read_record, reader, held)
+        read = partial(read_record, reader, quarantined)
         reading = Reading(arrived, case.delivery, number)
         aside: list[tuple[Event, Sent]] = []
         for batch in reading.batches([reading.counts(len(arrived))]):
             last = batch.stop is not None
-            again = [(replace(event, held=False), sent) for event, sent in aside] if last else []
+            again = [(replace(event, quarantined=False), sent) for event, sent in aside] if last else []
             aside += table.process(batch, read, reading.partitions, again)
             if number % 3 == 0:
                 table.reopen()

@@ -12,7 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.rules.admit import Mark, Verdict, admit, await_tombstone, identity_of, move_mark
-from distributary.rules.columns import ALONE, DELETE, LETTERS, READ, Bools, EventColumns, Ints, as_bools, compare_rows
+from distributary.rules.columns import (
+    DELETE,
+    LETTERS,
+    READ,
+    TOMBSTONE_CODE,
+    Bools,
+    EventColumns,
+    Ints,
+    as_bools,
+    compare_rows,
+)
 from distributary.rules.event import Event
 from distributary.rules.order import is_grouped_by_level, sort_key
 from distributary.rules.state import Rules, TableState
@@ -45,7 +55,7 @@ def admit_columns(rules: Rules, state: TableState, columns: EventColumns, order:
     for partition in np.unique(columns.partition):
         rows = np.flatnonzero(columns.partition == partition)
         mark = state.marks.setdefault(int(partition), Mark())
-        streamed = rows[(columns.operation[rows] != READ) & (columns.operation[rows] != ALONE)]
+        streamed = rows[(columns.operation[rows] != READ) & (columns.operation[rows] != TOMBSTONE_CODE)]
         if bool(rises[rows].all()) and _is_above(rules, columns, mark, streamed):
             _admit_rising(rules, columns, mark, rows, streamed, before, admitted)
         else:
@@ -121,9 +131,9 @@ def _await_tombstones(columns: EventColumns, mark: Mark, rows: Ints, before: Int
     operation, codes, behind = columns.operation[rows], columns.codes[rows], before[rows]
     after_delete = (behind >= 0) & (columns.operation[behind] == DELETE)
     odd = np.zeros(len(columns.names), np.bool_)
-    odd[codes[((operation == ALONE) & ~after_delete) | ((operation == DELETE) & after_delete)]] = True
-    odd[columns.codes_of(mark.deleted)] = True
-    admitted.new[rows[(operation == ALONE) & ~odd[codes]]] = False
+    odd[codes[((operation == TOMBSTONE_CODE) & ~after_delete) | ((operation == DELETE) & after_delete)]] = True
+    odd[columns.codes_of(mark.awaiting_tombstone)] = True
+    admitted.new[rows[(operation == TOMBSTONE_CODE) & ~odd[codes]]] = False
     _, places = np.unique(codes[::-1], return_index=True)
     is_last = np.zeros(len(rows), np.bool_)
     is_last[len(rows) - 1 - places] = True
@@ -132,8 +142,8 @@ def _await_tombstones(columns: EventColumns, mark: Mark, rows: Ints, before: Int
     names = columns.names.take(pa.array(columns.codes[counted])).to_pylist()
     for row, name in zip(counted.tolist(), names, strict=True):
         op = LETTERS[columns.operation[row]]
-        if columns.operation[row] == ALONE:
-            admitted.new[row] = name not in mark.deleted
+        if columns.operation[row] == TOMBSTONE_CODE:
+            admitted.new[row] = name not in mark.awaiting_tombstone
         arrival = (int(admitted.clock[row]), int(columns.partition[row]), int(offsets[row]))
         await_tombstone(mark, op, name, arrival, is_new=True)
 

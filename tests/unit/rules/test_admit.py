@@ -11,7 +11,7 @@ from tests.unit.rules.history import Table, at, event
 
 from distributary.rules.admit import DELETES_REMEMBERED, READS_REMEMBERED, Mark, Verdict, admit, remember_read
 from distributary.rules.event import Event, Position
-from distributary.rules.order import compare, position, sort_key
+from distributary.rules.order import compare, parse_position, sort_key
 from distributary.rules.state import Rules
 from distributary.rules.watermark import grow
 
@@ -35,7 +35,7 @@ def test_2_1_each_connector_orders_by_its_own_fields() -> None:
         "oracle": [{"scn": "20", "commit_scn": "99"}, {"scn": "10", "commit_scn": "100"}],
     }
     for connector, ascending in sources.items():
-        places = [position(connector, source) for source in ascending]
+        places = [parse_position(connector, source) for source in ascending]
         for one, other in itertools.pairwise(places):
             assert one is not None
             assert other is not None
@@ -137,15 +137,15 @@ def test_2_8_a_mark_s_copy_changes_on_its_own() -> None:
 
 def test_2_1_a_source_block_that_names_no_place_has_no_position() -> None:
     for connector in ("sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle"):
-        assert position(connector, {"ts_ms": 1}) is None
+        assert parse_position(connector, {"ts_ms": 1}) is None
     with pytest.raises(ValueError, match="mongodb"):
-        position("mongodb", {"ts_ms": 1})
+        parse_position("mongodb", {"ts_ms": 1})
 
 
 def test_3_3_deletes_await_their_tombstones_up_to_a_bound() -> None:
     marks: dict[int, Mark] = {}
     deletes = [event("d", str(number), at(number + 1)) for number in range(DELETES_REMEMBERED + 1)]
     admit("db2", marks, deletes)
-    assert len(marks[0].deleted) == DELETES_REMEMBERED
+    assert len(marks[0].awaiting_tombstone) == DELETES_REMEMBERED
     tombstones = [event("x", "0"), event("x", "1")]
     assert [verdict for _, verdict in admit("db2", marks, tombstones).judged] == [Verdict.NEW, Verdict.SEEN]

@@ -173,8 +173,11 @@ def test_3_7_a_value_that_is_nowhere_is_counted_once() -> None:
 
 def test_4_2_a_version_ends_where_the_next_begins_and_a_copy_adds_none() -> None:
     table = Table(Rules("db2", "history")).take(event("c", "a", at(1)), event("u", "a", at(2)), event("u", "a", at(2)))
-    stints = table.changes[0].outcomes["a"].stints
-    assert [(stint.row.at, stint.end and stint.end.at) for stint in stints] == [((0, 0), (0, 1)), ((0, 1), None)]
+    versions = table.changes[0].outcomes["a"].versions
+    assert [(version.row.at, version.end and version.end.at) for version in versions] == [
+        ((0, 0), (0, 1)),
+        ((0, 1), None),
+    ]
 
 
 def test_4_3_changes_are_appended_once_truncates_too_by_whatever_partition_they_come() -> None:
@@ -185,10 +188,10 @@ def test_4_3_changes_are_appended_once_truncates_too_by_whatever_partition_they_
 
 
 def test_6_3_an_event_from_the_quarantine_is_applied_where_it_was() -> None:
-    held = replace(event("u", "a", at(2)), held=True)
-    table = Table(SQLSERVER).take(event("c", "a", at(1)), held, event("d", "a", at(3)), event("c", "a", at(4)))
+    quarantined = replace(event("u", "a", at(2)), quarantined=True)
+    table = Table(SQLSERVER).take(event("c", "a", at(1)), quarantined, event("d", "a", at(3)), event("c", "a", at(4)))
     assert table.places() == {"a": (0, 3)}
-    replayed = replace(held, held=False, offset=1)
+    replayed = replace(quarantined, quarantined=False, offset=1)
     assert table.take(replayed=[replayed]).places() == {"a": (0, 3)}
     assert table.take(event("c", "b", at(5))).state.special == {}
 
