@@ -40,7 +40,7 @@ def is_grouped_by_level(connector: str) -> bool:
     return connector in _GROUPED_BY_LEVEL
 
 
-def position(connector: str, source: Mapping[str, Any], epoch: int = 0) -> Position | None:
+def parse_position(connector: str, source: Mapping[str, Any], epoch: int = 0) -> Position | None:
     """The place that a source block names; None where it names none. Raises ValueError for an unknown connector."""
     transaction = _transaction(connector, source)
     time = int(source.get("ts_us") or 1000 * int(source.get("ts_ms") or 0))
@@ -88,10 +88,10 @@ def change_id(connector: str, at: Position | None) -> str | None:
     return json.dumps([at.epoch, level, at.inside])
 
 
-def stands_by_arrival(connector: str, event: Event) -> bool:
+def is_ordered_by_arrival(connector: str, event: Event) -> bool:
     """Whether nothing but its arrival tells where an event stands among its key's: a tombstone, a row without
     position (rule 1.3), and a row that PostgreSQL's snapshot read (rule 2.3)."""
-    if event.op == TOMBSTONE or event.copy or event.position is None:
+    if event.op == TOMBSTONE or event.is_copy or event.position is None:
         return True
     return event.op == "r" and connector == "postgresql"
 
@@ -138,7 +138,7 @@ def precedes_truncate(connector: str, place: Position | None, truncate: Position
     return compare(connector, place, truncate) < 0
 
 
-def read_ahead(connector: str, read: Position | None, change: Position | None) -> bool:
+def is_ahead(connector: str, read: Position | None, change: Position | None) -> bool:
     """Whether a PostgreSQL snapshot row at `read` may show what came of a change (rule 2.3): its lsn is higher."""
     if connector != "postgresql" or read is None or change is None or read.epoch != change.epoch:
         return False
