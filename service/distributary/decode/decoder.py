@@ -107,11 +107,6 @@ class Decoder:
             known = extended
 
 
-def decode(raw: pa.RecordBatch | pa.Table, schema: RecordSchema, options: DecodeOptions) -> Decoded:
-    """Decoder.decode, once."""
-    return Decoder(options).decode(raw, schema)
-
-
 def _steps(table: pa.Table) -> list[pa.Table]:
     """The table in pieces of so many records and bytes, each column of which is one array."""
     if not table.num_rows:

@@ -16,7 +16,7 @@ from distributary.decode.met_columns import MetColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
 from distributary.decode.reasons import Rejected
 from distributary.decode.record_schema import RecordSchema
-from distributary.decode.row_reader import REFUSED, RowReader
+from distributary.decode.row_reader import RowReader
 from distributary.decode.row_shape import rename_taken, shape_of_names, type_told
 from distributary.decode.source_block import Source, Transaction
 from distributary.decode.strict_json import Json, Number, parse_object
@@ -225,6 +225,3 @@ def _sample(value: Json) -> Any:
 
 def _with_unset(wire: Any) -> Any:
     return wire | UnsetType if wire is Raw else wire | None | UnsetType
-
-
-__all__ = ["REFUSED", "PlainReader"]

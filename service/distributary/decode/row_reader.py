@@ -7,7 +7,7 @@ field.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -164,8 +164,3 @@ def restate_values(
 
 def _stands_in(value: Json, kind: ColumnType, placeholder: Placeholder | None) -> bool:
     return placeholder is not None and kind.may_be_unavailable and placeholder.is_json(value)
-
-
-def values_of(rows: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """The wire values of rows."""
-    return list(map(msgspec.structs.astuple, rows))

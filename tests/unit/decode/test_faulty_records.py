@@ -21,7 +21,7 @@ from tests.support.decoding import RAW, compact, events_by_place, made_records, 
 from tests.unit.decode.test_bounds import envelope_schema
 from tests.unit.decode.test_strictness import COLUMNS, SOURCE
 
-from distributary.decode.decoder import Decoder, decode
+from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions, TypeSources
 from distributary.decode.reasons import REASONS
 from distributary.decode.record_schema import RecordSchema
@@ -149,7 +149,7 @@ def test_of_thousands_of_faulty_records_no_value_becomes_another_or_null(form: F
     records += [(whole[0], form.written(mutated(payload, chance))) for _ in range(1200)]
     records += [(form.written(mutated(key, chance), key=True), whole[1]) for _ in range(300)]
     records += [(whole[0], mutated(whole[1], chance)) for _ in range(300)]
-    decoded = decode(made_records(records), SCHEMA, form.options)
+    decoded = Decoder(form.options).decode(made_records(records), SCHEMA)
     events, rejected = events_by_place(decoded, "key", "row"), rejections(decoded)
     assert len(events) + len(rejected) == len(records)
     assert set(rejected.values()) <= CODES
@@ -185,7 +185,7 @@ def test_what_goes_on_behind_its_object_is_told_from_what_is_none(form: Form) ->
     trails = [trail.encode() for trail in TRAILS]
     records = [(whole[0], whole[1] + trail) for trail in trails] + [(whole[0] + trail, whole[1]) for trail in trails]
     records += [(whole[0], form.written(payload + trail)) for trail in trails]
-    found = rejections(decode(made_records(records), SCHEMA, form.options))
+    found = rejections(Decoder(form.options).decode(made_records(records), SCHEMA))
     assert set(found) == set(range(len(records)))
     assert set(found.values()) == {"text-after-json"}
 
@@ -340,5 +340,5 @@ def test_what_can_be_read_in_two_ways_is_ambiguous(form: Form) -> None:
             (whole[0], whole[1].replace(b'"price":' + price, b'"price":%s,"price":%s' % (first, price)))
             for first in (price, b"1")
         ]
-    found = rejections(decode(made_records([*good, *ambiguous]), SCHEMA, form.options))
+    found = rejections(Decoder(form.options).decode(made_records([*good, *ambiguous]), SCHEMA))
     assert found == dict.fromkeys(range(len(good), len(good) + len(ambiguous)), "ambiguous-json")
