@@ -51,6 +51,7 @@ class Transaction(msgspec.Struct, gc=False):
 SOURCE_FIELDS = Source.__struct_fields__
 
 CONNECTORS = ("sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle")
+BINLOG_CONNECTORS = ("mysql", "mariadb")
 BY_OFFSET = "offset"
 """Stands for a connector's name where the source's own positions are not known."""
 
@@ -91,7 +92,7 @@ def transaction_of(connector: str, source: Source) -> str | None:
     """The transaction's id, which its changes share and no other change has; None if the source block has none. SQL
     Server's and Db2's is the commit LSN, which their positions begin with.
     """
-    if connector in ("mysql", "mariadb"):
+    if connector in BINLOG_CONNECTORS:
         return source.gtid
     if source.txId is not None or connector != BY_OFFSET:
         return _plain(source.txId)
