@@ -43,12 +43,7 @@ FramingHeaders = Mapping[int, Mapping[str, "bytes | None"]]
 
 def framing_headers(raw: pa.RecordBatch | pa.Table) -> FramingHeaders:
     """The headers that name schemas."""
-    if "headers" not in raw.schema.names:
-        return {}
-    column = raw["headers"]
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
-    return find_headers(column, _NAMES, with_value=True)
+    return find_headers(raw, _NAMES, with_value=True)
 
 
 def find_address(data: bytes, headers: Mapping[str, bytes | None], side: Side) -> tuple[str, int] | None:
