@@ -16,15 +16,13 @@ from distributary.decode.met_columns import MetColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
 from distributary.decode.reasons import Rejected
 from distributary.decode.record_schema import RecordSchema
-from distributary.decode.row_reader import RowReader
+from distributary.decode.row_reader import FIELD_TYPE, RowReader, envelope_class
 from distributary.decode.row_shape import rename_taken, shape_of_names, type_told
-from distributary.decode.source_block import Source, Transaction
 from distributary.decode.strict_json import Json, Number, parse_object
 from distributary.decode.types.nested import is_readable
 from distributary.decode.unwrapped import change_of_row
 
 _BLANKS = b" \t\r\n"
-_TOLD = str | int | bool | None
 
 
 class PlainReader(RowReader):
@@ -38,13 +36,14 @@ class PlainReader(RowReader):
         self._seen: set[str] = set()
         """Which names of columns with several names the records have."""
         every = dict.fromkeys(name for of_column in names for name in of_column)
-        super().__init__(shape_of_names(every, schema.row, options), {}, options)
-        self.types = self.shape.types
+        shape = shape_of_names(every, schema.row, options)
+        super().__init__(shape, shape.types, options)
+        self._envelope_decoder = msgspec.json.Decoder(envelope_class(Raw, Raw(b"null"), options))
         self.shown: dict[str, str] = {}
         self._added: dict[str, str] = {}
         self._ignored: list[str] = []
         self._learned = 0
-        self._build()
+        self._build_row_decoder()
 
     def start_batch(self) -> None:
         """Forgets how often records had new columns."""
@@ -79,12 +78,11 @@ class PlainReader(RowReader):
         lake = {name: self.shape.lake[name] for name in types}
         return columns_of_shape(replace(self.shape, types=types, lake=lake), is_key=False, has_schema=False)
 
-    def _build(self) -> None:
-        super().__init__(self.shape, self.types, self._options)
+    def _build_row_decoder(self) -> None:
         fields: list[tuple[str, Any, Any]] = []
         names: dict[str, str] = {}
         kinds = [(name, _with_unset(kind.wire)) for name, kind in self.types.items()]
-        kinds += [(name, _TOLD | UnsetType) for name in self._added]
+        kinds += [(name, FIELD_TYPE | UnsetType) for name in self._added]
         kinds += [(name, Raw | UnsetType) for name in self._ignored]
         for place, (name, wire) in enumerate(kinds):
             fields.append((f"c{place}", wire, UNSET))
@@ -93,13 +91,6 @@ class PlainReader(RowReader):
         self._is_readable = all(is_readable(name) for name, _ in kinds)
         self._twins = self._find_twins([name for name, _ in kinds])
         self._row_decoder = msgspec.json.Decoder(plain)
-        wrapped: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", Source | None, None)]
-        wrapped.append(("after", Raw, Raw(b"null")))
-        if self._options.reads_before:
-            wrapped.append(("before", Raw, Raw(b"null")))
-        if self._options.transactions:
-            wrapped.append(("transaction", Transaction | None, None))
-        self._envelope_decoder = msgspec.json.Decoder(msgspec.defstruct("RawEnvelope", wrapped, gc=False))
 
     def read(self, payload: bytes, *, has_old_key: bool = False, headers: Mapping[str, str] | None = None) -> Any:
         """As RowReader.read."""
@@ -188,8 +179,8 @@ class PlainReader(RowReader):
                 self._added[name] = meanings[name]
             else:
                 self._ignored.append(name)
-        self.shape = type(self.shape)(self.shape.types, self.shape.lake, self._added, self.shape.conflict)
-        self._build()
+        self.shape = replace(self.shape, added=self._added)
+        self._build_row_decoder()
 
     def _find_twins(self, names: Sequence[str]) -> list[list[tuple[int, str]]]:
         """The fields (place and name) of each column that has several of these names."""
