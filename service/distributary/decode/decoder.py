@@ -3,7 +3,7 @@ reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -29,8 +29,6 @@ class Decoded:
     """`events` has a row for each change, `rejected` one for each record that can't be applied (see
     events.make_events). `met` are the columns that the records have, of each of their schemas.
 
-    `unread` and `unread_key` are columns that the records have and the schema does not, or not as wide as they need to
-    be: Spark types by the lake's names. Values of the former are not in the events, those of the latter where they fit.
     `conflict` is why the config can't have the columns of some record: those records are rejected, and the table is to
     halt. `unknown_schemas` are addresses of Avro schemas that records name and the options do not have: these records
     are rejected, and are to be decoded again with the schemas (see avro.framing.schema_addresses).
@@ -38,11 +36,9 @@ class Decoded:
 
     events: pa.Table
     rejected: pa.Table
-    unread: Mapping[str, str]
-    unread_key: Mapping[str, str]
-    met: tuple[MetColumns, ...] = ()
-    conflict: TableHalt | None = None
-    unknown_schemas: frozenset[str] = frozenset()
+    met: tuple[MetColumns, ...]
+    conflict: TableHalt | None
+    unknown_schemas: frozenset[str]
 
 
 class Decoder:
@@ -69,12 +65,9 @@ class Decoder:
             empty = table.slice(0, 0)
             made, refused = make_events(empty, read_batch(empty, readers, self.options), schema, self.options)
             events, rejected = [made], [refused]
-        unread = {**readers.plain.shown, **readers.unread}
         return Decoded(
             pa.concat_tables(events),
             pa.concat_tables(rejected),
-            unread,
-            dict(readers.unread_key),
             readers.met(),
             readers.conflict,
             frozenset(readers.unknown_schemas),
@@ -95,16 +88,6 @@ class Decoder:
                 return
             yield from self._decode_step(step.slice(0, half), readers, schema)
             yield from self._decode_step(step.slice(half), readers, schema)
-
-    def learn(self, raw: pa.RecordBatch | pa.Table, schema: RecordSchema | None = None) -> RecordSchema:
-        """The schema, extended by all columns of the records: decodes until no column is unread."""
-        known = schema or RecordSchema()
-        while True:
-            decoded = self.decode(raw, known)
-            extended = known.extended(decoded.unread, decoded.unread_key)
-            if extended == known:
-                return known
-            known = extended
 
 
 def _steps(table: pa.Table) -> list[pa.Table]:

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.decoding import RAW, compact, events_by_place, made_records, rejections, struct_schema
+from tests.support.learning import learn
 from tests.unit.decode.test_bounds import envelope_schema
 from tests.unit.decode.test_strictness import COLUMNS, SOURCE
 
@@ -240,7 +241,7 @@ def test_ten_thousand_records_with_faults_in_schemas_keys_and_headers_raise_noth
             "postgresql", transactions=True, before=True, types=TypeSources(announced={"n": "int"}), **more
         )
         decoder = Decoder(options)
-        schema = decoder.learn(raw.slice(0, 30))
+        schema = learn(decoder, raw.slice(0, 30))
         decoded = decoder.decode(raw.slice(0, count), schema)
         assert set(rejections(decoded).values()) <= CODES
         offsets = {*decoded.events["offset"].to_pylist(), *rejections(decoded)}
@@ -308,7 +309,7 @@ def test_whatever_json_stands_in_schemas_and_values_raises_nothing(
         ]
     )
     decoder = Decoder(DecodeOptions("sqlserver"))
-    decoded = decoder.decode(raw, decoder.learn(raw))
+    decoded = decoder.decode(raw, learn(decoder, raw))
     assert decoded.events.num_rows + decoded.rejected.num_rows == 2
 
 
