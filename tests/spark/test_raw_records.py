@@ -50,7 +50,9 @@ def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession
     frame = session.createDataFrame(raw).repartition(2, "offset")
     there = FrameRecords(frame).decode(Decoder(options), schema, columns, lambda found: found)
     assert rows(there.records) == rows(here.records)
-    assert {name for one in there.met for name in one.names} == {name for one in here.met for name in one.names}
+    assert {name for one in there.observed for name in one.names} == {
+        name for one in here.observed for name in one.names
+    }
     assert there.conflict is None
     assert len(rows(here.records)) >= len(records) + len(faulty)
     assert here.records.schema.simpleString() == there.records.schema.simpleString()

@@ -33,7 +33,7 @@ def unread_columns(decoded: Decoded, row: Mapping[str, str]) -> set[str]:
 
 def _extended(decoded: Decoded, known: Mapping[str, str], *, is_key: bool) -> dict[str, str]:
     found = dict(known)
-    for one in decoded.met:
+    for one in decoded.observed:
         if one.is_key == is_key:
             found.update({name: _wider(found.get(name, kind), kind) for name, kind in one.types.items()})
     return found

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from distributary.decode import reasons
 from distributary.decode.bounds import TooMuchText
 from distributary.decode.events import make_events, reject_all
-from distributary.decode.met_columns import MetColumns
+from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.readers import Readers
 from distributary.decode.reading import read_batch
@@ -27,22 +27,22 @@ _BYTES = 64 * 2**20
 @dataclass(frozen=True)
 class Decoded:
     """`events` has a row for each change, `rejected` one for each record that can't be applied (see
-    events.make_events). `met` are the columns that the records have, of each of their schemas.
+    events.make_events). `observed` are the columns of the records, one entry for each of their schemas.
 
-    `conflict` is why the config can't have the columns of some record: those records are rejected, and the table is to
+    `conflict` is why the config can't have the columns of some record: such records are rejected, and the table is to
     halt. `unknown_schemas` are addresses of Avro schemas that records name and the options do not have: these records
     are rejected, and are to be decoded again with the schemas (see avro.framing.schema_addresses).
     """
 
     events: pa.Table
     rejected: pa.Table
-    met: tuple[MetColumns, ...]
+    observed: tuple[ObservedColumns, ...]
     conflict: TableHalt | None
     unknown_schemas: frozenset[str]
 
 
 class Decoder:
-    """Decodes the records of one table, and remembers the schemas that it has met. Not safe for several threads."""
+    """Decodes the records of one table, and remembers their schemas. Not safe for several threads."""
 
     def __init__(self, options: DecodeOptions) -> None:
         self.options = options
@@ -68,7 +68,7 @@ class Decoder:
         return Decoded(
             pa.concat_tables(events),
             pa.concat_tables(rejected),
-            readers.met(),
+            readers.observed_columns(),
             readers.conflict,
             frozenset(readers.unknown_schemas),
         )

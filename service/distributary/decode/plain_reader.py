@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from distributary.decode import reasons
 from distributary.decode.by_value import add_type, type_by_raw
 from distributary.decode.envelope import Change
-from distributary.decode.met_columns import MetColumns, columns_of_shape
+from distributary.decode.observed_columns import ObservedColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
 from distributary.decode.reasons import Rejected
 from distributary.decode.record_schema import RecordSchema
@@ -49,31 +49,32 @@ class PlainReader(RowReader):
         """Forgets how often records had new columns."""
         self._learned = 0
 
-    def met_columns(self) -> MetColumns:
+    def observed_columns(self) -> ObservedColumns:
         """The table's columns, and the fields of records that are none of them yet, as far as values were seen."""
         seen = {first for other, first in self._other_names.items() if other in self._seen}
-        met = self._columns(self.types.keys() - self._other_names.keys() - (seen - self._seen))
+        observed = self._columns(self.types.keys() - self._other_names.keys() - (seen - self._seen))
         told = {name: type_told(name, {}, self._options) for name in self._ignored}
         new = {self._options.lake_name(name): kind for name, kind in told.items()}
-        shown = {lake: kind for lake, kind in self.shown.items() if lake not in met.types}
+        shown = {lake: kind for lake, kind in self.shown.items() if lake not in observed.types}
         unseen = {*self._other_names, *self._other_names.values()} - self._seen
         names = frozenset((*self.types, *self._ignored)) - unseen
         renames = {name: self._options.lake_name(name) for name in names}
+        types = {**observed.types, **shown}
         return replace(
-            met,
-            types={**met.types, **shown},
-            marks={**met.marks, **{lake: kind.mark if (kind := new.get(lake)) else None for lake in shown}},
-            renames={name: lake for name, lake in renames.items() if name != lake and lake in {**met.types, **shown}},
+            observed,
+            types=types,
+            marks={**observed.marks, **{lake: kind.mark if (kind := new.get(lake)) else None for lake in shown}},
+            renames={name: lake for name, lake in renames.items() if name != lake and lake in types},
             names=names,
             guessed={lake: kind for lake, kind in shown.items() if new.get(lake) is None},
         )
 
-    def met_other_names(self) -> MetColumns | None:
+    def columns_of_other_names(self) -> ObservedColumns | None:
         """The same of columns that records have under another than their first name; None where they have none."""
         seen = self._other_names.keys() & self._seen
         return self._columns(seen) if seen else None
 
-    def _columns(self, names: Collection[str]) -> MetColumns:
+    def _columns(self, names: Collection[str]) -> ObservedColumns:
         types = {name: kind for name, kind in self.types.items() if name in names}
         lake = {name: self.shape.lake[name] for name in types}
         return columns_of_shape(replace(self.shape, types=types, lake=lake), is_key=False, has_schema=False)

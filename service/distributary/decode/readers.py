@@ -10,7 +10,7 @@ from distributary.decode import reasons
 from distributary.decode.avro.readers import AvroKeyReader, AvroRowReader
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.key_reader import KeyReader
-from distributary.decode.met_columns import MetColumns
+from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.plain_reader import PlainReader
 from distributary.decode.reasons import Rejected
@@ -46,7 +46,7 @@ class Readers:
         self._avro_keys: dict[str, AvroKeyReader | Rejected] = {}
         self._plain_keys: dict[tuple[str, ...], KeyReader] = {}
         self._new = Counter[str]()
-        self._met: dict[int, RowReader | KeyReader] = {}
+        self._used_readers: dict[int, RowReader | KeyReader] = {}
         self.conflict: TableHalt | None = None
         """Why the config can't have the columns of some record of this batch."""
 
@@ -54,7 +54,7 @@ class Readers:
         """Forgets what the records of the batch before had: columns, conflicts, unknown schemas, new schemas."""
         self._new.clear()
         self.plain.start_batch()
-        self._met.clear()
+        self._used_readers.clear()
         self.conflict = None
         self.unknown_schemas.clear()
         _forget_many(self._rows, self._keys, self._avro_rows, self._avro_keys, self._plain_keys)
@@ -63,12 +63,12 @@ class Readers:
         """The reader of a value, and its payload. Raises Rejected."""
         schema, payload, begin = unwrap(data, self._options.bounds)
         if schema is None:
-            return self._used(self.plain), payload
+            return self._use(self.plain), payload
         found = self._rows.get(schema)
         if found is None:
             found = self._made(lambda: self._row_reader(schema, begin), "value")
             self._rows[schema] = found
-        return self._used(found), payload
+        return self._use(found), payload
 
     def of_key(self, data: bytes) -> tuple[KeyReader, bytes]:
         """The reader of a key, and its payload. Raises Rejected."""
@@ -76,25 +76,25 @@ class Readers:
         if schema is None:
             if is_null(payload):
                 raise Rejected(reasons.NO_KEY)
-            return self._used(self._plain_key(payload)), payload
+            return self._use(self._plain_key(payload)), payload
         found = self._keys.get(schema)
         if found is None:
             found = self._made(lambda: self._key_reader(schema, begin), "key")
             self._keys[schema] = found
-        return self._used(found), payload
+        return self._use(found), payload
 
-    def _used(self, found: _Reader | Rejected) -> _Reader:
-        """The reader, noted as one of the batch's. Raises Rejected where there is none."""
+    def _use(self, found: _Reader | Rejected) -> _Reader:
+        """Remembers that the batch uses the reader, and returns it. Raises Rejected where there is none."""
         if isinstance(found, Rejected):
             raise found
-        self._met[id(found)] = found
+        self._used_readers[id(found)] = found
         return found
 
-    def met(self) -> tuple[MetColumns, ...]:
-        """The columns of the batch's records, one entry for each reader, as first used."""
-        met = [reader.met_columns() for reader in self._met.values()]
-        others = self.plain.met_other_names()
-        return tuple(met if others is None else [*met, others])
+    def observed_columns(self) -> tuple[ObservedColumns, ...]:
+        """The columns of the batch's records, one entry for each reader, in the order of their first use."""
+        observed = [reader.observed_columns() for reader in self._used_readers.values()]
+        others = self.plain.columns_of_other_names()
+        return tuple(observed if others is None else [*observed, others])
 
     def note_conflict(self, rejected: Rejected) -> None:
         """Keeps why the config can't have the columns of a record that was rejected."""
@@ -127,7 +127,7 @@ class Readers:
             known_schema = schema
             found = self._made(lambda: make(known_schema), side)
             known[address] = found
-        return self._used(found)
+        return self._use(found)
 
     def _made(self, make: Callable[[], _Reader], side: str) -> _Reader | Rejected:
         self._count_new(side)

@@ -14,7 +14,7 @@ import msgspec
 
 from distributary.decode import reasons
 from distributary.decode.envelope import Change
-from distributary.decode.met_columns import MetColumns, columns_of_shape
+from distributary.decode.observed_columns import ObservedColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.reasons import Rejected
@@ -64,7 +64,7 @@ class RowReader:
         self._wire = self._envelope_class()
         self._decoder = msgspec.json.Decoder(self._wire)
 
-    def met_columns(self) -> MetColumns:
+    def observed_columns(self) -> ObservedColumns:
         """The columns of the rows that it reads, also of those that the table does not have."""
         return columns_of_shape(self.shape, is_key=False)
 

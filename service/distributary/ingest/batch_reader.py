@@ -18,7 +18,7 @@ from distributary.decode.avro.framing import schema_addresses
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.decoder import Decoder
 from distributary.decode.masks import NO_MASKS
-from distributary.decode.met_columns import MetColumns
+from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.renames import Renames, check_renames
@@ -95,7 +95,7 @@ class BatchReader:
         self._log = log
         self._transactions = transactions
         self._table = TableColumns(lake, settings.schema_changes, mode.service_columns, log)
-        self._met: tuple[MetColumns, ...] = ()
+        self._observed: tuple[ObservedColumns, ...] = ()
         self._look: Look | None = None
         self._seen: set[str] = set()
         self.unknown_columns: list[UnknownColumn] = []
@@ -174,30 +174,30 @@ class BatchReader:
         raw = raw_table(topic.name, records)
         self._learn_avro(address for found in schema_addresses(raw).values() for address in found)
         decoded = Decoder(options).decode(raw, self._schema(key))
-        if self._needs_announced(decoded.met) and self._ask():
+        if self._needs_announced(decoded.observed) and self._ask():
             decoded = Decoder(self._options(look, key)).decode(raw, self._schema(key))
-        self._take(decoded.met, decoded.conflict)
+        self._take(decoded.observed, decoded.conflict)
 
     def read(self, raw: RawRecords, look: Look, progress: Progress) -> Read:
         """Decodes Kafka's records and looks at them; the table is made, and its columns follow, on the way.
 
         Spark keeps the decoded records. Raises TableHalt where the table can't take them.
         """
-        altered = self._table.follow(self._met, progress.key)
+        altered = self._table.follow(self._observed, progress.key)
         decoded = self._decode(raw, look, progress)
-        while self._table.follow(decoded.met, progress.key):
+        while self._table.follow(decoded.observed, progress.key):
             altered = True
             let_go(decoded.held)
             decoded = self._decode(raw, look, progress)
         check_key_columns(progress.key, self._table.now, self._settings.where)
         found = facts(decoded.records, progress, self._queries)
-        if found.bad and any(not one.has_schema for one in decoded.met) and self._ask():
+        if found.bad and any(not one.has_schema for one in decoded.observed) and self._ask():
             # Nothing in a record without a schema shows that its columns' types changed, but values that do not fit.
             let_go(decoded.held)
             again = self.read(raw, look, progress)
             return replace(again, altered=altered or again.altered)
         self._warn_of_unknown_columns()
-        self._met = ()  # the table has them
+        self._observed = ()  # the table has them
         return Read(decoded.records, decoded.held, found, altered)
 
     def _decode(self, raw: RawRecords, look: Look, progress: Progress) -> DecodedRecords:
@@ -219,22 +219,22 @@ class BatchReader:
         if self._learn_avro(decoded.unknown_schemas):
             let_go(decoded.held)
             return self._decode(raw, look, progress)
-        if self._needs_announced(decoded.met) and self._ask():
+        if self._needs_announced(decoded.observed) and self._ask():
             let_go(decoded.held)
             return self._decode(raw, look, progress)
-        self._take(decoded.met, decoded.conflict)
+        self._take(decoded.observed, decoded.conflict)
         return decoded
 
-    def _take(self, met: Sequence[MetColumns], conflict: TableHalt | None) -> None:
+    def _take(self, observed: Sequence[ObservedColumns], conflict: TableHalt | None) -> None:
         """Looks at the columns of records. Raises TableHalt where the table or the config contradicts them."""
         if conflict is not None:
             raise conflict
-        for one in met:
+        for one in observed:
             self._marks.check(one.marks if one.is_key else self._table.heeded(one.marks))
             self.renamed.update(one.renames)
             self._seen |= one.names
-        self._met = tuple(met)
-        guessed = {name: kind for one in met for name, kind in one.guessed.items() if name not in self._table.now}
+        self._observed = tuple(observed)
+        guessed = {name: kind for one in observed for name, kind in one.guessed.items() if name not in self._table.now}
         if guessed:
             self._log.warning(
                 "columns typed by their values: records carry no schema",
@@ -260,8 +260,8 @@ class BatchReader:
         self._avro.update({address: self._registry.schema(address) for address in new})
         return bool(new)
 
-    def _needs_announced(self, met: Sequence[MetColumns]) -> bool:
-        return not self._has_asked and any(not one.has_schema for one in met)
+    def _needs_announced(self, observed: Sequence[ObservedColumns]) -> bool:
+        return not self._has_asked and any(not one.has_schema for one in observed)
 
     def _ask(self) -> bool:
         """Asks for the types that the connector announces; whether they are others than before."""

@@ -21,7 +21,7 @@ from pyspark.util import PythonEvalType
 from distributary.consume.offsets import Slice
 from distributary.consume.source import RecordSource, ranges
 from distributary.decode.decoder import Decoded, Decoder
-from distributary.decode.met_columns import MetColumns
+from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
@@ -44,13 +44,13 @@ Finish = Callable[[DataFrame], DataFrame]
 
 @dataclass(frozen=True)
 class DecodedRecords:
-    """`records` as the merge takes them (see merge_records); in memory, or `held` by Spark until it is let go. `met`
-    are the columns that they have, and `conflict` why the config can't have those of some. `unknown_schemas`: see
-    Decoded."""
+    """`records` as the merge takes them (see merge_records); in memory, or `held` by Spark until it is let go.
+    `observed` are the columns that they have, and `conflict` why the config can't have those of some.
+    `unknown_schemas`: see Decoded."""
 
     records: DataFrame
     held: DataFrame | None
-    met: tuple[MetColumns, ...]
+    observed: tuple[ObservedColumns, ...]
     conflict: TableHalt | None
     unknown_schemas: frozenset[str] = frozenset()
 
@@ -80,7 +80,7 @@ class LocalRecords:
         decoded = decoder.decode(self.table, schema)
         table = merge_table(decoded, columns, columns.arrow_schema())
         records = local_frame(self._session, table, columns, self._queries)
-        return DecodedRecords(finish(records), None, decoded.met, decoded.conflict, decoded.unknown_schemas)
+        return DecodedRecords(finish(records), None, decoded.observed, decoded.conflict, decoded.unknown_schemas)
 
     def frame(self, places: pa.Table) -> DataFrame:
         """As RawRecords.frame."""
@@ -226,7 +226,7 @@ def _as_they_are(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 class _DecodeTask:
     """What Spark's tasks run: makes the merge's records of raw ones, or of what `pieces` makes raw records of.
 
-    `told` gathers, as JSON, which columns were met.
+    `told` gathers, as JSON, which columns were observed.
     """
 
     options: DecodeOptions
@@ -249,7 +249,7 @@ def _told(decoded: Decoded) -> str:
     halt = decoded.conflict
     return json.dumps(
         {
-            "met": [{**asdict(one), "names": sorted(one.names)} for one in decoded.met],
+            "observed": [{**asdict(one), "names": sorted(one.names)} for one in decoded.observed],
             "conflict": None if halt is None else [halt.code, halt.message, halt.fix],
             "unknown_schemas": sorted(decoded.unknown_schemas),
         }
@@ -257,16 +257,16 @@ def _told(decoded: Decoded) -> str:
 
 
 def _combined(records: DataFrame, told: Iterable[str]) -> DecodedRecords:
-    met: dict[str, MetColumns] = {}
+    observed: dict[str, ObservedColumns] = {}
     conflict = None
     unknown: set[str] = set()
     for text in sorted(told):
         found = json.loads(text)
-        for one in found["met"]:
-            met[json.dumps(one)] = MetColumns(**{**one, "names": frozenset(one["names"])})
+        for one in found["observed"]:
+            observed[json.dumps(one)] = ObservedColumns(**{**one, "names": frozenset(one["names"])})
         conflict = conflict or (found["conflict"] and TableHalt(*found["conflict"]))
         unknown.update(found["unknown_schemas"])
-    return DecodedRecords(records, records, tuple(met.values()), conflict, frozenset(unknown))
+    return DecodedRecords(records, records, tuple(observed.values()), conflict, frozenset(unknown))
 
 
 def _places(table: pa.Table) -> Iterator[tuple[int, int]]:
