@@ -15,6 +15,22 @@ PATTERNS = (*("errors.py", "sql.py", "cli/*.py", "config/*.py", "decode/**/*.py"
 WITHOUT_SPARK = sorted(path for pattern in PATTERNS for path in SERVICE.glob(pattern))
 SPARK = {"pyspark", "delta", "py4j"}
 
+LAYERS = (
+    "errors",
+    "config decode rules",
+    "launch logs sql evolve",
+    "consume",
+    "merge",
+    "ingest",
+    "operate",
+    "verify survey demo reference",
+    "job",
+    "cli",
+)
+"""From the lowest one up: what lies in one of them imports what lies in lower ones, and its neighbours."""
+
+HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names.split()}
+
 
 def imported(source: str) -> Iterator[str]:
     """The top-level names of all that a module imports, inside of functions too."""
@@ -28,6 +44,29 @@ def imported(source: str) -> Iterator[str]:
 @pytest.mark.parametrize("path", WITHOUT_SPARK, ids=lambda path: str(path.relative_to(SERVICE)))
 def test_imports_no_spark(path: Path) -> None:
     assert SPARK.isdisjoint(imported(path.read_text(encoding="utf-8")))
+
+
+def packages_imported(path: Path) -> Iterator[str]:
+    """The project's packages and modules beside them that a module imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "distributary":
+            names = (node.module or "").split(".")[1:2] or [alias.name for alias in node.names]
+            yield from (name for name in names if name in HEIGHT)
+
+
+def test_each_package_has_its_layer() -> None:
+    packages = {path.stem for path in SERVICE.glob("*.py")} | {
+        path.parent.name for path in SERVICE.glob("*/__init__.py")
+    }
+    assert packages - {"__init__", "__main__"} == set(HEIGHT)
+
+
+@pytest.mark.parametrize("name", HEIGHT)
+def test_imports_go_down(name: str) -> None:
+    paths = [path for path in SERVICE.rglob("*.py") if path.relative_to(SERVICE).with_suffix("").parts[0] == name]
+    imports = {one for path in paths for one in packages_imported(path)}
+    assert paths
+    assert {one for one in imports if HEIGHT[one] > HEIGHT[name]} == set()
 
 
 def test_the_check_sees_imports_everywhere() -> None:

@@ -30,6 +30,9 @@ class ChangeKeeper:
         self._position = position_of(options.connector)
         self._by_transaction = options.connector in ("sqlserver", "db2")
         self._epoch = f"{options.epoch:03d}:"
+        self._family = options.family
+        self._reads_before = options.reads_before
+        self._tells_transactions = options.tells_transactions
 
     def nothing(self, place: int) -> None:
         """A record without a value."""
@@ -53,9 +56,9 @@ class ChangeKeeper:
             batch.after.put(place, reader, after)
         elif op in KEPT_ROW:
             batch.faults.add(place, reasons.NO_ROW)
-        if self._options.reads_before and change.before is not None:
+        if self._reads_before and change.before is not None:
             batch.before.put(place, reader, change.before)
-        if self._options.transactions and self._options.unwrapped is None:
+        if self._tells_transactions:
             batch.blocks[place] = change.transaction
         if type(change) is Change:
             self._with_care(place, change)
@@ -72,7 +75,7 @@ class ChangeKeeper:
 
     def _source(self, place: int, op: str, source: Source) -> None:
         batch, options = self._batch, self._options
-        if source.connector is not None and source.connector not in options.family and op != MESSAGE:
+        if source.connector is not None and source.connector not in self._family and op != MESSAGE:
             batch.faults.add(place, reasons.OTHER_CONNECTOR)
         position = None
         try:

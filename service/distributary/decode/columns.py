@@ -81,7 +81,7 @@ def make_columns(
             pa.nulls(len(group.places), arrow) if (array := part.get(name)) is None else array
             for group, part in zip(groups, parts, strict=True)
         ]
-        made.arrays[name] = _concat([*pieces, pa.nulls(1, arrow)]).take(order)
+        made.arrays[name] = pa.concat_arrays([*pieces, pa.nulls(1, arrow)]).take(order)
     return made
 
 
@@ -94,10 +94,6 @@ def _order(groups: Sequence[Rows], count: int) -> pa.Array:
         order[np.asarray(group.places, np.int64)] = np.arange(begin, begin + len(group.places))
         begin += len(group.places)
     return pa.array(order)
-
-
-def _concat(pieces: Sequence[pa.Array]) -> pa.Array:
-    return pa.concat_arrays(pieces)
 
 
 def _group_arrays(

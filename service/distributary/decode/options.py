@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from distributary.decode.avro.schema import AvroSchemas
 from distributary.decode.bounds import Bounds
 from distributary.decode.masks import NO_MASKS, Masks
-from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.source_block import BINLOG_CONNECTORS, BY_OFFSET, CONNECTORS
 from distributary.decode.unwrapped import Unwrapped
 
 DEFAULT_PLACEHOLDER = "__debezium_unavailable_value"
@@ -77,10 +77,10 @@ class DecodeOptions:
 
     @property
     def family(self) -> frozenset[str | None]:
-        """What `source.connector` may say: MariaDB was read by the MySQL connector before it had its own."""
+        """The names that `source.connector` may have. The MySQL connector read MariaDB before that had its own."""
         if self.connector == BY_OFFSET:
-            return frozenset((None, *_EVERY))
-        return frozenset(("mysql", "mariadb") if self.connector in ("mysql", "mariadb") else (self.connector,))
+            return frozenset((None, *CONNECTORS))
+        return frozenset(BINLOG_CONNECTORS if self.connector in BINLOG_CONNECTORS else (self.connector,))
 
     def source_names(self, column: str) -> tuple[str, ...]:
         """What the source may call a column of the lake: the names under `rename`, and the lake's own name, which the
@@ -91,6 +91,3 @@ class DecodeOptions:
     def lake_name(self, column: str) -> str:
         """What the lake calls a column of the source."""
         return self.renames.get(column, column)
-
-
-_EVERY = ("sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle")

@@ -51,6 +51,7 @@ class Transaction(msgspec.Struct, gc=False):
 SOURCE_FIELDS = Source.__struct_fields__
 
 CONNECTORS = ("sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle")
+BINLOG_CONNECTORS = ("mysql", "mariadb")
 BY_OFFSET = "offset"
 """Stands for a connector's name where the source's own positions are not known."""
 
@@ -88,14 +89,14 @@ def snapshot_text(told: str | bool | None) -> str | None:
 
 
 def transaction_of(connector: str, source: Source) -> str | None:
-    """Identifies the transaction: all its changes have this value, and no others. None if it is unknown."""
-    if connector in ("mysql", "mariadb"):
+    """The transaction's id, which its changes share and no other change has; None if the source block has none. SQL
+    Server's and Db2's is the commit LSN, which their positions begin with.
+    """
+    if connector in BINLOG_CONNECTORS:
         return source.gtid
-    if connector in ("postgresql", "oracle"):
+    if source.txId is not None or connector != BY_OFFSET:
         return _plain(source.txId)
-    if connector == BY_OFFSET:
-        return _plain(source.txId) if source.txId is not None else source.gtid
-    return (_plain(source.commit_lsn) or "").lower()
+    return source.gtid
 
 
 def snapshot_identity(source: Source) -> str:

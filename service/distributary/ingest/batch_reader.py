@@ -16,7 +16,7 @@ from distributary.consume.fetch import raw_table
 from distributary.consume.peek import Record
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.decoder import Decoded, Decoder
-from distributary.decode.met_columns import MetColumns
+from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_block import BY_OFFSET
@@ -89,7 +89,7 @@ class BatchReader:
         self._table = TableColumns(lake, settings.schema_changes, mode.service_columns, log)
         self.sent = SentColumns(settings, self._table, log)
         """The columns of the records so far."""
-        self._met: tuple[MetColumns, ...] = ()
+        self._observed: tuple[ObservedColumns, ...] = ()
         self._format: TopicFormat | None = None
         self._queries = queries
         self._ask_announced = announced
@@ -153,28 +153,28 @@ class BatchReader:
         while self._learns_more(decoded):
             decoded = Decoder(self._options(topic_format, key)).decode(raw, self._schema(key))
         self.sent.add(decoded)
-        self._met = decoded.met
+        self._observed = decoded.observed
 
     def read(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Read:
         """Decodes a batch. Creates the table and changes its columns where the records need it.
 
         Raises TableHalt if the table can't hold the records.
         """
-        altered = self._table.follow(self._met, progress.key)
+        altered = self._table.follow(self._observed, progress.key)
         decoded = self._decode(raw, topic_format, progress)
-        while self._table.follow(decoded.met, progress.key):
+        while self._table.follow(decoded.observed, progress.key):
             altered = True
             let_go(decoded.held)
             decoded = self._decode(raw, topic_format, progress)
         check_key_columns(progress.key, self._table.now, self._settings.where)
         found = facts(decoded.records, progress, self._queries)
-        if found.bad and any(not one.has_schema for one in decoded.met) and self._has_new_announcement():
+        if found.bad and any(not one.has_schema for one in decoded.observed) and self._has_new_announcement():
             # Values that do not fit are the only sign of changed types in records without a schema.
             let_go(decoded.held)
             again = self.read(raw, topic_format, progress)
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
-        self._met = ()  # the table has them
+        self._observed = ()  # the table has them
         return Read(decoded.records, decoded.held, found, altered)
 
     def _decode(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> DecodedRecords:
@@ -204,7 +204,7 @@ class BatchReader:
         is new, so that the records have to be decoded again."""
         if decoded.unknown_schemas:
             return self._learn_schemas(decoded.unknown_schemas)
-        needs_types = not self._has_asked and any(not one.has_schema for one in decoded.met)
+        needs_types = not self._has_asked and any(not one.has_schema for one in decoded.observed)
         return needs_types and self._has_new_announcement()
 
     def _learn_schemas(self, addresses: Iterable[str]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distributary.config import Config
-from distributary.decode.met_columns import renames_of, table_columns
+from distributary.decode.observed_columns import renames_of, table_columns
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.renames import Renames, check_renames
 from distributary.decode.unwrapped import added_by
@@ -181,7 +181,7 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
         )
         schema = RecordSchema(columns, {name: columns[name] for name in key if name in columns})
         shows = shown(found, schema, options)
-        if any(not one.has_schema for one in shows.met):
+        if any(not one.has_schema for one in shows.observed):
             announced = taken_as(told(sample.topic.name), Renames(settings.rename).as_source(columns), properties)
             options = replace(options, types=replace(options.types, announced=announced))
             shows = shown(found, schema, options)
@@ -201,16 +201,18 @@ def _with_columns(plan: TablePlan, scene: Scene, columns: Mapping[str, str], *, 
     known = progress.key if progress and progress.key else key
     check_key(known, key)
     marks = Marks(progress.masks if progress else None, columns)
-    for one in scene.shown.met:
+    for one in scene.shown.observed:
         if one.is_key:
             check_key(known, one.types)
         marks.check(one.marks if one.is_key else heeded(settings.schema_changes, columns, one.marks))
     plan = replace(plan, key=known, connector=scene.connector, form=_form(scene))
     reserved = mode_of(settings).service_columns
-    met = scene.shown.met
-    evolved = allowed_changes(settings.schema_changes, columns, table_columns(met), reserved, known, renames_of(met))
+    observed = scene.shown.observed
+    evolved = allowed_changes(
+        settings.schema_changes, columns, table_columns(observed), reserved, known, renames_of(observed)
+    )
     after = {**columns, **evolved.added, **evolved.widened}
-    if met:
+    if observed:
         check_key_columns(known, after, settings.where)
     action = CREATE if not (exists and columns) else ALTER if evolved else GO_ON
     if action == CREATE and not after:

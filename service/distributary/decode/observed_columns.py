@@ -1,4 +1,4 @@
-"""What the records of a batch showed of their columns: the table is made and changed by it."""
+"""The columns that records of a batch have. The table is created and changed to hold them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from distributary.decode.row_shape import RowShape
 
 
 @dataclass(frozen=True)
-class MetColumns:
+class ObservedColumns:
     """The columns of records of one schema, those of their rows or (`is_key`) of their keys.
 
     `types` are Spark types and `marks` how values are masked (see base.ColumnType.mark), by the lake's names. `renames`
     has the lake's names of columns that the source calls otherwise. `names` are all columns that were sent, also those
-    that are left out, by the source's names. `has_schema`: a schema tells the types. `guessed` are the types, among
-    `types`, that nothing but values shows.
+    that are left out, by the source's names. `has_schema`: a schema has the types. `guessed` are those of `types` that
+    were inferred from values alone.
     """
 
     is_key: bool
@@ -28,9 +28,9 @@ class MetColumns:
     guessed: Mapping[str, str] = field(default_factory=dict)
 
 
-def columns_of_shape(shape: RowShape, *, is_key: bool, has_schema: bool = True) -> MetColumns:
-    """The columns that a schema, or a key's fields, tell."""
-    return MetColumns(
+def columns_of_shape(shape: RowShape, *, is_key: bool, has_schema: bool = True) -> ObservedColumns:
+    """The columns of records with that shape."""
+    return ObservedColumns(
         is_key,
         {shape.lake[name]: kind.spark for name, kind in shape.types.items()},
         {shape.lake[name]: kind.mark for name, kind in shape.types.items()},
@@ -40,11 +40,12 @@ def columns_of_shape(shape: RowShape, *, is_key: bool, has_schema: bool = True) 
     )
 
 
-def table_columns(met: Sequence[MetColumns]) -> list[dict[str, str]]:
-    """What a table needs for such records: the columns of each schema, the oldest first, Spark types by the lake's
-    names. A table begins with its key; of a column that both have the row tells more, as a key may have no schema."""
-    rows = [columns.types for columns in met if not columns.is_key]
-    keys = [columns for columns in met if columns.is_key]
+def table_columns(observed: Sequence[ObservedColumns]) -> list[dict[str, str]]:
+    """The columns that a table needs for such records: Spark types by the lake's names for each schema, the oldest
+    first. The key's columns are the first ones. A key may have no schema: then the row's types count for its columns.
+    """
+    rows = [columns.types for columns in observed if not columns.is_key]
+    keys = [columns for columns in observed if columns.is_key]
     first = {} if not keys else {name: _type_in_rows(name, keys[0], rows) for name in keys[0].types}
     return [
         *({**first, **types} for types in rows),
@@ -52,11 +53,11 @@ def table_columns(met: Sequence[MetColumns]) -> list[dict[str, str]]:
     ]
 
 
-def _type_in_rows(name: str, key: MetColumns, rows: Sequence[Mapping[str, str]]) -> str:
+def _type_in_rows(name: str, key: ObservedColumns, rows: Sequence[Mapping[str, str]]) -> str:
     own = key.types[name]
     return own if key.has_schema else next((types[name] for types in rows if name in types), own)
 
 
-def renames_of(met: Sequence[MetColumns]) -> Renames:
+def renames_of(observed: Sequence[ObservedColumns]) -> Renames:
     """All renames of such records."""
-    return Renames({source: lake for columns in met for source, lake in columns.renames.items()})
+    return Renames({source: lake for columns in observed for source, lake in columns.renames.items()})
