@@ -18,12 +18,15 @@ from tests.model.delivery import Arrived
 from tests.model.event_columns import FoundRows, columns_of, plain_outcomes
 from tests.model.source.sent import PLACEHOLDER, TOMBSTONE, Sent
 
+from distributary.decode.position import position_of
+from distributary.decode.source_block import restate_source, source_time, transaction_of
 from distributary.rules.batch import apply, needed
 from distributary.rules.codec import from_plain, to_plain
 from distributary.rules.column_batch import apply_columns
 from distributary.rules.event import Event, Pointer, Position
-from distributary.rules.order import change_id, compare, parse_position, precedes_truncate
+from distributary.rules.order import change_id, compare, precedes_truncate
 from distributary.rules.outcome import Changes, Outcome
+from distributary.rules.position_text import read_position
 from distributary.rules.state import Row, Rules, TableState
 from distributary.rules.truncate import end_by_truncate
 from distributary.rules.watermark import grow, schedule_growth_end
@@ -60,7 +63,7 @@ class EventReader:
     def _event(self, sent: Sent) -> Event:
         key = None if sent.key is None else key_text(sent.key)
         headers = {name: key_text(row) for name, row in sent.headers}
-        at = None if sent.op == TOMBSTONE else parse_position(self._connector, sent.source)
+        at = None if sent.op == TOMBSTONE else self._position(sent)
         return Event(
             sent.op,
             key,
@@ -72,6 +75,14 @@ class EventReader:
             headers.get("newkey"),
             tuple(name for name, value in (sent.after or {}).items() if value == PLACEHOLDER),
         )
+
+    def _position(self, sent: Sent) -> Position | None:
+        source = restate_source(sent.source)
+        text = position_of(self._connector)(source, sent.op)
+        if text is None:
+            return None
+        time = 1000 * (source_time(source.ts_ms) or 0)
+        return read_position(self._connector, f"000:{text}", transaction_of(self._connector, source), time)
 
 
 def key_text(key: Mapping[str, Any]) -> str:

@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 
 SERVICE = Path(__file__).parents[2] / "service" / "distributary"
-PATTERNS = (*("errors.py", "sql.py", "cli/*.py", "config/*.py", "decode/**/*.py", "evolve/*.py", "rules/**/*.py"),)
+PATTERNS = (
+    *("errors.py", "sql.py", "cli/*.py", "config/*.py", "apply/*.py", "decode/**/*.py", "evolve/*.py", "rules/**/*.py"),
+)
 WITHOUT_SPARK = sorted(path for pattern in PATTERNS for path in SERVICE.glob(pattern))
 SPARK = {"pyspark", "delta", "py4j"}
 
 LAYERS = (
     "errors",
     "config decode rules",
-    "launch logs sql evolve",
+    "launch logs sql evolve apply",
     "consume",
     "merge",
     "ingest",

@@ -55,8 +55,8 @@ def make_events(
         _fill_from_key(rows, keys)
     columns = {
         **_common(step, batch, options),
-        "moved_in": pa.array(batch.moved_in),
-        "moved_out": pa.array(batch.moved_out),
+        "moved_in": pa.array(batch.moved_in, pa.bool_()),
+        "moved_out": pa.array(batch.moved_out, pa.bool_()),
         "key": key_struct(keys, [row is not None for row in batch.keys.rows], schema.key),
         **{
             name: key_struct(

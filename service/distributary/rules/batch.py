@@ -167,7 +167,8 @@ class EventProcessor:
         if self._changes.truncates or state.departures != before:
             lines |= {name: self._fold(name, key) for name, key in state.special.items() if name not in lines}
         for name, line in lines.items():
-            self._changes.outcomes[name] = outcome_of(rules, line, state.departures)
+            recent = (self._touched.get(name) or state.special[name]).recent
+            self._changes.outcomes[name] = outcome_of(rules, line, state.departures, recent)
         has_quarantined = self.has_quarantined
         ending = any(is_passed(rules.connector, state, truncate.position) for truncate in state.truncates)
         for name, key in list({**state.special, **self._touched}.items()):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from distributary.rules.event import Event
+from distributary.rules.event import Event, Pointer
 from distributary.rules.pointers import Departures, resolved
 from distributary.rules.state import Row, Rules
 from distributary.rules.step import Line, Version
@@ -16,12 +17,13 @@ class Outcome:
 
     `row`: None removes it; `ended` set marks it as deleted (rule 3.2). A value lies where `row.origins` says, else in
     the row of the table that the record `row.at` wrote, else in that record; what is still a reference to another key
-    is NULL until a later outcome. `versions` (history, rule 4.2): the versions that replace the key's from the first
-    one on that holds any of them.
+    is NULL until a later outcome. `versions` (history, rule 4.2): they replace the key's versions that the records
+    `replaced` wrote.
     """
 
     row: Row | None
     versions: tuple[Version, ...] = ()
+    replaced: frozenset[Pointer] = frozenset()
 
 
 @dataclass
@@ -53,11 +55,12 @@ class Changes:
         return bool(self.went_back or self.halting)
 
 
-def outcome_of(rules: Rules, line: Line, departures: Departures) -> Outcome:
-    """Rules 4.1, 4.2 and 3.2: what a key's line means for the table."""
+def outcome_of(rules: Rules, line: Line, departures: Departures, recent: Iterable[Event]) -> Outcome:
+    """Rules 4.1, 4.2 and 3.2: what a key's line means for the table. `recent`: the events that it was made of."""
     if rules.mode == "history":
         versions = (Version(_filled(version.row, line, departures), version.end) for version in line.versions)
-        return Outcome(None, tuple(versions))
+        replaced = {event.at for event in recent} | {version.row.at for version in line.versions}
+        return Outcome(None, tuple(versions), frozenset(replaced))
     row = line.top
     if row is None and rules.deletes == "soft" and not (line.emptied and rules.truncate == "apply"):
         row = line.last

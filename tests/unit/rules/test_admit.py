@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
-from typing import Any
 
-import pytest
 from tests.unit.rules.history import Table, at, event
 
 from distributary.rules.admit import DELETES_REMEMBERED, READS_REMEMBERED, Mark, Verdict, admit, remember_read
 from distributary.rules.event import Event, Position
-from distributary.rules.order import compare, parse_position, sort_key
+from distributary.rules.order import compare
 from distributary.rules.state import Rules
 from distributary.rules.watermark import grow
 
@@ -22,34 +19,13 @@ def verdicts(connector: str, *events: Event) -> list[str]:
     return [verdict.value for _, verdict in admit(connector, {}, events).judged]
 
 
-def test_2_1_each_connector_orders_by_its_own_fields() -> None:
-    sources: dict[str, list[dict[str, Any]]] = {
-        "sqlserver": [
-            {"commit_lsn": "0a", "change_lsn": None},
-            {"commit_lsn": "0a", "change_lsn": "01", "event_serial_no": "2"},
-            {"commit_lsn": "0a", "change_lsn": "01", "event_serial_no": "10"},
-        ],
-        "db2": [{"commit_lsn": "0a", "change_lsn": "02"}, {"commit_lsn": "0b", "change_lsn": "01"}],
-        "postgresql": [{"sequence": '["9","30"]'}, {"sequence": '["10","20"]'}],
-        "mysql": [{"file": "b.999999", "pos": 9}, {"file": "b.1000000", "pos": 4}, {"file": "b.1000000", "pos": 10}],
-        "oracle": [{"scn": "20", "commit_scn": "99"}, {"scn": "10", "commit_scn": "100"}],
-    }
-    for connector, ascending in sources.items():
-        places = [parse_position(connector, source) for source in ascending]
-        for one, other in itertools.pairwise(places):
-            assert one is not None
-            assert other is not None
-            assert compare(connector, one, other) < 0 < compare(connector, other, one)
-            assert sort_key(connector, one) <= sort_key(connector, other)
-
-
 def test_2_1_a_server_that_took_over_is_ordered_by_gtid() -> None:
     old = Position((9, 100), (0,), "uuid:7", server=1)
     new = Position((1, 4), (0,), "uuid:8", server=2)
     assert compare("mysql", old, new) < 0
     assert compare("mysql", old, replace(new, transaction="other:8")) > 0
-    mariadb = Position((9, 100), (0,), "0-1-7", server=1)
-    assert compare("mariadb", mariadb, Position((1, 4), (0,), "0-2-10", server=2)) < 0
+    mariadb = Position((9, 100), (0,), "0:7", server=1)
+    assert compare("mariadb", mariadb, Position((1, 4), (0,), "0:10", server=2)) < 0
 
 
 def test_2_1_a_transaction_of_unknown_level_goes_by_its_commit_time() -> None:
@@ -133,13 +109,6 @@ def test_2_8_a_mark_s_copy_changes_on_its_own() -> None:
     copy = marks[0].copy()
     assert [verdict for _, verdict in admit("oracle", {0: copy}, [event("c", "b", at(1))]).judged] == [Verdict.NEW]
     assert marks[0].ties != copy.ties
-
-
-def test_2_1_a_source_block_that_names_no_place_has_no_position() -> None:
-    for connector in ("sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle"):
-        assert parse_position(connector, {"ts_ms": 1}) is None
-    with pytest.raises(ValueError, match="mongodb"):
-        parse_position("mongodb", {"ts_ms": 1})
 
 
 def test_3_3_deletes_await_their_tombstones_up_to_a_bound() -> None:
