@@ -15,7 +15,9 @@ MUTATIONS = (
         "a delete does not come first at an equal position", "2.2", "order", '(one.op != "d") - (other.op != "d")', "0"
     ),
     rule("the place inside a level is no order", "2.1", "order", "or _sign(one.inside, other.inside)", "or 0"),
-    rule("binlog files are ordered as text", "2.1", "order", "return (number, int", "return (str(number), int"),
+    rule(
+        "a binlog's file is no part of the order", "2.1", "position_text", "Position(parts[:2]", "Position(parts[1:2]"
+    ),
     rule("an unknown level sorts lowest", "2.1", "order", "if one.level is None or other.level is None:", "if False:"),
     rule(
         "SQL Server's changes of one commit arrive in order", "2.1", "order", '("oracle", "sqlserver")', '("oracle",)'
