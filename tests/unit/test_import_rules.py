@@ -30,6 +30,29 @@ def test_imports_no_spark(path: Path) -> None:
     assert SPARK.isdisjoint(imported(path.read_text(encoding="utf-8")))
 
 
+DELTA = sorted((SERVICE / "delta").glob("*.py"))
+
+
+def imported_packages(source: str) -> Iterator[str]:
+    """The packages of the service that a module imports, as `merge` of `distributary.merge.log`."""
+    for node in ast.walk(ast.parse(source)):
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module == "distributary":
+            modules = [f"distributary.{alias.name}" for alias in node.names]
+        yield from (name.split(".")[1] for name in modules if name.startswith("distributary."))
+
+
+@pytest.mark.parametrize("path", DELTA, ids=lambda path: path.name)
+def test_delta_knows_nothing_of_topics_and_rules(path: Path) -> None:
+    assert set(imported_packages(path.read_text(encoding="utf-8"))) <= {"delta", "errors", "launch"}
+
+
+def test_the_check_sees_packages_everywhere() -> None:
+    source = "import distributary.a.b\nfrom distributary import c\ndef f():\n    from distributary.d.e import x\n"
+    assert set(imported_packages(source)) == {"a", "c", "d"}
+
+
 def test_the_check_sees_imports_everywhere() -> None:
     assert set(imported("import a.b\ndef f():\n    from c.d import e\n    class X:\n        import f\n")) == {
         "a",
