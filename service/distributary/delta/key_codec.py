@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ class Keys:
     """Keys as numbers. `words`: one int64 array, or two uint64 arrays (the high and the low half of the hash). `null`:
     where the key as a whole is NULL, which a number can't say; None where there is no such key, as in hashed ones."""
 
-    words: tuple[npt.NDArray[np.generic], ...]
+    words: tuple[npt.NDArray[Any], ...]
     null: npt.NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
