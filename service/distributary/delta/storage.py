@@ -52,9 +52,19 @@ class TableFiles:
     def write(self, path: str, content: bytes) -> None:
         """Writes a new file."""
         place = self.place(path)
-        self.filesystem.create_dir(place.rpartition("/")[0], recursive=True)
+        self.make_parent(place)
         with self.filesystem.open_output_stream(place) as stream:
             stream.write(content)
+
+    def make_parent(self, place: str) -> None:
+        """Makes the directory of a file, given as a place in the file system; object stores have none, and none is made
+        there."""
+        if not isinstance(self.filesystem, fs.S3FileSystem):
+            self.filesystem.create_dir(place.rpartition("/")[0], recursive=True)
+
+    def size(self, path: str) -> int:
+        """Bytes of a file."""
+        return int(self.filesystem.get_file_info(self.place(path)).size)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Deletes files as far as that works: what stays is an orphan, which VACUUM removes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -26,6 +27,8 @@ _OF_COLUMNS = {
     "__CHAR_VARCHAR_TYPE_STRING": "has a limited length (CHAR or VARCHAR)",
 }
 _KNOWN_OF_COLUMNS = ("delta.columnMapping.", "delta.typeChanges", "delta.identity.")
+# Of other types Delta's writers do not agree on how the log has their values as text.
+_PARTITION_TYPE = re.compile(r"string|byte|short|integer|long|boolean|date|timestamp|timestamp_ntz|decimal\(\d+,\d+\)")
 APPEND_ONLY = "delta.appendOnly"
 VECTORS = "delta.enableDeletionVectors"
 
@@ -73,7 +76,10 @@ def _reasons(protocol: Mapping[str, Any], metadata: Mapping[str, Any], schema: M
         yield "the change data feed"
     if properties.get("delta.columnMapping.mode", "none") not in ("none", "name"):
         yield "column mapping by id"
+    partition = metadata.get("partitionColumns") or ()
     for field in schema["fields"]:
+        if field["name"] in partition and not _PARTITION_TYPE.fullmatch(str(field["type"])):
+            yield f"partitions by the column {field['name']} of the type {field['type']}"
         yield from _of_field(field, field["name"])
         if _not_null_within(field["type"]):
             yield f"the column {field['name']} has fields that must not be NULL"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _SIMPLE = {
     "string": pa.string(), "binary": pa.binary(), "boolean": pa.bool_(), "byte": pa.int8(), "short": pa.int16(),
@@ -109,7 +110,7 @@ def _type(kind: Any, *, stored: bool) -> pa.DataType:
 
 
 def with_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """A column as the type `kind`, which has the same layout at most under other names of nested fields.
+    """A column as the type `kind`, whose nested fields are the same ones in the same order, perhaps under other names.
 
     Narrower values are widened. Raises pa.ArrowInvalid where a value does not fit.
     """
@@ -117,24 +118,49 @@ def with_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         return column
     if not pa.types.is_nested(kind):
         return column.cast(kind)
-    return pa.chunked_array([_nested(chunk, kind) for chunk in column.chunks], kind)
+    return pa.chunked_array([_nested(chunk, kind, _by_place) for chunk in column.chunks], kind)
 
 
-def _nested(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Field by field, in order: names may differ."""
+def by_names(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """A column of a data file as the type `kind`: nested fields are found by their names, and NULL where there is none
+    of that name."""
+    if column.type == kind:
+        return column
+    if not pa.types.is_nested(kind):
+        return column.cast(kind)
+    return pa.chunked_array([_nested(chunk, kind, _by_name) for chunk in column.chunks], kind)
+
+
+_Fields = Callable[[pa.StructArray, pa.DataType], list[pa.Array]]
+
+
+def _by_place(array: pa.StructArray, kind: pa.DataType) -> list[pa.Array]:
+    if array.type.num_fields != kind.num_fields:
+        raise pa.ArrowInvalid(f"{array.type} has other fields than {kind}")
+    return [_nested(array.field(i), kind.field(i).type, _by_place) for i in range(kind.num_fields)]
+
+
+def _by_name(array: pa.StructArray, kind: pa.DataType) -> list[pa.Array]:
+    has = {field.name for field in array.type}
+    return [
+        _nested(array.field(field.name), field.type, _by_name)
+        if field.name in has
+        else pa.nulls(len(array), field.type)
+        for field in kind
+    ]
+
+
+def _nested(array: pa.Array, kind: pa.DataType, fields_of: _Fields) -> pa.Array:
     if array.type == kind:
         return array
-    if pa.types.is_struct(kind):
-        if not pa.types.is_struct(array.type) or array.type.num_fields != kind.num_fields:
-            raise pa.ArrowInvalid(f"{array.type} is no {kind}")
-        fields = [_nested(array.field(i), kind.field(i).type) for i in range(kind.num_fields)]
-        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=array.is_null())
-    if pa.types.is_map(kind):
-        inner = [_nested(array.keys, kind.key_type), _nested(array.items, kind.item_type)]
-        return pa.MapArray.from_arrays(_offsets(array), *inner, type=kind)
-    if pa.types.is_list(kind):
+    if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
+        return pa.StructArray.from_arrays(fields_of(array, kind), fields=list(kind), mask=array.is_null())
+    if pa.types.is_map(kind) and pa.types.is_map(array.type):
+        keys, items = _nested(array.keys, kind.key_type, fields_of), _nested(array.items, kind.item_type, fields_of)
+        return pa.MapArray.from_arrays(_offsets(array), keys, items, type=kind)
+    if pa.types.is_list(kind) and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
         array = array.cast(pa.list_(array.type.value_field))
-        return pa.ListArray.from_arrays(_offsets(array), _nested(array.values, kind.value_type), type=kind)
+        return pa.ListArray.from_arrays(_offsets(array), _nested(array.values, kind.value_type, fields_of), type=kind)
     return array.cast(kind)
 
 
@@ -143,4 +169,4 @@ def _offsets(array: pa.Array) -> pa.Array:
     if not array.null_count:
         return array.offsets
     missing = pa.concat_arrays([array.is_null(), pa.array([False])])
-    return pa.compute.if_else(missing, pa.scalar(None, pa.int32()), array.offsets)
+    return pc.if_else(missing, pa.scalar(None, pa.int32()), array.offsets)
