@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from distributary.delta.commit import ProgressRecord, concurrent_change
+
 PROTOCOL_OF_VECTORS: dict[str, Any] = {
     "minReaderVersion": 3,
     "minWriterVersion": 7,
@@ -97,3 +99,26 @@ def metadata(
             "createdTime": 0,
         }
     }
+
+
+class HandCommitter:
+    """Commits actions as JSON, where the version is not taken yet."""
+
+    def __init__(self, table: HandMadeTable) -> None:
+        self.table = table
+        self.records: list[ProgressRecord] = []
+
+    def commit(self, seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord) -> int:
+        """See Committer."""
+        if seen != self.table.version:
+            raise concurrent_change(str(self.table.path), seen)
+        self.records.append(record)
+        return self.table.commit(*actions)
+
+    def enable_vectors(self) -> None:
+        """See Committer."""
+        log = self.table.path / "_delta_log"
+        lines = (log / f"{0:020d}.json").read_text(encoding="utf-8").splitlines()
+        (known,) = (json.loads(line)["metaData"] for line in lines if line.startswith('{"metaData"'))
+        known["configuration"]["delta.enableDeletionVectors"] = "true"
+        self.table.commit({"metaData": known})

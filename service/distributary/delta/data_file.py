@@ -43,13 +43,8 @@ class NewFile:
 def write_files(
     files: TableFiles, table: Snapshot, rows: pa.Table, key: Sequence[str], options: FileOptions
 ) -> list[NewFile]:
-    """Writes rows with all of the table's columns (users' names) into new files, sorted by `key`.
-
-    Raises TableHalt where a column is missing or unknown, has another type, or has NULL and must not. After any error
-    none of the files is left.
-    """
+    """Writes rows, see `fitted`, into new files, sorted by `key`. After an error none of the files is left."""
     schema = table.schema
-    rows = _fitted(rows, schema)
     indexed = indexed_columns(schema.in_files, table.properties, key)
     written: list[NewFile] = []
     begun: list[str] = []
@@ -105,8 +100,11 @@ def _pieces(rows: pa.Table, target_bytes: int) -> list[pa.Table]:
     return [rows.slice(start, step) for start in range(0, rows.num_rows, step)]
 
 
-def _fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
-    """The rows with the table's columns in their order and of their types."""
+def fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    """Rows with all of the table's columns by users' names, in the table's order and of its types.
+
+    Raises TableHalt where a column is missing or unknown, has another type, or has NULL and must not.
+    """
     names = set(rows.column_names)
     missing = [column.name for column in schema.columns if column.name not in names]
     unknown = sorted(names - set(schema.by_name))
@@ -121,20 +119,20 @@ def _fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
     for column in schema.columns:
         values = rows.column(column.name)
         try:
-            fitted = with_type(values, column.logical.type)
+            found = with_type(values, column.logical.type)
         except pa.ArrowException as error:  # its text may quote a value
             raise TableHalt(
                 "type-differs",
                 f"a value of the column {column.name} ({values.type}) does not fit into its type {column.logical.type}",
                 "widen the table's column, or fill the table again: `distributary resume --rebuild`",
             ) from error
-        if fitted.null_count and not column.nullable:
+        if found.null_count and not column.nullable:
             raise TableHalt(
                 "null-not-allowed",
-                f"the column {column.name} must not be NULL, and is so in row {_first_null(fitted)} of the batch",
+                f"the column {column.name} must not be NULL, and is so in row {_first_null(found)} of the batch",
                 "let the column be NULL (ALTER TABLE … ALTER COLUMN … DROP NOT NULL), or mend the source",
             )
-        arrays.append(fitted)
+        arrays.append(found)
     return pa.Table.from_arrays(arrays, schema=schema.arrow)
 
 

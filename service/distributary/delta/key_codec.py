@@ -65,6 +65,10 @@ class KeyCodec:
         form = "number" if self.is_number else "xxh3"
         return f"{_VERSION};{form};" + ";".join(f"{len(name)}:{name}:{kind}" for name, kind in self.columns)
 
+    def fitted(self, rows: pa.Table) -> pa.Table:
+        """The key columns of the rows, of the table's types. Raises as `encode`."""
+        return pa.table({name: self._column(rows, name, kind) for name, kind in self.columns})
+
     def encode(self, rows: pa.Table) -> Keys:
         """The keys of the rows. Types are widened to the table's.
 
