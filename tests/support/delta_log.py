@@ -54,18 +54,22 @@ class HandMadeTable:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.version = -1
+
+    @property
+    def version(self) -> int:
+        """The newest version; -1 where there is none."""
+        return max((int(found.stem) for found in self.path.glob("_delta_log/*[0-9].json")), default=-1)
 
     def commit(self, *actions: Mapping[str, Any]) -> int:
         """Writes the next version; gives its number."""
         log = self.path / "_delta_log"
         log.mkdir(parents=True, exist_ok=True)
-        self.version += 1
+        version = self.version + 1
         info = {"commitInfo": {"timestamp": 0, "operation": "TEST", "operationParameters": {}}}
         lines = [json.dumps(action) for action in (info, *actions)]
-        with (log / f"{self.version:020d}.json").open("x", encoding="utf-8") as file:
+        with (log / f"{version:020d}.json").open("x", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
-        return self.version
+        return version
 
     def create(
         self,
