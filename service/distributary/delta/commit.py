@@ -72,7 +72,7 @@ class DeltaCommitter:
             transaction.readWholeTable()
             identity = transaction.txnId()
             try:
-                version = int(transaction.commit(self._java_actions(actions, record), self._operation(record)))
+                version = self._put(transaction, self._java_actions(actions, record), record)
             except (Py4JError, PySparkException, OSError) as error:
                 if self._is_there(seen + 1, identity, error):
                     return seen + 1
@@ -96,6 +96,10 @@ class DeltaCommitter:
         if identity in ids:
             return True
         raise concurrent_change(self._path, version - 1) from error
+
+    def _put(self, transaction: Any, java_actions: Any, record: ProgressRecord) -> int:
+        """The transaction's commit, whose reply may be lost."""
+        return int(transaction.commit(java_actions, self._operation(record)))
 
     def _java_actions(self, actions: Sequence[Mapping[str, Any]], record: ProgressRecord) -> Any:
         now = int(time.time() * 1000)

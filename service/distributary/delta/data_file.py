@@ -55,7 +55,7 @@ def write_files(
                 path = files.log_path(f"{directory(values)}part-00000-{uuid.uuid4()}.c000.{options.codec}.parquet")
                 begun.append(path)
                 stored = as_stored(piece, schema)
-                _write(files.place(path), files, stored, options)
+                write_parquet(files, path, stored, options)
                 action: dict[str, Any] = {
                     "path": path,
                     "partitionValues": values,
@@ -78,7 +78,9 @@ def as_stored(rows: pa.Table, schema: TableSchema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema([column.stored for column in columns]))
 
 
-def _write(place: str, files: TableFiles, rows: pa.Table, options: FileOptions) -> None:
+def write_parquet(files: TableFiles, path: str, rows: pa.Table, options: FileOptions) -> None:
+    """Writes rows as they are into a new file at a path of the log."""
+    place = files.place(path)
     files.make_parent(place)
     pq.write_table(
         rows,

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from distributary.delta.live_file import LiveFile
-from distributary.delta.table_features import has_vectors, is_append_only, require_writable
+from distributary.delta.table_features import has_change_feed, has_vectors, is_append_only, require_writable
 from distributary.delta.table_schema import TableSchema
 from distributary.delta.vectors import VectorDescriptor
 from distributary.errors import TableHalt
@@ -43,6 +43,11 @@ class Snapshot:
     def takes_vectors(self) -> bool:
         """Whether deletion vectors may be written."""
         return has_vectors(self.metadata)
+
+    @property
+    def has_change_feed(self) -> bool:
+        """Whether commits have to tell old and new rows beside their data."""
+        return has_change_feed(self.metadata)
 
     @property
     def is_append_only(self) -> bool:

@@ -51,6 +51,11 @@ def has_vectors(metadata: Mapping[str, Any]) -> bool:
     return _is_on(metadata.get("configuration") or {}, VECTORS)
 
 
+def has_change_feed(metadata: Mapping[str, Any]) -> bool:
+    """Whether commits have to tell old and new rows beside their data."""
+    return _is_on(metadata.get("configuration") or {}, "delta.enableChangeDataFeed")
+
+
 def is_append_only(metadata: Mapping[str, Any]) -> bool:
     """Whether rows of the table must not be removed."""
     return _is_on(metadata.get("configuration") or {}, APPEND_ONLY)
@@ -72,8 +77,6 @@ def _reasons(protocol: Mapping[str, Any], metadata: Mapping[str, Any], schema: M
         for name in sorted(properties)
         if name.startswith("delta.constraints.")
     )
-    if _is_on(properties, "delta.enableChangeDataFeed"):
-        yield "the change data feed"
     if properties.get("delta.columnMapping.mode", "none") not in ("none", "name"):
         yield "column mapping by id"
     partition = metadata.get("partitionColumns") or ()

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap64
 
+from distributary.delta.change_feed import changed_rows, write_changes
 from distributary.delta.commit import Committer, ConcurrentChange, ProgressRecord, concurrent_change
 from distributary.delta.data_file import FileOptions, NewFile, fitted, write_files
 from distributary.delta.data_reader import DataReader
@@ -86,8 +87,10 @@ class TableWriter:
         """The rows that have these keys (a table of the key columns), with the named columns."""
         table = self.snapshot
         keys = without_empty_texts(keys.select(self._key), table.schema.of_partition)
-        found = self._locate(keys, self._codec().encode(keys))
-        reader = DataReader(self._files, table.schema)
+        return self._read(self._locate(keys, self._codec().encode(keys)), columns)
+
+    def _read(self, found: Sequence[FoundInFile], columns: Sequence[str]) -> StoredRows:
+        reader = DataReader(self._files, self.snapshot.schema)
         parts = [reader.rows(one.file, one.rows, columns) for one in found]
         numbers = [one.keys for one in found]
         return StoredRows(
@@ -107,7 +110,8 @@ class TableWriter:
         key_rows = _alike(keys, self._codec())
         encoded = self._codec().encode(key_rows)
         _refuse_twice(encoded)
-        touched = list(self._touched(self._locate(key_rows, encoded)))
+        found = self._locate(key_rows, encoded)
+        touched = list(self._touched(found))
         if touched and table.is_append_only:
             raise TableHalt(
                 "table-append-only",
@@ -117,9 +121,11 @@ class TableWriter:
         layout = choose_layout(self._layout, touched, upserts.nbytes + key_rows.nbytes)
         if touched and layout is Layout.VECTORS and not table.takes_vectors:
             self._enable_vectors()
-        return self._commit(upserts, plan_removal(touched, layout), record)
+        return self._commit(upserts, found, plan_removal(touched, layout), record)
 
-    def _commit(self, upserts: pa.Table, plan: RemovalPlan, record: ProgressRecord) -> int:
+    def _commit(
+        self, upserts: pa.Table, found: Sequence[FoundInFile], plan: RemovalPlan, record: ProgressRecord
+    ) -> int:
         table = self.snapshot
         reader = DataReader(self._files, table.schema)
         stay = [reader.survivors(one.file, _numbers(dead)) for one, dead in plan.rewritten]
@@ -133,6 +139,11 @@ class TableWriter:
                 vectors.write(self._files)
             now = int(time.time() * 1000)
             actions = write_actions(table, plan, descriptors, [new.file for new in new_files], now)
+            if found and table.has_change_feed:
+                old = self._read(found, table.schema.arrow.names)
+                feed = write_changes(self._files, table, changed_rows(upserts, old.keys, old.rows), self._options)
+                begun += [action["cdc"]["path"] for action in feed]
+                actions += feed
         except BaseException:
             self._files.delete(begun)
             raise

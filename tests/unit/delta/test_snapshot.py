@@ -187,7 +187,6 @@ def test_every_form_of_checkpoint_is_read(tmp_path: Path, form: str) -> None:
         ({"feature": "catalogManaged"}, "the table feature catalogManaged"),
         ({"feature": "neverHeardOf"}, "the table feature neverHeardOf"),
         ({"properties": {"delta.constraints.positive": "id > 0"}}, "the constraint positive"),
-        ({"properties": {"delta.enableChangeDataFeed": "true"}}, "the change data feed"),
         ({"properties": {"delta.columnMapping.mode": "id"}}, "column mapping by id"),
         ({"field": field("x", "long", {"delta.generationExpression": "id + 1"})}, "the column x is generated"),
         ({"field": field("x", "long", {"delta.identity.start": 1, "delta.identity.step": 1})}, "x is an identity"),

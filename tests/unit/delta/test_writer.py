@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.support.delta_log import HandCommitter, HandMadeTable, field
 from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
@@ -211,6 +212,39 @@ def test_a_table_that_only_grows_takes_new_rows(tmp_path: Path) -> None:
     with pytest.raises(TableHalt, match="new rows alone"):
         lake.write({1: "b"})
     assert lake.rows() == {1: "a", 2: "a"}
+
+
+def changes_told(lake: Lake) -> list[tuple[str, int, str]]:
+    """Of the newest commit, by the files of the change data feed."""
+    found = []
+    for cdc in lake.actions("cdc"):
+        assert cdc["dataChange"] is False
+        assert cdc["path"].startswith("_change_data/")
+        rows = pq.read_table(lake.path / cdc["path"], partitioning=None)
+        found += [(row["_change_type"], row["id"], row["v"]) for row in rows.to_pylist()]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_the_change_data_feed_has_every_change(tmp_path: Path, layout: Layout) -> None:
+    lake = Lake(tmp_path, layout, properties={"delta.enableChangeDataFeed": "true"})
+    lake.write({1: "a", 2: "a", 3: "a", 4: "a"})
+    assert changes_told(lake) == []  # readers infer inserts
+    lake.write({1: "b", 9: "b"}, [2, 77])
+    expected = [("delete", 2, "a"), ("insert", 9, "b"), ("update_postimage", 1, "b"), ("update_preimage", 1, "a")]
+    assert changes_told(lake) == expected
+    lake.write({}, [9])
+    assert changes_told(lake) == [("delete", 9, "b")]
+    assert lake.rows() == {1: "b", 3: "a", 4: "a"}
+
+
+def test_a_lost_race_leaves_no_files_of_the_feed(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, properties={"delta.enableChangeDataFeed": "true"})
+    lake.write({1: "a"})
+    lake.table.commit({"txn": {"appId": "other", "version": 1}})
+    with pytest.raises(ConcurrentChange):
+        lake.write({1: "b"})
+    assert not list(lake.path.rglob("cdc-*"))
 
 
 @pytest.mark.parametrize("key", [["nothing"], ["l"]])
