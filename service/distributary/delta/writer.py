@@ -1,0 +1,244 @@
+"""The face of this package: rows of one table are read and replaced by their keys."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from distributary.delta.change_feed import changed_rows, write_changes
+from distributary.delta.commit import Committer, ConcurrentChange, ProgressRecord, concurrent_change
+from distributary.delta.data_file import FileOptions, NewFile, fitted, write_files
+from distributary.delta.data_reader import DataReader
+from distributary.delta.index_cache import IndexCache
+from distributary.delta.key_codec import KeyCodec, Keys
+from distributary.delta.key_index import FoundInFile, KeyIndex, KeyReader
+from distributary.delta.live_file import LiveFile
+from distributary.delta.log_reader import LogReader, LogState
+from distributary.delta.partitions import without_empty_texts
+from distributary.delta.plan_write import (
+    Layout,
+    RemovalPlan,
+    TouchedFile,
+    choose_layout,
+    plan_removal,
+    write_actions,
+)
+from distributary.delta.prune import files_with
+from distributary.delta.snapshot import Snapshot
+from distributary.delta.storage import TableFiles
+from distributary.delta.vectors import VectorFile, read_vector
+from distributary.errors import DistributaryError, TableHalt
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """Rows of the table: `rows` has the columns that were asked for, and row i the key number `keys[i]`."""
+
+    keys: npt.NDArray[np.int64]
+    rows: pa.Table
+
+
+class TableWriter:
+    """Reads and writes rows of the table that lies in `files`, one version after the other.
+
+    `key`: the names of its key columns. Not for several threads at once. What it raises: TableHalt where the table
+    can't be written as it is, ConcurrentChange where another writer committed (`sync` shows the new version), errors of
+    the storage as they come. After any of them nothing of the write is in the table.
+    """
+
+    def __init__(
+        self,
+        files: TableFiles,
+        key: Sequence[str],
+        committer: Committer,
+        cache: IndexCache,
+        *,
+        layout: Layout = Layout.AUTO,
+        options: FileOptions | None = None,
+    ) -> None:
+        self._files, self._key, self._committer, self._cache = files, tuple(key), committer, cache
+        self._layout, self._options = layout, options or FileOptions()
+        self._log = LogReader(files)
+        self._state: LogState | None = None
+        self._vectors: dict[str, tuple[str, BitMap64]] = {}  # by path: which vector, and its rows
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that reads and writes are about."""
+        if self._state is None:
+            self.sync()
+        assert self._state is not None
+        return self._state.snapshot
+
+    def sync(self) -> int:
+        """Takes the newest version, and gives its number."""
+        self._state = self._log.newest(self._state)
+        files = self._state.snapshot.files
+        self._vectors = {path: known for path, known in self._vectors.items() if path in files}
+        return self._state.snapshot.version
+
+    def read_rows(self, keys: pa.Table, columns: Sequence[str]) -> StoredRows:
+        """The rows that have these keys (a table of the key columns), with the named columns."""
+        table = self.snapshot
+        keys = without_empty_texts(keys.select(self._key), table.schema.of_partition)
+        return self._read(self._locate(keys, self._codec().encode(keys)), columns)
+
+    def _read(self, found: Sequence[FoundInFile], columns: Sequence[str]) -> StoredRows:
+        reader = DataReader(self._files, self.snapshot.schema)
+        parts = [reader.rows(one.file, one.rows, columns) for one in found]
+        numbers = [one.keys for one in found]
+        return StoredRows(
+            np.concatenate([np.empty(0, np.int64), *numbers]),
+            pa.concat_tables([reader.schema_of(columns).empty_table(), *parts]),
+        )
+
+    def write(self, upserts: pa.Table | None, deletes: pa.Table | None, record: ProgressRecord) -> int:
+        """Replaces or inserts rows with all of the table's columns, deletes rows by their keys, and gives the version
+        that has it all, with the record. No key may come twice, which raises ValueError."""
+        table = self.snapshot
+        upserts = table.schema.arrow.empty_table() if upserts is None else upserts
+        upserts = without_empty_texts(fitted(upserts, table.schema), table.schema.of_partition)
+        keys = [upserts.select(self._key)]
+        if deletes is not None:
+            keys.append(without_empty_texts(deletes.select(self._key), table.schema.of_partition))
+        key_rows = _alike(keys, self._codec())
+        encoded = self._codec().encode(key_rows)
+        _refuse_twice(encoded)
+        found = self._locate(key_rows, encoded)
+        touched = list(self._touched(found))
+        if touched and table.is_append_only:
+            raise TableHalt(
+                "table-append-only",
+                "the table takes new rows alone (delta.appendOnly), and a batch changes or deletes some",
+                "take the property from the table, or use `mode: append`",
+            )
+        layout = choose_layout(self._layout, touched, upserts.nbytes + key_rows.nbytes)
+        if touched and layout is Layout.VECTORS and not table.takes_vectors:
+            self._enable_vectors()
+        return self._commit(upserts, found, plan_removal(touched, layout), record)
+
+    def _commit(
+        self, upserts: pa.Table, found: Sequence[FoundInFile], plan: RemovalPlan, record: ProgressRecord
+    ) -> int:
+        table = self.snapshot
+        reader = DataReader(self._files, table.schema)
+        stay = [reader.survivors(one.file, _numbers(dead)) for one, dead in plan.rewritten]
+        new_files = write_files(self._files, table, pa.concat_tables([upserts, *stay]), self._key, self._options)
+        vectors = VectorFile()
+        begun = [new.file.path for new in new_files]
+        try:
+            descriptors = [vectors.add(dead) for _, dead in plan.marked]
+            if descriptors:
+                begun.append(vectors.path)
+                vectors.write(self._files)
+            now = int(time.time() * 1000)
+            actions = write_actions(table, plan, descriptors, [new.file for new in new_files], now)
+            if found and table.has_change_feed:
+                old = self._read(found, table.schema.arrow.names)
+                feed = write_changes(self._files, table, changed_rows(upserts, old.keys, old.rows), self._options)
+                begun += [action["cdc"]["path"] for action in feed]
+                actions += feed
+        except BaseException:
+            self._files.delete(begun)
+            raise
+        try:
+            version = self._committer.commit(table.version, actions, record)
+        except ConcurrentChange:
+            self._files.delete(begun)  # after other errors the commit may still come about: VACUUM decides
+            raise
+        try:
+            self._learn(new_files, plan, [descriptor.unique_id for descriptor in descriptors])
+            self.sync()
+        except (OSError, DistributaryError):  # the commit stands: whatever it is, the next step meets it again
+            self._state = None
+        return version
+
+    def _learn(self, new_files: Sequence[NewFile], plan: RemovalPlan, vector_ids: Sequence[str]) -> None:
+        """Keeps what is known of the new version, so that nobody has to read it."""
+        index, codec = self._index(), self._codec()
+        for new in new_files:
+            index.add(new.file, codec.encode(without_empty_texts(new.rows, self.snapshot.schema.of_partition)))
+        for (one, dead), vector_id in zip(plan.marked, vector_ids, strict=True):
+            self._vectors[one.file.path] = (vector_id, dead)
+
+    def _codec(self) -> KeyCodec:
+        """The key's columns as the table has them now. Raises TableHalt where they can't be a key."""
+        columns = self.snapshot.schema.by_name
+        try:
+            return KeyCodec([(name, columns[name].logical.type) for name in self._key])
+        except (KeyError, ValueError) as error:
+            reason = f"the table lacks the key column {error}" if isinstance(error, KeyError) else str(error)
+            raise TableHalt(
+                "key-not-usable",
+                f"rows can't be found by the key: {reason}",
+                "name other columns by `key` in the config",
+            ) from error
+
+    def _index(self) -> KeyIndex:
+        schema = self.snapshot.schema
+        return KeyIndex(self._files.root, self._codec(), self._cache, self._key_reader(DataReader(self._files, schema)))
+
+    def _key_reader(self, reader: DataReader) -> KeyReader:
+        def read(file: LiveFile) -> Iterator[pa.Table]:
+            return reader.pieces(file, self._key)
+
+        return read
+
+    def _locate(self, key_rows: pa.Table, keys: Keys) -> list[FoundInFile]:
+        table = self.snapshot
+        columns = [table.schema.by_name[name] for name in self._key]
+        candidates = files_with(table.files.values(), key_rows, columns) if len(keys) else []
+        return self._index().locate(keys, candidates, self._dead_rows)
+
+    def _dead_rows(self, file: LiveFile) -> BitMap64:
+        if file.vector is None:
+            return BitMap64()
+        known = self._vectors.get(file.path)
+        if known is None or known[0] != file.vector.unique_id:
+            known = file.vector.unique_id, read_vector(self._files, file.vector)
+            self._vectors[file.path] = known
+        return known[1]
+
+    def _touched(self, found: Sequence[FoundInFile]) -> Iterator[TouchedFile]:
+        for one in found:
+            count = one.file.row_count
+            if count is None:
+                with self._files.parquet(one.file.path) as parquet:
+                    count = parquet.metadata.num_rows
+            yield TouchedFile(one.file, self._dead_rows(one.file), np.unique(one.rows), count)
+
+    def _enable_vectors(self) -> None:
+        """By a commit of its own, which must be the only one: rows were located before it."""
+        before = self.snapshot
+        self._committer.enable_vectors()
+        self.sync()
+        if replace(self.snapshot, protocol={}, metadata={}) != replace(
+            before, protocol={}, metadata={}, version=before.version + 1
+        ):
+            raise concurrent_change(self._files.root, before.version)
+
+
+def _alike(keys: Sequence[pa.Table], codec: KeyCodec) -> pa.Table:
+    """Key columns one below the other, of the table's types."""
+    return pa.concat_tables([codec.fitted(part) for part in keys])
+
+
+def _numbers(rows: BitMap64) -> npt.NDArray[np.int64]:
+    return np.fromiter(rows, np.int64, len(rows))
+
+
+def _refuse_twice(keys: Keys) -> None:
+    words, nulls = keys.words, 0
+    if keys.null is not None:
+        words, nulls = tuple(word[~keys.null] for word in words), int(keys.null.sum())
+    order = np.lexsort(words[::-1])
+    same = np.logical_and.reduce([word[order][1:] == word[order][:-1] for word in words])
+    twice = int(same.sum()) + max(nulls - 1, 0)
+    if twice:
+        raise ValueError(f"a write has {twice} keys more than once")
