@@ -40,7 +40,8 @@ class DecodeOptions:
     (the lake's names) stand for it; an update that changes them is a delete and a create then. `unwrapped`: the records
     are rows without an envelope. `before`, `transactions`: the row before the change, and the change's place in its
     transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
-    addresses in the registry; the caller may add to them between two batches.
+    addresses in the registry; the caller may add to them between two batches. `payload_alone`: keys and values are
+    objects with the one field `payload`, which holds them.
     """
 
     connector: str
@@ -56,6 +57,7 @@ class DecodeOptions:
     transactions: bool = False
     unwrapped: Unwrapped | None = None
     avro: AvroSchemas | None = None
+    payload_alone: bool = False
     bounds: Bounds = field(default_factory=Bounds)
 
     @property

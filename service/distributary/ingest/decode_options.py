@@ -33,4 +33,5 @@ def decode_options(
         key_from_row=key if settings.key and not topic_format.key else (),
         before=reads_before,
         unwrapped=topic_format.unwrapped,
+        payload_alone=topic_format.payload_alone,
     )

@@ -14,7 +14,7 @@ from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.renames import Renames
 from distributary.decode.unwrapped import Unwrapped
-from distributary.ingest.topic_format import is_envelope, opened
+from distributary.ingest.record_form import is_envelope, opened
 from distributary.survey.guesses import guess
 
 

@@ -17,6 +17,7 @@ from distributary.evolve.masks import Marks, check_masks, masks_of
 from distributary.evolve.policy import allowed_changes, heeded
 from distributary.evolve.unknown_columns import check_protected_columns
 from distributary.ingest.decode_options import decode_options
+from distributary.ingest.record_form import payload_of
 from distributary.ingest.supported import check_supported
 from distributary.ingest.topic_format import KnownFormat, detect_format
 from distributary.merge.layout import LayoutChanges, changes, check_layout, wanted_layout
@@ -173,7 +174,8 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
         check_supported(settings, look)
         scene = replace(scene, look=look)
         mode = mode_of(settings)
-        found = cuts(sample.records(), look.unwrapped, before=mode.reads_before)
+        sampled = map(payload_of, sample.records()) if look.payload_alone else sample.records()
+        found = cuts(sampled, look.unwrapped, before=mode.reads_before)
         scene = replace(scene, cuts=tuple(found))
         key = (progress.key if progress else ()) or Renames(settings.rename).all_of(look.key or settings.key)
         options = decode_options(

@@ -153,12 +153,6 @@ CLOUD_EVENT = {
         ),
         ({"payload": {"id": 1}}, {"payload": {"id": 1}}, "payload-without-schema", "payload"),
         (
-            {"payload": {"op": "c", "source": {"connector": "mysql"}, "after": {"id": 1}}},
-            None,
-            "payload-without-schema",
-            "payload",
-        ),
-        (
             {"payload": {"op": "c", "source": {"connector": "TiCDC", "pos": 0}, "after": {"id": 1}}},
             {"payload": {"id": 1}},
             "connector-not-built",
@@ -180,6 +174,34 @@ def test_1_1_records_of_another_form_halt_the_table_by_its_name(
             look(record(value, key), connector=connector)
         assert halt.value.code == code
         assert halt.value.fix
+
+
+WITHIN = {"op": "c", "source": {"connector": "mysql", "file": "b.1", "pos": 4}, "after": {"id": 1}}
+
+
+@pytest.mark.parametrize(
+    ("records", "key"),
+    [
+        ([record({"payload": WITHIN}, {"payload": {"id": 1}})], ("id",)),
+        ([record({"payload": WITHIN}, {"id": 1}), record(None, {"id": 1})], ("id",)),
+        ([record({"payload": WITHIN}), record({"payload": WITHIN}), record({"id": 1})], ()),
+        ([record(None, {"payload": {"id": 1, "n": 2}})], ("id", "n")),
+    ],
+)
+def test_1_1_an_envelope_under_payload_alone_is_one(records: list[Record], key: tuple[str, ...]) -> None:
+    found = look(*records, connector="mysql")
+    assert (found.order, found.key, found.unwrapped, found.payload_alone) == ("mysql", key, None, True)
+    assert connector_of(records, ANY) in ("mysql", None)
+
+
+def test_1_1_a_row_under_payload_alone_is_one_where_fields_were_added_to_it() -> None:
+    found = look(record({"payload": {"id": 1, "__file": "b.1", "__pos": 4}}, {"payload": {"id": 1}}))
+    assert (found.order, found.key, found.unwrapped is not None, found.payload_alone) == ("mysql", ("id",), True, True)
+
+
+@pytest.mark.parametrize("key", [{"payload": 1}, {"payload": "x"}, {"id": 1}, {"payload": {"id": 1}, "n": 1}])
+def test_1_1_a_key_column_called_payload_is_one(key: object) -> None:
+    assert not look(record(WITHIN, key)).payload_alone
 
 
 def test_1_3_the_form_is_that_of_most_records() -> None:
