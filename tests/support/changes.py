@@ -57,10 +57,11 @@ class Topic:
         level: bool = True,
         transaction: tuple[str, int] | None = None,
         snapshot: str | None = None,
+        names: Row | None = None,
     ) -> Record:
         """One event; it is added to the topic's records, too. `level`: PostgreSQL's commit level is known.
         `transaction`: its id, and the event's number among those of this table; `snapshot`: what the source block says
-        of it."""
+        of it; `names`: of which database, schema and table."""
         value: Row = {
             "before": before,
             "after": after,
@@ -70,6 +71,7 @@ class Topic:
         if transaction is not None:
             id_, order = transaction
             value["transaction"] = {"id": id_, "total_order": order, "data_collection_order": order}
+        value["source"].update(names or {})
         if snapshot is not None:
             value["source"]["snapshot"] = snapshot
         return self.add(key, json.dumps(value).encode(), headers=headers, partition=partition)

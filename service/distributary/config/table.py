@@ -89,6 +89,12 @@ class TableDefaults(Section):
         None,
         description="The columns of the primary key; only where the topic's records have no key.",
     )
+    merge_sources: bool | None = Field(
+        None,
+        description="Whether one topic may have the changes of several source tables (shards, partitions). true: the "
+        "name of each row's source table is a part of the key (__physical_table), unless the records' own key tells it "
+        "(ByLogicalTableRouter). false: the table halts where a second one comes. Default: false.",
+    )
     schema_changes: SchemaChanges | None = Field(
         None,
         description="evolve: new columns are added and types widened where nothing is lost. halt: the table stops at "
@@ -179,6 +185,7 @@ class TableSettings:
     deletes: Deletes = "hard"
     truncate: Truncate = "apply"
     key: tuple[str, ...] = ()
+    merge_sources: bool = False
     schema_changes: SchemaChanges = "evolve"
     columns: dict[str, str] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
@@ -245,6 +252,7 @@ def resolve(
         deletes=rule.deletes or defaults.deletes or "hard",
         truncate=rule.truncate or defaults.truncate or "apply",
         key=rule.key if rule.key is not None else defaults.key or (),
+        merge_sources=rule.merge_sources if rule.merge_sources is not None else defaults.merge_sources or False,
         schema_changes=rule.schema_changes or defaults.schema_changes or "evolve",
         columns={**(defaults.columns or {}), **(rule.columns or {})},
         exclude=tuple(dict.fromkeys((*(defaults.exclude or ()), *(rule.exclude or ())))),

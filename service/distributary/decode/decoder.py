@@ -33,7 +33,8 @@ class Decoded:
     be: Spark types by the lake's names. Values of the former are not in the events, those of the latter where they fit.
     `conflict` is why the config can't have the columns of some record: those records are rejected, and the table is to
     halt. `unknown_schemas` are addresses of Avro schemas that records name and the options do not have: these records
-    are rejected, and are to be decoded again with the schemas (see avro.framing.schema_addresses).
+    are rejected, and are to be decoded again with the schemas (see avro.framing.schema_addresses). `source_tables` are
+    the names of the tables that the changes are of.
     """
 
     events: pa.Table
@@ -43,6 +44,7 @@ class Decoded:
     met: tuple[MetColumns, ...] = ()
     conflict: TableHalt | None = None
     unknown_schemas: frozenset[str] = frozenset()
+    source_tables: frozenset[str] = frozenset()
 
 
 class Decoder:
@@ -78,6 +80,7 @@ class Decoder:
             readers.met(),
             readers.conflict,
             frozenset(readers.unknown_schemas),
+            frozenset(readers.source_tables),
         )
 
     def _decode_step(
@@ -85,6 +88,7 @@ class Decoder:
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Events and rejected records; of half the records at once where all become too large."""
         batch = read_batch(step, readers, self.options)
+        readers.source_tables.update(filter(None, batch.source_tables))
         try:
             yield make_events(step, batch, schema, self.options)
         except TooMuchText:

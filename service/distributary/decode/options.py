@@ -41,7 +41,8 @@ class DecodeOptions:
     are rows without an envelope. `before`, `transactions`: the row before the change, and the change's place in its
     transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
     addresses in the registry; the caller may add to them between two batches. `payload_alone`: keys and values are
-    objects with the one field `payload`, which holds them.
+    objects with the one field `payload`, which holds them. `source_in_key`: the key has the name of the source table
+    (SOURCE_TABLE_COLUMN), as the topic has several.
     """
 
     connector: str
@@ -58,6 +59,7 @@ class DecodeOptions:
     unwrapped: Unwrapped | None = None
     avro: AvroSchemas | None = None
     payload_alone: bool = False
+    source_in_key: bool = False
     bounds: Bounds = field(default_factory=Bounds)
 
     @property

@@ -10,7 +10,7 @@ from distributary.decode import reasons
 from distributary.decode.avro.readers import AvroKeyReader, AvroRowReader
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.key_reader import KeyReader
-from distributary.decode.met_columns import MetColumns
+from distributary.decode.met_columns import MetColumns, with_source_table
 from distributary.decode.options import DecodeOptions
 from distributary.decode.plain_reader import PlainReader
 from distributary.decode.reasons import Rejected
@@ -42,6 +42,8 @@ class Readers:
         self.unread: dict[str, str] = {}
         self.unread_key: dict[str, str] = {}
         self.unknown_schemas: set[str] = set()
+        self.source_tables: set[str] = set()
+        """Those of the batch."""
         self.plain = PlainReader(schema, options)
         self._options = options
         self._rows: dict[bytes, RowReader | Rejected] = {}
@@ -63,6 +65,7 @@ class Readers:
         self.unread.clear()
         self.unread_key.clear()
         self.unknown_schemas.clear()
+        self.source_tables.clear()
         _forget_many(self._rows, self._keys, self._avro_rows, self._avro_keys, self._plain_keys)
         for reader in (*self._rows.values(), *self._avro_rows.values()):
             if isinstance(reader, RowReader):
@@ -105,6 +108,8 @@ class Readers:
     def met(self) -> tuple[MetColumns, ...]:
         """The columns of the batch's records, one entry for each reader, as first used."""
         met = [reader.met_columns() for reader in self._met.values()]
+        if self._options.source_in_key:
+            met = [with_source_table(one) if one.is_key else one for one in met]
         others = self.plain.met_other_names()
         return tuple(met if others is None else [*met, others])
 

@@ -7,6 +7,7 @@ from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.decode.masks import Masks
 from distributary.decode.options import DEFAULT_PLACEHOLDER, DecodeOptions, TypeSources
+from distributary.decode.source_block import SOURCE_TABLE_COLUMN
 from distributary.ingest.topic_format import TopicFormat
 
 
@@ -34,4 +35,5 @@ def decode_options(
         before=reads_before,
         unwrapped=topic_format.unwrapped,
         payload_alone=topic_format.payload_alone,
+        source_in_key=SOURCE_TABLE_COLUMN in topic_format.key,
     )

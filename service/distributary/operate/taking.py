@@ -211,12 +211,14 @@ class SliceTaker:
         return progress.model_copy(update=changed)
 
     def _with_names(self, progress: Progress) -> Progress:
-        """The record with what the reader has learnt of its columns: how they are called, and masked."""
+        """The record with what the reader has learnt of its source table and of its columns: how they are called, and
+        masked."""
         renamed = {**(progress.renames or {}), **self._reader.sent.renamed} or None
         masked = self._reader.sent.marks or None
-        if (renamed, masked) == (progress.renames, progress.masks):
+        table = self._reader.source_table
+        if (renamed, masked, table) == (progress.renames, progress.masks, progress.source_table):
             return progress
-        return progress.model_copy(update={"renames": renamed, "masks": masked})
+        return progress.model_copy(update={"renames": renamed, "masks": masked, "source_table": table})
 
     def _foldable(self, found: Facts, keys: SliceKeys) -> float:
         """What share of a slice can be folded at once, by its key that has most."""

@@ -18,6 +18,7 @@ from distributary.evolve.policy import allowed_changes, heeded
 from distributary.evolve.unknown_columns import check_protected_columns
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.record_form import payload_of
+from distributary.ingest.source_tables import check_source_tables, with_source_in_key
 from distributary.ingest.supported import check_supported
 from distributary.ingest.topic_format import KnownFormat, detect_format
 from distributary.merge.layout import LayoutChanges, changes, check_layout, wanted_layout
@@ -172,6 +173,7 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
     try:
         look = detect_format(records, sample.topic.name, scene.source.connector, added_by(properties), known)
         check_supported(settings, look)
+        look = with_source_in_key(look, settings)
         scene = replace(scene, look=look)
         mode = mode_of(settings)
         sampled = map(payload_of, sample.records()) if look.payload_alone else sample.records()
@@ -202,6 +204,8 @@ def _with_columns(plan: TablePlan, scene: Scene, columns: Mapping[str, str], *, 
     key = Renames(settings.rename).all_of(look.key or settings.key)
     known = progress.key if progress and progress.key else key
     check_key(known, key)
+    known_table = progress.source_table if progress else None
+    check_source_tables(scene.shown.source_tables, known_table, scene.sample.topic.name, settings, known)
     marks = Marks(progress.masks if progress else None, columns)
     for one in scene.shown.met:
         if one.is_key:
