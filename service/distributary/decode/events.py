@@ -143,13 +143,16 @@ def _fill_from_key(rows: Columns, keys: Columns) -> None:
 
 
 def _judge_values(batch: Batch, after: Columns, before: Columns | None, options: DecodeOptions) -> None:
-    for place, names in after.told.items():
-        if batch.operations[place] in KEPT_ROW:
-            batch.faults.add(place, reasons.BAD_VALUE, names)
-    if before is not None and options.before:
-        for place, names in before.told.items():
+    for reason, kept, deleted in (
+        (reasons.BAD_VALUE, after.told, before and before.told),
+        (reasons.BY_REFERENCE, after.referenced, before and before.referenced),
+    ):
+        for place, names in kept.items():
+            if batch.operations[place] in KEPT_ROW:
+                batch.faults.add(place, reason, names)
+        for place, names in (deleted or {}).items() if options.before else ():
             if batch.operations[place] == "d":
-                batch.faults.add(place, reasons.BAD_VALUE, names)
+                batch.faults.add(place, reason, names)
 
 
 def _judge_keys(batch: Batch, keys: Columns, options: DecodeOptions) -> None:
