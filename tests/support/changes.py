@@ -116,6 +116,10 @@ class Topic:
             return {**source, **place, "txId": f"{tx or at:016x}", "rs_id": None, "ssn": step, "redo_thread": 1}
         if self.connector == "mysql":
             return {**source, "file": f"binlog.{at // 100:06d}", "pos": at % 100, "row": step, "server_id": 1}
+        if self.connector == "informix":
+            return {**source, "commit_lsn": str(at * 1_000), "change_lsn": str(at * 1_000 - 500 + step)}
+        if self.connector == "TiCDC":
+            return {**source, "commit_ts": at}
         digits = 16 if self.connector == "db2" else 4
         change = None if op == "r" else f"00000027:{at:08x}:{step:0{digits}x}"
         commit = f"00000027:{at:08x}:{0xFFFF:0{digits}x}"

@@ -20,6 +20,7 @@ from distributary.decode.source_block import (
     source_time,
     transaction_of,
 )
+from distributary.decode.source_order import position_by
 
 
 class ChangeKeeper:
@@ -28,8 +29,8 @@ class ChangeKeeper:
     def __init__(self, batch: Batch, options: DecodeOptions) -> None:
         self._batch = batch
         self._options = options
-        self._position = position_of(options.connector)
-        self._by_transaction = options.connector in ("sqlserver", "db2")
+        self._position = position_by(options.order) if options.order else position_of(options.connector)
+        self._by_transaction = options.connector in ("sqlserver", "db2") or bool(options.order)
         self._epoch = f"{options.epoch:03d}:"
         self._named: tuple[str | None, str | None, str | None] = (None, None, None)
         self._source_table: str | None = None

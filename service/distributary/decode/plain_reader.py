@@ -18,7 +18,7 @@ from distributary.decode.reasons import Rejected
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.row_reader import REFUSED, RowReader
 from distributary.decode.row_shape import rename_taken, shape_of_names, type_told
-from distributary.decode.source_block import Source, Transaction
+from distributary.decode.source_block import Transaction
 from distributary.decode.strict_json import Json, Number, parse_object
 from distributary.decode.types.nested import is_readable
 from distributary.decode.unwrapped import change_of_row
@@ -93,7 +93,7 @@ class PlainReader(RowReader):
         self._is_readable = all(is_readable(name) for name, _ in kinds)
         self._twins = self._find_twins([name for name, _ in kinds])
         self._row_decoder = msgspec.json.Decoder(plain)
-        wrapped: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", Source | None, None)]
+        wrapped: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", self._source_class | None, None)]
         wrapped.append(("after", Raw, Raw(b"null")))
         if self._options.reads_before:
             wrapped.append(("before", Raw, Raw(b"null")))

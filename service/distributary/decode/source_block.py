@@ -71,9 +71,9 @@ _LAST_MS = 253_402_300_799_999
 _READ_FIELDS = ("connector", "ts_ms", "snapshot", "sequence", "lsn", "txId")
 
 
-def restate_source(block: Mapping[str, Json]) -> Source:
+def restate_source(block: Mapping[str, Json], of: type[Source] = Source) -> Source:
     """A source block whose fields have other JSON types, as texts."""
-    return Source(**{name: text for name in SOURCE_FIELDS if (text := _text(block.get(name))) is not None})
+    return of(**{name: text for name in of.__struct_fields__ if (text := _text(block.get(name))) is not None})
 
 
 def restate_transaction(block: Mapping[str, Json]) -> Transaction:

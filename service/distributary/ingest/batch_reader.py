@@ -20,6 +20,7 @@ from distributary.decode.met_columns import MetColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_block import BY_OFFSET, SOURCE_TABLE_COLUMN
+from distributary.decode.source_order import order_of
 from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, taken_as
@@ -145,7 +146,8 @@ class BatchReader:
     def _detect(self, records: Sequence[Record], topic: Topic, progress: Progress | None) -> TopicFormat:
         known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
         added = added_by(self._source.connector_properties)
-        return detect_format(self._as_json(records), topic.name, self._source.connector, added, known)
+        has_order = bool(self._source.order)
+        return detect_format(self._as_json(records), topic.name, self._source.connector, added, known, has_order)
 
     def _as_json(self, records: Sequence[Record]) -> list[Record]:
         return [as_json(record, self._registry) for record in records]
@@ -248,10 +250,12 @@ class BatchReader:
         )
         # Truncates alone tell no key, and the table knows its own.
         known_key = progress.key if progress is not None else ()
+        connector = progress.connector if progress is not None else topic_format.order
         return replace(
             options,
+            order=order_of(connector, self._source.order_fields),
             source_in_key=options.source_in_key or SOURCE_TABLE_COLUMN in known_key,
-            connector=progress.connector if progress is not None else topic_format.order,
+            connector=connector,
             types=replace(options.types, announced=self._announced),
             transactions=self._transactions.is_set(),
             avro=self._avro,

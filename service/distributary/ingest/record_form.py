@@ -10,6 +10,7 @@ from typing import Any
 from distributary.consume.peek import Record
 from distributary.decode.front import without_payload_alone, without_schema_id
 from distributary.decode.source_block import CONNECTORS
+from distributary.decode.source_order import BUILT_IN
 from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
 
@@ -136,7 +137,8 @@ def connector_not_built(topic: str, connector: str) -> TableHalt:
         "connector-not-built",
         f"the records of {topic} come from the connector {connector!r}, whose order of changes this version does not"
         " know",
-        f"leave the topic out of `tables`; this version knows {', '.join(CONNECTORS)}",
+        "name the fields of its source block that order changes under source.order, or leave the topic out of `tables`;"
+        f" this version knows {', '.join((*CONNECTORS, *BUILT_IN))}",
     )
 
 

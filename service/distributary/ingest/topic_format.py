@@ -9,6 +9,7 @@ from typing import Any
 from distributary.consume.peek import Record
 from distributary.decode.position import NEEDED
 from distributary.decode.source_block import BY_OFFSET, CONNECTORS
+from distributary.decode.source_order import BUILT_IN, BY_FIELDS
 from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
 from distributary.ingest.record_form import (
@@ -67,20 +68,31 @@ class KnownFormat:
 
 
 def detect_format(
-    records: Sequence[Record], topic: str, configured: str | None, added: Unwrapped, known: KnownFormat | None = None
+    records: Sequence[Record],
+    topic: str,
+    configured: str | None,
+    added: Unwrapped,
+    known: KnownFormat | None = None,
+    has_order: bool = False,
 ) -> TopicFormat:
     """Looks at records from the head of a slice.
 
-    `configured` is the connector by the config, `added` what ExtractNewRecordState may have added.
+    `configured` is the connector by the config, `added` what ExtractNewRecordState may have added. `has_order`: the
+    config names the fields that order changes (see source_order.py), so that any connector's can be ordered.
     Raises TableHalt where they are not change events that can be applied.
     """
     inner = without_payloads_alone(records, added)
-    found = _detect(records if inner is None else inner, topic, configured, added, known)
+    found = _detect(records if inner is None else inner, topic, configured, added, known, has_order)
     return replace(found, payload_alone=inner is not None)
 
 
 def _detect(
-    records: Sequence[Record], topic: str, configured: str | None, added: Unwrapped, known: KnownFormat | None
+    records: Sequence[Record],
+    topic: str,
+    configured: str | None,
+    added: Unwrapped,
+    known: KnownFormat | None,
+    has_order: bool,
 ) -> TopicFormat:
     key: tuple[str, ...] = ()
     envelopes: list[Mapping[str, Any]] = []
@@ -102,14 +114,15 @@ def _detect(
     if envelopes and known is not None and known.order == BY_OFFSET:
         raise _form_changed(topic, "rows without an envelope, ordered by their offsets", "envelopes")
     named = source_connector(envelopes)
-    if named is not None and named not in CONNECTORS and (known is None or configured is None):
-        raise connector_not_built(topic, named)
-    connector = configured or named or (known.order if known else None)
+    is_known = has_order or named is None or named in CONNECTORS or named in BUILT_IN
+    if not is_known and (known is None or configured is None):
+        raise connector_not_built(topic, str(named))
+    connector = configured or named or (known.order if known else BY_FIELDS if has_order and envelopes else None)
     if connector is None:
         raise TableHalt(
             "connector-unknown",
             f"the first records of {topic} do not tell which connector wrote them",
-            f"set source.connector to one of {', '.join(CONNECTORS)}",
+            f"set source.connector to one of {', '.join((*CONNECTORS, *BUILT_IN))}",
         )
     only_truncates = not key and bool(envelopes) and all(value["op"] == "t" for value in envelopes)
     nothing = not envelopes and all(_payload(record.value)[0] is None for record in records)
@@ -136,7 +149,7 @@ def _unwrapped(
     if known is not None and known.unwrapped:
         order = known.order
     else:
-        ordered = connector is not None and all(name in present for name in NEEDED[connector])
+        ordered = connector is not None and connector in NEEDED and all(name in present for name in NEEDED[connector])
         order = connector if connector is not None and ordered else BY_OFFSET
         if known is not None and order != known.order:
             raise _form_changed(

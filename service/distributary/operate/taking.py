@@ -10,7 +10,9 @@ from structlog.typing import FilteringBoundLogger
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Slice
+from distributary.decode.source_order import order_of
 from distributary.evolve.diff import check_key
+from distributary.evolve.order import check_order
 from distributary.evolve.unknown_columns import CODE, FIX
 from distributary.ingest.batch_reader import BatchReader, Read
 from distributary.ingest.raw_records import RawSource
@@ -200,7 +202,10 @@ class SliceTaker:
         progress = _filled(before) or first_progress(
             self._topic, topic.topic_id, topic_format.order, self._settings.mode, key
         )
-        changed: dict[str, object] = {}
+        order = order_of(progress.connector, self._around.config.source.order_fields)
+        if _filled(before) is not None:
+            check_order(progress.order, order)
+        changed: dict[str, object] = {"order": order or None}
         if before is not None:
             changed["sequence"] = before.sequence
         if not progress.key:

@@ -174,7 +174,9 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
     known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
     properties = scene.source.connector_properties
     try:
-        look = detect_format(records, sample.topic.name, scene.source.connector, added_by(properties), known)
+        source = scene.source
+        has_order = bool(source.order)
+        look = detect_format(records, sample.topic.name, source.connector, added_by(properties), known, has_order)
         settings = as_records_tell(settings, look, progress)
         scene = replace(scene, settings=settings)
         check_supported(settings, look)

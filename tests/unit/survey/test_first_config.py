@@ -43,10 +43,10 @@ def test_the_config_says_what_was_found(tmp_path: Path) -> None:
     )
     text, config = written(tmp_path, WISHES, Found("server1", "mysql", tables))
     assert config.defaults.keyless == "append"
-    assert [(rule.match, rule.mode, rule.columns) for rule in config.tables] == [
-        ("dbo.log", None, {"a: b": "bigint", "line\nbreak": "string"}),
-        ("dbo.plain", None, {"price": "double"}),
-        ("*.*", None, None),
+    assert [(rule.match, rule.columns) for rule in config.tables] == [
+        ("dbo.log", {"a: b": "bigint", "line\nbreak": "string"}),
+        ("dbo.plain", {"price": "double"}),
+        ("*.*", None),
     ]
     assert (config.source.topic_prefix, config.source.connector) == ("server1", "mysql")
     assert (config.target.path, config.checkpoint) == (str(tmp_path / "lake"), "s3a://bucket/check points")
