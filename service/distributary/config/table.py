@@ -18,6 +18,7 @@ from distributary.config.scalars import GLOB, Count, Section, Text
 Mode = Literal["upsert", "history", "append"]
 Deletes = Literal["hard", "soft"]
 Truncate = Literal["apply", "soft", "ignore", "halt"]
+Keyless = Literal["append", "halt"]
 SchemaChanges = Literal["evolve", "halt", "ignore"]
 Engine = Literal["auto", "spark", "deltalake"]
 Mask = Literal["hash", "redact"]
@@ -88,6 +89,18 @@ class TableDefaults(Section):
     key: tuple[Text, ...] | None = Field(
         None,
         description="The columns of the primary key; only where the topic's records have no key.",
+    )
+    keyless: Keyless | None = Field(
+        None,
+        description="What becomes of a table whose records have no key, and which `key` gives none. append: each "
+        "change is kept as a row, as by mode: append. halt: the table stops until the config says how to keep it. "
+        "Default: halt.",
+    )
+    merge_sources: bool | None = Field(
+        None,
+        description="Whether one topic may have the changes of several source tables (shards, partitions). true: the "
+        "name of each row's source table is a part of the key (__physical_table), unless the records' own key tells it "
+        "(ByLogicalTableRouter). false: the table halts where a second one comes. Default: false.",
     )
     schema_changes: SchemaChanges | None = Field(
         None,
@@ -179,6 +192,8 @@ class TableSettings:
     deletes: Deletes = "hard"
     truncate: Truncate = "apply"
     key: tuple[str, ...] = ()
+    keyless: Keyless = "halt"
+    merge_sources: bool = False
     schema_changes: SchemaChanges = "evolve"
     columns: dict[str, str] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
@@ -245,6 +260,8 @@ def resolve(
         deletes=rule.deletes or defaults.deletes or "hard",
         truncate=rule.truncate or defaults.truncate or "apply",
         key=rule.key if rule.key is not None else defaults.key or (),
+        keyless=rule.keyless or defaults.keyless or "halt",
+        merge_sources=rule.merge_sources if rule.merge_sources is not None else defaults.merge_sources or False,
         schema_changes=rule.schema_changes or defaults.schema_changes or "evolve",
         columns={**(defaults.columns or {}), **(rule.columns or {})},
         exclude=tuple(dict.fromkeys((*(defaults.exclude or ()), *(rule.exclude or ())))),

@@ -31,7 +31,8 @@ class Decoded:
 
     `conflict` is why the config can't have the columns of some record: such records are rejected, and the table is to
     halt. `unknown_schemas` are addresses of Avro schemas that records name and the options do not have: these records
-    are rejected, and are to be decoded again with the schemas.
+    are rejected, and are to be decoded again with the schemas. `source_tables` are the names of the tables that the
+    changes are of.
     """
 
     events: pa.Table
@@ -39,6 +40,7 @@ class Decoded:
     observed: tuple[ObservedColumns, ...]
     conflict: TableHalt | None
     unknown_schemas: frozenset[str]
+    source_tables: frozenset[str]
 
 
 class Decoder:
@@ -71,6 +73,7 @@ class Decoder:
             readers.observed_columns(),
             readers.conflict,
             frozenset(readers.unknown_schemas),
+            frozenset(readers.source_tables),
         )
 
     def _decode_step(
@@ -78,6 +81,7 @@ class Decoder:
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Events and rejected records; of half the records at once where all become too large."""
         batch = read_batch(step, readers, self.options)
+        readers.source_tables.update(filter(None, batch.source_tables))
         try:
             yield make_events(step, batch, schema, self.options)
         except TooMuchText:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from distributary.decode.renames import Renames
 from distributary.decode.row_shape import RowShape
+from distributary.decode.source_block import SOURCE_TABLE_COLUMN
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,12 @@ def columns_of_shape(shape: RowShape, *, is_key: bool, has_schema: bool = True) 
         shape.names,
         has_schema,
     )
+
+
+def with_source_table(key: ObservedColumns) -> ObservedColumns:
+    """The columns of keys that get the name of the source table."""
+    types = {**key.types, SOURCE_TABLE_COLUMN: "string"}
+    return replace(key, types=types, marks={**key.marks, SOURCE_TABLE_COLUMN: None})
 
 
 def table_columns(observed: Sequence[ObservedColumns]) -> list[dict[str, str]]:

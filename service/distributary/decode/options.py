@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from distributary.decode.avro.schema import AvroSchemas
 from distributary.decode.bounds import Bounds
 from distributary.decode.masks import NO_MASKS, Masks
+from distributary.decode.order_fields import Order
 from distributary.decode.source_block import BINLOG_CONNECTORS, BY_OFFSET, CONNECTORS
 from distributary.decode.unwrapped import Unwrapped
 
@@ -40,7 +41,10 @@ class DecodeOptions:
     (the lake's names) stand for it; an update that changes them is a delete and a create then. `unwrapped`: the records
     are rows without an envelope. `before`, `transactions`: the row before the change, and the change's place in its
     transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
-    addresses in the registry; the caller may add to them between two batches.
+    addresses in the registry; the caller may add to them between two batches. `payload_alone`: keys and values are
+    objects with the one field `payload`, which holds them. `source_in_key`: the key has the name of the source table
+    (SOURCE_TABLE_COLUMN), as the topic has several. `order` are the fields that make positions, where the connector has
+    no rules of its own.
     """
 
     connector: str
@@ -56,6 +60,9 @@ class DecodeOptions:
     transactions: bool = False
     unwrapped: Unwrapped | None = None
     avro: AvroSchemas | None = None
+    payload_alone: bool = False
+    source_in_key: bool = False
+    order: Order = ()
     bounds: Bounds = field(default_factory=Bounds)
 
     @property

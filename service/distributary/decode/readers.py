@@ -10,7 +10,7 @@ from distributary.decode import reasons
 from distributary.decode.avro.readers import AvroKeyReader, AvroRowReader
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.key_reader import KeyReader
-from distributary.decode.observed_columns import ObservedColumns
+from distributary.decode.observed_columns import ObservedColumns, with_source_table
 from distributary.decode.options import DecodeOptions
 from distributary.decode.plain_reader import PlainReader
 from distributary.decode.reasons import Rejected
@@ -38,6 +38,8 @@ class Readers:
     def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
         self.schema = schema
         self.unknown_schemas: set[str] = set()
+        self.source_tables: set[str] = set()
+        """Those of the batch."""
         self.plain = PlainReader(schema, options)
         self._options = options
         self._rows: dict[bytes, RowReader | Rejected] = {}
@@ -57,6 +59,7 @@ class Readers:
         self._used_readers.clear()
         self.conflict = None
         self.unknown_schemas.clear()
+        self.source_tables.clear()
         _forget_many(self._rows, self._keys, self._avro_rows, self._avro_keys, self._plain_keys)
 
     def of_value(self, data: bytes) -> tuple[RowReader, bytes]:
@@ -93,6 +96,8 @@ class Readers:
     def observed_columns(self) -> tuple[ObservedColumns, ...]:
         """The columns of the batch's records, one entry for each reader, in the order of their first use."""
         observed = [reader.observed_columns() for reader in self._used_readers.values()]
+        if self._options.source_in_key:
+            observed = [with_source_table(one) if one.is_key else one for one in observed]
         others = self.plain.columns_of_other_names()
         return tuple(observed if others is None else [*observed, others])
 

@@ -16,6 +16,7 @@ from distributary.decode.bad_utf8 import find_bad_utf8
 from distributary.decode.batch import Batch
 from distributary.decode.change_keeper import ChangeKeeper
 from distributary.decode.envelope import MESSAGE, NEW_KEY_HEADER, OLD_KEY_HEADER
+from distributary.decode.front import without_payload_alone, without_schema_ids
 from distributary.decode.headers import added_texts, find_headers
 from distributary.decode.options import DecodeOptions
 from distributary.decode.position import offset_position
@@ -32,6 +33,9 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
     batch = Batch(step.num_rows)
     added = options.unwrapped.headers if options.unwrapped is not None else {}
     headers = find_headers(step, (OLD_KEY_HEADER, NEW_KEY_HEADER, *added))
+    if options.avro is None:
+        for column in ("key", "value"):
+            step = step.set_column(step.column_names.index(column), column, without_schema_ids(step[column]))
     values, keys = step["value"].to_pylist(), step["key"].to_pylist()
     limit = options.bounds.record_bytes
     for place, (key, value) in enumerate(zip(keys, values, strict=True)):
@@ -44,6 +48,8 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
             for place in find_bad_utf8(step[column]):
                 batch.faults.add(place, reasons.BAD_UTF8)
                 texts[place] = None
+        if options.payload_alone:
+            values, keys = [*map(without_payload_alone, values)], [*map(without_payload_alone, keys)]
     else:
         framing = framing_headers(step)
     if options.unwrapped is not None:

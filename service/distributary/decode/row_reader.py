@@ -19,7 +19,8 @@ from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.reasons import Rejected
 from distributary.decode.row_shape import RowShape
-from distributary.decode.source_block import Source, Transaction, restate_source, restate_transaction
+from distributary.decode.source_block import Transaction, restate_source, restate_transaction
+from distributary.decode.source_order import source_class
 from distributary.decode.strict_json import Document, Json, parse_object
 from distributary.decode.types.base import BadValue, ColumnType, WrongKind, text_of
 from distributary.decode.types.nested import is_readable, struct_class
@@ -35,7 +36,8 @@ FIELD_TYPE = str | int | bool | None
 def envelope_class(row: Any, no_row: Any, options: DecodeOptions) -> type[msgspec.Struct]:
     """A struct of the fields of an envelope that the options need. `row` is the type of the rows, `no_row` stands for a
     field that the envelope lacks."""
-    fields: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", Source | None, None)]
+    source: Any = source_class(options.order)
+    fields: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", source | None, None)]
     fields.append(("after", row, no_row))
     if options.reads_before:
         fields.append(("before", row, no_row))
@@ -57,6 +59,7 @@ class RowReader:
         self.types = types
         self.begin = begin
         self._options = options
+        self._source_class: Any = source_class(options.order)
         self._placeholder = Placeholder(options.placeholder) if options.has_placeholders else None
         self.row_class = struct_class("Row", types)
         self.empty = self.row_class()
@@ -105,7 +108,9 @@ class RowReader:
             raise Rejected(reasons.NOT_AN_ENVELOPE)
         if not isinstance(source, dict | None) or isinstance(op, list | dict):
             raise Rejected(reasons.WRONG_TYPE)
-        change = Change(None if op is None else text_of(op), None if source is None else restate_source(source))
+        change = Change(
+            None if op is None else text_of(op), None if source is None else restate_source(source, self._source_class)
+        )
         if self._options.transactions and (block := document.get("transaction")) is not None:
             if not isinstance(block, dict):
                 raise Rejected(reasons.WRONG_TYPE)

@@ -19,7 +19,8 @@ from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema
-from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.source_block import BY_OFFSET, SOURCE_TABLE_COLUMN
+from distributary.decode.source_order import order_of
 from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, taken_as
@@ -30,6 +31,7 @@ from distributary.ingest.merge_table import RecordColumns
 from distributary.ingest.raw_records import DecodedRecords, RawRecords
 from distributary.ingest.registry import Registry
 from distributary.ingest.sent_columns import SentColumns
+from distributary.ingest.source_tables import check_source_tables, with_source_in_key
 from distributary.ingest.supported import check_supported
 from distributary.ingest.table_columns import TableColumns
 from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_format
@@ -90,6 +92,8 @@ class BatchReader:
         self.sent = SentColumns(settings, self._table, log)
         """The columns of the records so far."""
         self._observed: tuple[ObservedColumns, ...] = ()
+        self.source_table: str | None = None
+        """The source table of the records so far, see check_source_tables."""
         self._format: TopicFormat | None = None
         self._queries = queries
         self._ask_announced = announced
@@ -113,6 +117,7 @@ class BatchReader:
             return None
         topic_format = self._detect(records, topic, progress)
         check_supported(self._settings, topic_format)
+        topic_format = with_source_in_key(topic_format, self._settings)
         self._format = topic_format if topic_format.tells_all else None
         if topic_format.order == BY_OFFSET:
             self._log.warning(
@@ -141,7 +146,8 @@ class BatchReader:
     def _detect(self, records: Sequence[Record], topic: Topic, progress: Progress | None) -> TopicFormat:
         known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
         added = added_by(self._source.connector_properties)
-        return detect_format(self._as_json(records), topic.name, self._source.connector, added, known)
+        has_order = bool(self._source.order)
+        return detect_format(self._as_json(records), topic.name, self._source.connector, added, known, has_order)
 
     def _as_json(self, records: Sequence[Record]) -> list[Record]:
         return [as_json(record, self._registry) for record in records]
@@ -152,8 +158,16 @@ class BatchReader:
         decoded = Decoder(self._options(topic_format, key)).decode(raw, self._schema(key))
         while self._learns_more(decoded):
             decoded = Decoder(self._options(topic_format, key)).decode(raw, self._schema(key))
+        self._check_source_tables(decoded, topic.name, None, key)
         self.sent.add(decoded)
         self._observed = decoded.observed
+
+    def _check_source_tables(
+        self, decoded: Decoded | DecodedRecords, topic: str, known: str | None, key: tuple[str, ...]
+    ) -> None:
+        """Raises TableHalt where the topic has a second source table's changes."""
+        known = known or self.source_table
+        self.source_table = check_source_tables(decoded.source_tables, known, topic, self._settings, key)
 
     def read(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Read:
         """Decodes a batch. Creates the table and changes its columns where the records need it.
@@ -196,6 +210,7 @@ class BatchReader:
         if self._learns_more(decoded):
             let_go(decoded.held)
             return self._decode(raw, topic_format, progress)
+        self._check_source_tables(decoded, progress.topic, progress.source_table, progress.key)
         self.sent.add(decoded)
         return decoded
 
@@ -233,9 +248,14 @@ class BatchReader:
         options = decode_options(
             self._source, self._settings, topic_format, key, masks=self.sent.masks, reads_before=self._mode.reads_before
         )
+        # Truncates alone tell no key, and the table knows its own.
+        known_key = progress.key if progress is not None else ()
+        connector = progress.connector if progress is not None else topic_format.order
         return replace(
             options,
-            connector=progress.connector if progress is not None else topic_format.order,
+            order=order_of(connector, self._source.order_fields),
+            source_in_key=options.source_in_key or SOURCE_TABLE_COLUMN in known_key,
+            connector=connector,
             types=replace(options.types, announced=self._announced),
             transactions=self._transactions.is_set(),
             avro=self._avro,

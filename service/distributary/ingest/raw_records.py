@@ -44,14 +44,14 @@ Finish = Callable[[DataFrame], DataFrame]
 
 @dataclass(frozen=True)
 class DecodedRecords:
-    """Decoded `records` (see merge_records): in memory, or `held` by Spark. `observed`, `conflict` and
-    `unknown_schemas` are those of Decoded."""
+    """Decoded `records` (see merge_records): in memory, or `held` by Spark. The others: see Decoded."""
 
     records: DataFrame
     held: DataFrame | None
     observed: tuple[ObservedColumns, ...]
     conflict: TableHalt | None
     unknown_schemas: frozenset[str]
+    source_tables: frozenset[str]
 
 
 class RawRecords(Protocol):
@@ -79,7 +79,9 @@ class LocalRecords:
         decoded = decoder.decode(self._table, schema)
         table = merge_table(decoded, columns, arrow_schema(columns))
         records = finish(local_records(self._session, table, columns, self._queries))
-        return DecodedRecords(records, None, decoded.observed, decoded.conflict, decoded.unknown_schemas)
+        return DecodedRecords(
+            records, None, decoded.observed, decoded.conflict, decoded.unknown_schemas, decoded.source_tables
+        )
 
     def frame(self, places: pa.Table) -> DataFrame:
         """The records at these places."""

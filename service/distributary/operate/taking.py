@@ -10,7 +10,9 @@ from structlog.typing import FilteringBoundLogger
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Slice
+from distributary.decode.source_order import order_of
 from distributary.evolve.diff import check_key
+from distributary.evolve.order import check_order
 from distributary.evolve.unknown_columns import CODE, FIX
 from distributary.ingest.batch_reader import BatchReader, Read
 from distributary.ingest.raw_records import RawSource
@@ -200,7 +202,10 @@ class SliceTaker:
         progress = _filled(before) or first_progress(
             self._topic, topic.topic_id, topic_format.order, self._settings.mode, key
         )
-        changed: dict[str, object] = {}
+        order = order_of(progress.connector, self._around.config.source.order_fields)
+        if _filled(before) is not None:
+            check_order(progress.order, order)
+        changed: dict[str, object] = {"order": order or None}
         if before is not None:
             changed["sequence"] = before.sequence
         if not progress.key:
@@ -211,12 +216,14 @@ class SliceTaker:
         return progress.model_copy(update=changed)
 
     def _with_names(self, progress: Progress) -> Progress:
-        """The record with what the reader has learnt of its columns: how they are called, and masked."""
+        """The record with what the reader has learnt of its source table and of its columns: how they are called, and
+        masked."""
         renamed = {**(progress.renames or {}), **self._reader.sent.renamed} or None
         masked = self._reader.sent.marks or None
-        if (renamed, masked) == (progress.renames, progress.masks):
+        table = self._reader.source_table
+        if (renamed, masked, table) == (progress.renames, progress.masks, progress.source_table):
             return progress
-        return progress.model_copy(update={"renames": renamed, "masks": masked})
+        return progress.model_copy(update={"renames": renamed, "masks": masked, "source_table": table})
 
     def _foldable(self, found: Facts, keys: SliceKeys) -> float:
         """What share of a slice can be folded at once, by its key that has most."""

@@ -10,6 +10,7 @@ from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets, Slice, largest
 from distributary.consume.topics import TableId
 from distributary.errors import TableHalt
+from distributary.ingest.keyless import as_halt_tells, as_kept
 from distributary.logs import get_logger
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.files import Compacted
@@ -64,28 +65,13 @@ class TableWorker:
         self.halted: TableHalt | None = None
         self.running = threading.Lock()
         self._around = around
-        self._settings = settings
-        self._mode = mode_of(settings)
-        layout = wanted_layout(settings)
-        self._lake = LakeTable(
-            around.session,
-            path,
-            self._mode.service_columns,
-            fixed=around.config.spark,
-            commit=settings.commit,
-            layout=layout,
-        )
-        self._deletes = RememberedDeletes(self._lake.session, deletes_path(around.config, table))
+        self.settings = settings
+        """What the config says of the table."""
+        self._path = path
         self._place = Place()
         self._started = False
         self._bound = _log.bind(table=self.name, topic=topic)
-        entry = catalog_name(around.config, table)
-        self._entry = CatalogEntry(self._lake.session, entry, path, self._bound) if entry else None
-        self._taker = SliceTaker(
-            around, topic, settings, self._mode, self._lake, self._deletes, self._place, self.name, self._bound
-        )
-        self._laying_out = LayingOut(self._lake, self._place, layout, self._bound)
-        self._tending = Tending(self._lake, self._deletes, self._place, settings.mode, self.name)
+        self._keep_by(settings)
         self.asked: Accept | None = None
         """What an operator asks for, until a step has done it."""
         self._doubtful = True
@@ -93,10 +79,28 @@ class TableWorker:
         note = Note(around.session, maintenance_path(around.config, table))
         self.upkeep = Upkeep(settings.maintenance, note)
 
-    @property
-    def settings(self) -> TableSettings:
-        """What counts for the table."""
-        return self._settings
+    def _keep_by(self, settings: TableSettings) -> None:
+        """From now on these settings count for the table."""
+        around = self._around
+        self._settings = settings
+        self._mode = mode_of(settings)
+        layout = wanted_layout(settings)
+        self._lake = LakeTable(
+            around.session,
+            self._path,
+            self._mode.service_columns,
+            fixed=around.config.spark,
+            commit=settings.commit,
+            layout=layout,
+        )
+        self._deletes = RememberedDeletes(self._lake.session, deletes_path(around.config, self.table))
+        entry = catalog_name(around.config, self.table)
+        self._entry = CatalogEntry(self._lake.session, entry, self._path, self._bound) if entry else None
+        self._taker = SliceTaker(
+            around, self.topic, settings, self._mode, self._lake, self._deletes, self._place, self.name, self._bound
+        )
+        self._laying_out = LayingOut(self._lake, self._place, layout, self._bound)
+        self._tending = Tending(self._lake, self._deletes, self._place, settings.mode, self.name)
 
     @property
     def taken(self) -> Offsets:
@@ -137,6 +141,7 @@ class TableWorker:
     def start(self) -> None:
         """Reads where the table is."""
         self._place.head = self._lake.head()
+        self._keep_changes(as_kept(self._settings, self.progress))
         self._tending.forget_old_deletes()
         self.upkeep.start()
         self._started = True
@@ -180,13 +185,29 @@ class TableWorker:
                 far = self.behind() > 2 * part.records
                 self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
             self._place.head = self._lake.renewed(self._place.head)  # columns may be added before the slice's commit
-            self._take(topic, part, watch)
+            try:
+                self._take(topic, part, watch)
+            except TableHalt as halt:
+                if not self._keep_changes(as_halt_tells(self._settings, halt, self.progress)):
+                    raise
+                return  # the next step takes the slice
         self._enter_in_catalog()
         self._place.head = ghosts.counted(
             self._lake, self._place.head, marks_deleted="__deleted" in self._mode.service_columns, log=self._bound
         )
         self.failing = False
         self._report(TableState.RUNNING)
+
+    def _keep_changes(self, settings: TableSettings) -> bool:
+        """Keeps the table by these settings where they have another mode; whether they have. What it has by now are
+        truncates at most, and is taken in again."""
+        if settings.mode == self._settings.mode:
+            return False
+        self._bound.info("the records have no key: each change is kept as a row", keyless=settings.keyless)
+        self._keep_by(settings)
+        if self.progress is not None and self.progress.mode != settings.mode:
+            self.asked = Accept.REBUILD
+        return True
 
     def due(self) -> Due | None:
         """What the table's files need; nothing while it is halted."""

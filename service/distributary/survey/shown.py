@@ -14,7 +14,7 @@ from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.renames import Renames
 from distributary.decode.unwrapped import Unwrapped
-from distributary.ingest.topic_format import is_envelope, opened
+from distributary.ingest.record_form import is_envelope, opened
 from distributary.survey.guesses import guess
 
 
@@ -41,12 +41,14 @@ class Cut:
 @dataclass(frozen=True)
 class Shown:
     """The columns of the records; of those whose types nothing but values tells, by the source's names, these types and
-    what they may be beside (see guesses.guess); and those whose type no value shows so far."""
+    what they may be beside (see guesses.guess); those whose type no value shows so far; and the tables that the
+    changes are of."""
 
     observed: tuple[ObservedColumns, ...] = ()
     by_value: Mapping[str, str] = field(default_factory=dict)
     guesses: Mapping[str, str] = field(default_factory=dict)
     untyped: tuple[str, ...] = ()
+    source_tables: frozenset[str] = frozenset()
 
 
 def cuts(records: Iterable[Record], unwrapped: Unwrapped | None, *, before: bool = False) -> list[Cut]:
@@ -88,7 +90,7 @@ def shown(found: Sequence[Cut], schema: RecordSchema, options: DecodeOptions) ->
     plain = {name for one in decoded.observed if not (one.has_schema or one.is_key) for name in one.names}
     left_out = {*typed, *options.exclude, *(options.unwrapped.fields if options.unwrapped else ())}
     untyped = tuple(name for name in sent if name in plain and name not in left_out)
-    return Shown(decoded.observed, by_value, guesses, untyped)
+    return Shown(decoded.observed, by_value, guesses, untyped, decoded.source_tables)
 
 
 def _values(found: Iterable[Cut], wanted: Iterable[str]) -> dict[str, list[Any]]:
