@@ -324,3 +324,20 @@ def test_the_notes_say_what_to_do_next(helm: Helm) -> None:
     assert "port-forward service/orders-lake 9090" in notes
     assert "Secret distributary-kafka" in notes
     assert "get sparkapplication distributary" in helm.notes(SPARK_APPLICATION)
+
+
+@pytest.mark.parametrize(
+    ("resources", "counted"),
+    [
+        ({}, "requests.cpu"),
+        ({"resources.limits.cpu": "2"}, "limits.cpu"),
+        ({"resources.requests.cpu": "null"}, None),
+    ],
+)
+def test_the_service_is_told_the_cores_that_it_is_granted(
+    helm: Helm, resources: dict[str, str], counted: str | None
+) -> None:
+    """A pod without a limit sees all processors of its node."""
+    driver = pods(read(helm.template(set_=resources)))["driver"]["spec"]["containers"][0]
+    told = [one for one in driver.get("env", ()) if one["name"] == "DISTRIBUTARY_CORES"]
+    assert [one["valueFrom"]["resourceFieldRef"]["resource"] for one in told] == ([counted] if counted else [])
