@@ -26,6 +26,7 @@ from distributary.ingest.registry import Registry, registry_of
 from distributary.launch.session import close_session, open_session
 from distributary.logs import get_logger
 from distributary.operate import failpoints, health
+from distributary.operate.answers import Access
 from distributary.operate.caretaker import Caretaker, Jobs, Tended
 from distributary.operate.faults import classified
 from distributary.operate.halts import Halts
@@ -70,7 +71,9 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
     recorder = Recorder(ServiceStatus())
     with ExitStack() as ending:
         if config.http.enabled and not once:
-            server = health.start(recorder.status, config.http.host, config.http.port, recorder=recorder)
+            server = health.start(
+                recorder.status, config.http.host, config.http.port, recorder=recorder, access=_access(config)
+            )
             ending.callback(server.stop)
         session = open_session(config.spark_properties(), system_properties(config.kafka_properties()))
         ending.callback(close_session, session)
@@ -81,6 +84,12 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         gc.collect()
         gc.freeze()  # what is there by now stays: it is not looked through after each slice, see merge/kept.py
         return service.run(once=once)
+
+
+def _access(config: Config) -> Access:
+    """Who may see the service's pages."""
+    token = config.http.token
+    return Access((config.http.host, *config.http.names), token.get_secret_value() if token is not None else None)
 
 
 class Service:

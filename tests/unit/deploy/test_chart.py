@@ -144,7 +144,7 @@ def test_the_service_accepts_each_config(
 ) -> None:
     files = dict(only(manifests, "ConfigMap", "-config")["data"])
     for number, path in enumerate(sorted(set(re.findall(r"\$\{file:([^}]+)\}", files["config.yaml"])))):
-        (tmp_path / str(number)).write_text("a secret")
+        (tmp_path / str(number)).write_text("a secret that is long")
         files["config.yaml"] = files["config.yaml"].replace(path, str(tmp_path / str(number)))
     for name in re.findall(r"\$\{env:(\w+)\}", files["config.yaml"]):
         monkeypatch.setenv(name, "value")
@@ -249,8 +249,23 @@ def test_service_monitor_and_policy_select_the_driver_and_ask_the_port_of_the_co
         assert not selector.items() <= executor
     policy = only(manifests, "NetworkPolicy")["spec"]
     assert policy["podSelector"]["matchLabels"].items() <= labels
-    assert policy["ingress"][0]["ports"] == [{"port": port}]
-    assert len(policy["ingress"]) == (2 if executor else 1)
+    pages = [rule for rule in policy["ingress"] if "ports" in rule]
+    assert [rule["ports"] for rule in pages] == [[{"port": port}] for rule in pages]
+    assert all(rule["from"] for rule in policy["ingress"])
+    assert len(policy["ingress"]) == len(pages) + bool(executor)
+
+
+def test_the_pages_are_there_for_those_who_are_named_and_nobody_else(helm: Helm) -> None:
+    assert only(read(helm.template()), "NetworkPolicy")["spec"]["ingress"] == []
+    peers = only(read(helm.template(EVERYTHING)), "NetworkPolicy")["spec"]["ingress"][0]["from"]
+    assert peers == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+    with pytest.raises(HelmError, match=r"networkPolicy\.from"):
+        helm.template(set_={"podMonitor.enabled": "true"})
+
+
+def test_the_service_knows_the_names_of_its_service(helm: Helm) -> None:
+    config = config_of(read(helm.template(EVERYTHING, namespace="lake")))
+    assert config["http"]["names"] == ["orders-lake", "orders-lake.lake", "orders-lake.lake.svc", "status.example.com"]
 
 
 def test_a_deployment_with_executors_tells_spark_of_its_pod(helm: Helm) -> None:
@@ -310,7 +325,10 @@ def test_the_alerts_are_the_rules_of_the_repository(helm: Helm) -> None:
     rules["groups"][0]["rules"].pop(0)
     assert found == rules
     monitor = only(manifests, "PodMonitor")["spec"]
-    assert monitor["podMetricsEndpoints"] == [{"port": "http", "path": "/metrics", "interval": "30s"}]
+    token = {"credentials": {"name": "distributary-http", "key": "token"}}
+    assert monitor["podMetricsEndpoints"] == [
+        {"port": "http", "path": "/metrics", "interval": "30s", "authorization": token}
+    ]
 
 
 def test_an_uninstalled_release_leaves_the_tables(helm: Helm) -> None:
