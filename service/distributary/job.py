@@ -33,6 +33,7 @@ from distributary.operate.halts import Halts
 from distributary.operate.lag_group import LagGroup
 from distributary.operate.lease import Lease, refuse_second
 from distributary.operate.note import Note
+from distributary.operate.pauses import Pauses
 from distributary.operate.planning import PlanningStream
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.quarantine_files import QuarantineFiles
@@ -112,6 +113,7 @@ class Service:
         upkeep = Upkeep(resolve(config.defaults.maintenance), note)
         self._quarantine_files = QuarantineFiles(session, quarantine, upkeep)
         types = Note(session, source_types_path(config))
+        self._pauses = Pauses(session, config)
         self._records = KafkaRecords(config.kafka_properties())
         around = Surroundings(
             config=config,
@@ -125,6 +127,7 @@ class Service:
             taken=self._lag_group.taken,
             registry=registry,
             told=SourceTypes(config, broker, types.read, types.write).of,
+            paused=self._pauses.of,
         )
         self._halts = Halts(session, config)
         self._turns = Turns(around, self._halts, self._tables, self._waits, self._settle)
@@ -151,6 +154,7 @@ class Service:
         another driver took over meanwhile."""
         self._turns.give_up = once
         self._listen_for_signals()
+        self._pauses.read()  # before anything is taken in
         self._halts.clear()  # what halted an earlier run may be mended: each table is tried anew
         self._tracker.start()
         self._lag_group.start()
@@ -191,6 +195,7 @@ class Service:
                     return
             self._follow()
             self.status.beat()
+            self._pauses.look()
             self._resuming.look(self._roster.tables())
             # A topic that can't be looked at ends no run in which other tables are still at work.
             self._roster.plan_again(give_up=once and not self._tables_have())

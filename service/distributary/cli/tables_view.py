@@ -50,6 +50,8 @@ def remarks(tables: Sequence[TableOverview]) -> list[Text]:
         if table.error is not None:
             lines.append(Text(f"{table.table}: [{table.error['code']}] {table.error['message']}", "red"))
             lines.append(Text(f"    {table.error['fix']}", "dim"))
+        if table.paused is not None:
+            lines.append(Text(f"{table.table}: paused by {table.paused}", "yellow"))
         if table.ghosts:
             rows = f"{table.ghosts} row{'' if table.ghosts == 1 else 's'}"
             lines.append(Text(f"{table.table}: {rows} that the last complete snapshot does not have", "yellow"))

@@ -17,7 +17,7 @@ from distributary.errors import DistributaryError
 if TYPE_CHECKING:
     from distributary.operate.overview import TableOverview
 
-_URGENCY = ("halted", "behind", "new", "up_to_date")
+_URGENCY = ("halted", "paused", "behind", "new", "up_to_date")
 
 
 def watch(look: Callable[[], list[TableOverview]], every: float) -> list[TableOverview]:

@@ -142,7 +142,7 @@ class Masking(Section):
     _not_inline = field_validator("salt", mode="before")(secret_from_outside)
 
 
-ABOUT_TABLES = ("defaults", "tables", "include")
+ABOUT_TABLES = ("defaults", "tables", "include", "paused")
 """What of a config says which tables there are, and how they are kept."""
 
 
@@ -200,6 +200,11 @@ class Config(Section):
         (),
         description="Files with more `tables:`, as paths or globs from this file's directory. Their entries come after "
         "those of this file.",
+    )
+    paused: Flag = Field(
+        False,
+        description="true: no table takes anything in. The service runs, answers and keeps its lease, so that no other "
+        "one takes its place.",
     )
     quarantine: Quarantine = Field(
         default_factory=Quarantine, validate_default=True, description="Where records go that can't be applied."
@@ -301,7 +306,8 @@ class Config(Section):
         for i, rule in enumerate(self.tables):
             if fnmatchcase(f"{schema}.{table}", rule.match):
                 names = {**self._name_places.get(None, {}), **self._name_places.get(i, {})}
-                return resolve(rule, self.defaults, self.place_of(i), self.masking.salt, names)
+                settings = resolve(rule, self.defaults, self.place_of(i), self.masking.salt, names)
+                return replace(settings, paused=settings.paused or self.paused)
         return None
 
     def quarantine_path(self) -> str:

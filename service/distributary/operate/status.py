@@ -31,6 +31,7 @@ class TableState(str, Enum):
     RUNNING = "running"
     CATCHING_UP = "catching_up"
     RETRYING = "retrying"
+    PAUSED = "paused"
     HALTED = "halted"
 
 
@@ -63,6 +64,7 @@ class TableStatus:
     `compacted_at` and `vacuumed_at` are when the table's files were looked after last (see upkeep.py), in seconds since
     1970; None where they never were.
     `catalog_name` is what the config's catalog calls the table; None without one, and while it does not have it.
+    `paused` says why a paused table is, None for all others.
     `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted. `warnings` have
     the same keys: likely mistakes in its config.
     """
@@ -86,6 +88,7 @@ class TableStatus:
     compacted_at: float | None = None
     vacuumed_at: float | None = None
     warnings: tuple[Mapping[str, str], ...] = ()
+    paused: str | None = None
 
     def __post_init__(self) -> None:
         # Copies: the service goes on changing its own dicts while another thread reads these.

@@ -199,6 +199,7 @@ def test_what_is_said_of_tables_restarts_nothing_and_all_else_does(helm: Helm) -
         "defaults": {"config.defaults.deletes": "soft"},
         "tables": {"config.tables[0].match": "dbo.orders", "tables.orders[0].match": "dbo.orders"},
         "include": {"config.include[0]": "more/*.yaml"},
+        "paused": {"config.paused": "true"},
     }
     assert set(changes) == set(ABOUT_TABLES)
     for change in changes.values():

@@ -70,7 +70,7 @@ in pods of their own need. */ -}}
 
 {{- /* What of the config a start alone takes: all but what is said of tables. */ -}}
 {{- define "distributary.configChecksum" -}}
-{{- omit (include "distributary.config" . | fromYaml) "defaults" "tables" "include" | toJson | sha256sum }}
+{{- omit (include "distributary.config" . | fromYaml) "defaults" "tables" "include" "paused" | toJson | sha256sum }}
 {{- end }}
 
 {{- /* For a driver in a Deployment. POD_IP and POD_NAME are in its environment. */ -}}
