@@ -20,6 +20,7 @@ from distributary.config.clients import spark_options, system_properties
 from distributary.config.maintenance import resolve
 from distributary.config.watch import Watch
 from distributary.consume.broker import Broker
+from distributary.consume.remaining import RemainingRecords
 from distributary.consume.source import KafkaRecords
 from distributary.errors import AlreadyRunning
 from distributary.ingest.registry import Registry, registry_of
@@ -40,6 +41,7 @@ from distributary.operate.quarantine_files import QuarantineFiles
 from distributary.operate.recorder import Recorder
 from distributary.operate.resuming import Resuming
 from distributary.operate.roster import Roster
+from distributary.operate.set_aside import SetAside
 from distributary.operate.source_types import SourceTypes, source_types_path
 from distributary.operate.status import ServiceStatus
 from distributary.operate.surroundings import Surroundings
@@ -114,13 +116,14 @@ class Service:
         self._quarantine_files = QuarantineFiles(session, quarantine, upkeep)
         types = Note(session, source_types_path(config))
         self._pauses = Pauses(session, config)
+        self._set_aside = SetAside(session, config)
         self._records = KafkaRecords(config.kafka_properties())
         around = Surroundings(
             config=config,
             session=session,
             broker=broker,
             options=spark_options(config.kafka_properties()),
-            records=self._records,
+            records=RemainingRecords(self._records, self._set_aside.places),
             quarantine=quarantine,
             recorder=recorder,
             stopping=self._stopping,
@@ -128,6 +131,7 @@ class Service:
             registry=registry,
             told=SourceTypes(config, broker, types.read, types.write).of,
             paused=self._pauses.of,
+            set_aside=self._set_aside,
         )
         self._halts = Halts(session, config)
         self._turns = Turns(around, self._halts, self._tables, self._waits, self._settle)
@@ -155,6 +159,7 @@ class Service:
         self._turns.give_up = once
         self._listen_for_signals()
         self._pauses.read()  # before anything is taken in
+        self._set_aside.read()
         self._halts.clear()  # what halted an earlier run may be mended: each table is tried anew
         self._tracker.start()
         self._lag_group.start()
@@ -196,6 +201,7 @@ class Service:
             self._follow()
             self.status.beat()
             self._pauses.look()
+            self._set_aside.look()
             self._resuming.look(self._roster.tables())
             # A topic that can't be looked at ends no run in which other tables are still at work.
             self._roster.plan_again(give_up=once and not self._tables_have())

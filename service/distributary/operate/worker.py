@@ -22,6 +22,7 @@ from distributary.operate import ghosts
 from distributary.operate.accept import Accept
 from distributary.operate.catalog import CatalogEntry
 from distributary.operate.continuity import accepted, check_continuity, lost_ends, nearer_goal, not_ours
+from distributary.operate.faults import unexpected_in
 from distributary.operate.laying_out import LayingOut
 from distributary.operate.note import Note
 from distributary.operate.pauses import IN_CONFIG
@@ -272,6 +273,8 @@ class TableWorker:
     def _accept(self, topic: Topic) -> None:
         """Does what an operator asked for, in a commit of its own."""
         accept, head = self.asked, self._place.head
+        if accept is not None and self._around.set_aside is not None:
+            self._around.set_aside.read()  # what was set aside just before it was asked for
         if accept is None or head is None or head.progress is None:
             self.asked = None
             return
@@ -333,7 +336,12 @@ class TableWorker:
 
     def _take(self, topic: Topic, part: Slice, watch: Watch) -> None:
         goal = dict(self.goal)
-        bad = self._taker.take(topic, part, watch)
+        try:
+            bad = self._taker.take(topic, part, watch)
+        except Exception as error:
+            if (halt := unexpected_in(error, part)) is not None:
+                raise halt from error
+            raise
         if self.progress is None or self.progress.is_new:
             # Up to there no record is left, and there is no table to note it in: the next goal is looked at from the
             # start again.
