@@ -25,6 +25,7 @@ from distributary.operate.worker import TableWorker
 def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    bench.create()
     decode = Decoder.decode
 
     def crashes(self: Decoder, raw: pa.Table, schema: RecordSchema) -> Decoded:
@@ -74,6 +75,7 @@ def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_i
 
 
 def test_an_error_while_a_batch_is_taken_names_its_offsets(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.create()
     worker = bench.worker()
 
     def crashes(*_: object) -> None:
