@@ -46,15 +46,14 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
         return
     grid = _grid("table", "reason", "records", "waiting")
     for one in counts:
-        grid.add_row(one.table, one.reason, str(one.records), str(one.waiting))
+        output.add_row(grid, one.table, one.reason, str(one.records), str(one.waiting))
     output.show_grid(grid)
     if records:
         output.show_text("")
         grid = _grid("topic", "partition", "offset", "reason", "key", "message")
         for record in records:
             place = (record.topic, str(record.partition), str(record.offset))
-            texts = (record.reason, as_text(record.key) or "", record.message)
-            grid.add_row(*place, *map(output.without_controls, texts))
+            output.add_row(grid, *place, record.reason, as_text(record.key) or "", record.message)
         output.show_grid(grid)
 
 
@@ -131,4 +130,4 @@ def _grid(*names: str) -> Table:
 
 
 def _show(line: str) -> None:
-    output.show_text(output.without_controls(line, but="\n\t"))
+    output.show_text(line, but="\n\t")

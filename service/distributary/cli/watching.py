@@ -11,6 +11,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from distributary.cli.output import Harmless
 from distributary.cli.tables_view import grid, remarks
 from distributary.errors import DistributaryError
 
@@ -61,10 +62,10 @@ def by_urgency(tables: Iterable[TableOverview]) -> list[TableOverview]:
     return sorted(tables, key=lambda table: (_URGENCY.index(table.state), -table.lag_records, table.table))
 
 
-def _view(tables: list[TableOverview], rates: Mapping[str, float], trouble: Text | None) -> Group:
+def _view(tables: list[TableOverview], rates: Mapping[str, float], trouble: Text | None) -> Harmless:
     at = datetime.now(timezone.utc).isoformat(timespec="seconds")
     head = Text(f"{_counted(tables)} · {at} · Ctrl-C ends", "dim")
-    return Group(head, *([trouble] if trouble else []), *remarks(tables), grid(by_urgency(tables), rates))
+    return Harmless(Group(head, *([trouble] if trouble else []), *remarks(tables), grid(by_urgency(tables), rates)))
 
 
 def _counted(tables: list[TableOverview]) -> str:
