@@ -33,6 +33,7 @@ from distributary.operate.faults import classified
 from distributary.operate.halts import Halts
 from distributary.operate.lag_group import LagGroup
 from distributary.operate.lease import Lease, refuse_second
+from distributary.operate.lookout import Lookout
 from distributary.operate.note import Note
 from distributary.operate.pauses import Pauses
 from distributary.operate.planning import PlanningStream
@@ -138,6 +139,8 @@ class Service:
         self._roster = Roster(around, self._turns.halt, self._turns.forget)
         self._resuming = Resuming(session, config, self._halts, self._turns.try_at_once)
         self._caretaker = Caretaker(self._tended, self._turns.busy, recorder, Jobs(session))
+        looks = (self._pauses.look, self._set_aside.look, lambda: self._resuming.look(self._roster.tables()))
+        self._lookout = Lookout(looks, _TURN)
         self._stream = PlanningStream(around, self._roster.plan, self._turns.nudge)
         self._watch = watch
         self._looked_at = time.monotonic()
@@ -165,6 +168,7 @@ class Service:
         self._lag_group.start()
         self._stream.begin(once=once)
         self._caretaker.start()
+        self._lookout.start()
         self.status.mark_ready()
         try:
             self._turn(once=once)
@@ -193,16 +197,16 @@ class Service:
     def _turn(self, *, once: bool) -> None:
         """Until told to stop, or with `once` until the stream has ended and every table is where it ended."""
         while not self._stopping.is_set():
-            if self._stream.look():
+            with self.status.waiting():  # a stream that begins anew reads and writes its checkpoint
+                ended = self._stream.look()
+            if ended:
                 if not self._has_work():
                     self._resuming.look(self._roster.tables(), now=True)
                 if not self._has_work() and not self._caretaker.has_work():
                     return
-            self._follow()
+            with self.status.waiting():
+                self._follow()
             self.status.beat()
-            self._pauses.look()
-            self._set_aside.look()
-            self._resuming.look(self._roster.tables())
             # A topic that can't be looked at ends no run in which other tables are still at work.
             self._roster.plan_again(give_up=once and not self._tables_have())
             self._look_for_topics()
@@ -239,6 +243,7 @@ class Service:
     def _finish(self) -> None:
         """Lets the slices in flight end. The stream itself may be cut: tables do not rely on its checkpoint."""
         self._stopping.set()
+        self._lookout.stop()
         self._caretaker.stop()
         self._turns.end()
         self._stream.stop()

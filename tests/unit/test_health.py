@@ -92,6 +92,17 @@ def test_livez_fails_when_the_loop_is_silent_for_too_long(
     assert ask(server, "/livez").status == 200
 
 
+def test_livez_outlives_a_storage_that_does_not_answer(
+    server: health.Server, status: ServiceStatus, clock: Clock
+) -> None:
+    with status.waiting():
+        clock.now = 3600
+        assert ask(server, "/livez").status == 200
+    assert ask(server, "/livez").status == 503
+    status.beat()
+    assert ask(server, "/livez").status == 200
+
+
 def test_readyz_follows_the_service(server: health.Server, status: ServiceStatus) -> None:
     assert ask(server, "/readyz").status == 503
     status.mark_ready()
