@@ -20,7 +20,7 @@ SPARK = {"pyspark", "delta", "py4j"}
 LAYERS = (
     "errors",
     "config decode rules",
-    "launch logs sql evolve apply",
+    "launch logs controls sql evolve apply",
     "consume delta",
     "merge",
     "ingest",

@@ -13,7 +13,7 @@ from distributary.config import column_types, maintenance
 from distributary.config.delta_properties import DeltaProperties
 from distributary.config.maintenance import Maintenance, MaintenanceKeys
 from distributary.config.problem import Problem, refuse
-from distributary.config.scalars import GLOB, Count, Section, Text
+from distributary.config.scalars import GLOB, Count, Flag, Section, Text
 
 Mode = Literal["upsert", "history", "append"]
 Deletes = Literal["hard", "soft"]
@@ -140,6 +140,11 @@ class TableDefaults(Section):
         "where their size, the machine's memory, the table and its storage allow it; all others by Spark. spark: all "
         "by Spark. deltalake: larger ones by the library too, whatever the memory. Default: auto.",
     )
+    paused: Flag | None = Field(
+        None,
+        description="true: the table takes nothing in, and its files are left alone, until the config says otherwise. "
+        "`distributary pause` does the same without the config. Default: false.",
+    )
     maintenance: MaintenanceKeys | None = Field(
         None, description="When its files are compacted, and when files that it no longer has are removed."
     )
@@ -200,6 +205,7 @@ class TableSettings:
     rename: dict[str, str] = field(default_factory=dict)
     epoch: int = 0
     commit: Engine = "auto"
+    paused: bool = False
     properties: dict[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
@@ -268,6 +274,7 @@ def resolve(
         rename=_names(defaults.rename or {}, rule.rename or {}),
         epoch=rule.epoch if rule.epoch is not None else defaults.epoch or 0,
         commit=rule.commit or defaults.commit or "auto",
+        paused=rule.paused if rule.paused is not None else defaults.paused or False,
         properties={**(defaults.properties or {}), **(rule.properties or {})},
         partition_by=layout.partition_by or (),
         cluster_by=layout.cluster_by or (),

@@ -14,6 +14,7 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.fetch import raw_table
 from distributary.consume.peek import Record
+from distributary.consume.remaining import Places
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
@@ -62,7 +63,8 @@ class BatchReader:
     """Reads the batches of one table, and remembers the schemas of its records.
 
     `only` filters decoded records before Spark keeps them. `announced` returns the column types of the connector's
-    schema-change topic; it is called for records without a schema.
+    schema-change topic; it is called for records without a schema. `ignored` returns, by topic, the records that tell
+    no format.
     """
 
     def __init__(
@@ -78,9 +80,11 @@ class BatchReader:
         queries: Queries,
         announced: Callable[[], Mapping[str, str]] = dict,
         only: Callable[[DataFrame], DataFrame] = lambda records: records,
+        ignored: Callable[[], Mapping[str, Places]] = dict,
     ) -> None:
         self._broker = broker
         self._only = only
+        self._ignored = ignored
         self._registry = registry
         self._avro: dict[str, AvroSchema | NotAnAvroSchema] | None = None if registry is None else {}
         self._source = source
@@ -112,7 +116,7 @@ class BatchReader:
         if self._format is not None:
             return self._format
         self.sent.load_masks()
-        records = self._broker.head(topic, start)
+        records = self._head(topic, start)
         if not records and progress is None:
             return None
         topic_format = self._detect(records, topic, progress)
@@ -138,10 +142,14 @@ class BatchReader:
         """Whether the records from `start` on have an envelope and earlier ones had none, or the reverse. False for
         records that halt the table."""
         try:
-            topic_format = self._detect(self._broker.head(topic, start), topic, progress)
+            topic_format = self._detect(self._head(topic, start), topic, progress)
         except TableHalt:
             return False
         return (topic_format.unwrapped is not None) != progress.unwrapped
+
+    def _head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
+        ignored = self._ignored().get(topic.name, frozenset())
+        return [one for one in self._broker.head(topic, start) if (one.partition, one.offset) not in ignored]
 
     def _detect(self, records: Sequence[Record], topic: Topic, progress: Progress | None) -> TopicFormat:
         known = KnownFormat(progress.connector, progress.unwrapped) if progress else None

@@ -32,6 +32,7 @@ from distributary.operate.place import Place
 from distributary.operate.portion import Portion, key_bytes, slice_bytes
 from distributary.operate.recorder import Watch
 from distributary.operate.replay import replayed
+from distributary.operate.set_aside import REASON, RecordPlace, put_aside
 from distributary.operate.source_log import check_source_log
 from distributary.operate.status import Batch
 from distributary.operate.surroundings import Surroundings
@@ -93,6 +94,10 @@ class SliceTaker:
         """Commits a slice, or its beginning where one key has too much of it, or where the source went back in its
         middle; nothing where no record is left to make a table of. Gives how many of the table's last records were bad,
         where that is more than the config allows."""
+        if aside := self._set_aside(part):
+            around, withheld = self._around, withheld_columns(self._settings)
+            with watch.phase("quarantine"):
+                put_aside(aside, self._name, self._lake.session, around.records, around.quarantine, withheld)
         before = self._place.progress
         # No table has more rows than the records that made it.
         self._lake.suit(part.records, before.records if before else 0, self._portion.record_bytes or UNKNOWN_ROW)
@@ -135,6 +140,9 @@ class SliceTaker:
         self._record(came.found, watch, reasons)
         return bad
 
+    def _set_aside(self, part: Slice) -> Mapping[RecordPlace, str]:
+        return {} if self._around.set_aside is None else self._around.set_aside.within(part)
+
     def replay(self, topic: Topic) -> None:
         """Applies the table's records in quarantine again, those that can be applied by now."""
         try:
@@ -144,7 +152,7 @@ class SliceTaker:
 
     def _replay(self, topic: Topic) -> None:
         progress, head, first = self._place.progress, self._place.head, self._place.first
-        raw = self._around.quarantine.waiting(self._lake.session, self._topic)
+        raw = self._around.quarantine.waiting(self._lake.session, self._topic, but=REASON)
         if raw is None or progress is None or head is None:
             return
         self._lake.suit(SMALL_SLICE + 1, row_bytes=UNKNOWN_ROW)  # how many there are is not known
@@ -193,6 +201,7 @@ class SliceTaker:
             around.registry,
             self._queries,
             lambda: around.told(self._topic),
+            ignored=lambda: {} if around.set_aside is None else around.set_aside.places(),
         )
 
     def _going_on(self, before: Progress | None, topic_format: TopicFormat, topic: Topic) -> Progress:
@@ -262,7 +271,9 @@ class SliceTaker:
         )
         ready = self._mode.write(self._destination(progress), slice_)
         recent, bad = too_many_bad(after.recent, self._around.config.quarantine.max_ratio)
-        after = after.model_copy(update={"undecided": after.undecided + ready.undecided, "recent": recent})
+        aside = len(self._set_aside(part))
+        changed = {"undecided": after.undecided + ready.undecided, "recent": recent}
+        after = after.model_copy(update={**changed, "quarantined": after.quarantined + aside})
         failpoints.passing("before-commit", self._name)
         self._place.head = head = self._lake.commit(head, after, ready.write)
         failpoints.passing("after-commit", self._name)
@@ -271,7 +282,7 @@ class SliceTaker:
             version=head.version,
             records=found.records,
             applied=found.applied,
-            quarantined=found.bad,
+            quarantined=found.bad + aside,
             next=dict(after.next),
         )
         return bad

@@ -23,8 +23,10 @@ from distributary.operate import ghosts
 from distributary.operate.accept import Accept
 from distributary.operate.catalog import CatalogEntry
 from distributary.operate.continuity import accepted, check_continuity, lost_ends, nearer_goal, not_ours
+from distributary.operate.faults import unexpected_in
 from distributary.operate.laying_out import LayingOut
 from distributary.operate.note import Note
+from distributary.operate.pauses import IN_CONFIG
 from distributary.operate.place import Place
 from distributary.operate.recorder import Watch
 from distributary.operate.status import TableState
@@ -75,6 +77,7 @@ class TableWorker:
         self.asked: Accept | None = None
         """What an operator asks for, until a step has done it."""
         self._doubtful = True
+        self._resting: str | None = None  # why, from when the table shows that it is paused
         self._aiming = threading.Lock()
         note = Note(around.session, maintenance_path(around.config, table))
         self.upkeep = Upkeep(settings.maintenance, note)
@@ -132,11 +135,20 @@ class TableWorker:
         self.failing = self.failing and self.halted is None
         self.halted, self.faults, self.asked = None, 0, accept
 
+    @property
+    def paused(self) -> str | None:
+        """Why the table takes nothing in for now; None where it does."""
+        return IN_CONFIG if self._settings.paused else self._around.paused(self.topic)
+
     def has_to_step(self) -> bool:
         """Whether there is anything to be done."""
+        if self.halted is not None:
+            return False
+        if self.paused is not None:
+            return self._resting != self.paused or self.failing
         doubtful = self._doubtful and self._started
-        wanted = self.behind() > 0 or self.asked is not None or doubtful or self.failing
-        return wanted and self.halted is None
+        rested = self._resting is not None
+        return self.behind() > 0 or self.asked is not None or doubtful or self.failing or rested
 
     def start(self) -> None:
         """Reads where the table is."""
@@ -166,7 +178,13 @@ class TableWorker:
 
     @keeping()
     def step(self) -> None:
-        """Takes one slice on the way to the goal. Raises TableHalt, TransientError and what Spark raises."""
+        """Takes one slice on the way to the goal; nothing while the table is paused. Raises TableHalt, TransientError
+        and what Spark raises."""
+        paused = self.paused
+        if paused is not None:
+            self._rest(paused)
+            return
+        self._resting = None
         watch = Watch()
         with watch.phase("look"):
             if not self._started:
@@ -209,10 +227,18 @@ class TableWorker:
             self.asked = Accept.REBUILD
         return True
 
+    def _rest(self, why: str) -> None:
+        """The table is paused: from now on it shows that, and where it is."""
+        if not self._started:
+            self.start()
+        self.failing, self._resting = False, why
+        self._report(TableState.PAUSED)
+        self._bound.info("table is paused", reason=why)
+
     def due(self) -> Due | None:
-        """What the table's files need; nothing while it is halted."""
+        """What the table's files need; nothing while it is halted or paused."""
         head = self._place.head
-        if head is None or head.progress is None or self.halted is not None:
+        if head is None or head.progress is None or self.halted is not None or self.paused is not None:
             return None
         return self.upkeep.due(head.version, head.written.at if head.written else None)
 
@@ -268,6 +294,8 @@ class TableWorker:
     def _accept(self, topic: Topic) -> None:
         """Does what an operator asked for, in a commit of its own."""
         accept, head = self.asked, self._place.head
+        if accept is not None and self._around.set_aside is not None:
+            self._around.set_aside.read()  # what was set aside just before it was asked for
         if accept is None or head is None or head.progress is None:
             self.asked = None
             return
@@ -329,7 +357,12 @@ class TableWorker:
 
     def _take(self, topic: Topic, part: Slice, watch: Watch) -> None:
         goal = dict(self.goal)
-        bad = self._taker.take(topic, part, watch)
+        try:
+            bad = self._taker.take(topic, part, watch)
+        except Exception as error:
+            if (halt := unexpected_in(error, part)) is not None:
+                raise halt from error
+            raise
         if self.progress is None or self.progress.is_new:
             # Up to there no record is left, and there is no table to note it in: the next goal is looked at from the
             # start again.
@@ -359,6 +392,7 @@ class TableWorker:
             source_ts=progress.source_ts_ms if progress else None,
             ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
             error=None,
+            paused=self._resting,
             warnings=self._taker.warnings,
             **self.upkeep.told(),
         )
