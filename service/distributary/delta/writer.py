@@ -207,11 +207,12 @@ class TableWriter:
 
     def _touched(self, found: Sequence[FoundInFile]) -> Iterator[TouchedFile]:
         for one in found:
-            count = one.file.row_count
-            if count is None:
+            dead, rows, count = self._dead_rows(one.file), np.unique(one.rows), one.file.row_count
+            if count is None or len(dead) + len(rows) >= count:
+                # A file goes as a whole only if it says so itself: a wrong count in the log would take live rows along.
                 with self._files.parquet(one.file.path) as parquet:
                     count = parquet.metadata.num_rows
-            yield TouchedFile(one.file, self._dead_rows(one.file), np.unique(one.rows), count)
+            yield TouchedFile(one.file, dead, rows, count)
 
     def _enable_vectors(self) -> None:
         """By a commit of its own, which must be the only one: rows were located before it."""
