@@ -75,4 +75,7 @@ class DataReader:
             return constant(file.partition_values.get(column.physical), column, count)
         if column.physical not in read.column_names:
             return pa.chunked_array([pa.nulls(count, column.logical.type)])
-        return renamed(stored_column(read.column(column.physical), column.stored.type), column.logical.type)
+        try:
+            return renamed(stored_column(read.column(column.physical), column.stored.type), column.logical.type)
+        except pa.ArrowException as error:  # its text may quote a value
+            raise file_damaged(file.path) from error
