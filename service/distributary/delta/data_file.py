@@ -17,7 +17,7 @@ from distributary.delta.partitions import directory, split
 from distributary.delta.snapshot import Snapshot
 from distributary.delta.statistics import file_statistics, indexed_columns
 from distributary.delta.storage import TableFiles
-from distributary.delta.table_schema import TableSchema, with_type
+from distributary.delta.table_schema import TableSchema, fitted_column, renamed
 from distributary.errors import TableHalt
 
 
@@ -74,7 +74,7 @@ def write_files(
 def as_stored(rows: pa.Table, schema: TableSchema) -> pa.Table:
     """Rows as data files have them: physical names and ids, without the columns of the partition."""
     columns = schema.in_files
-    arrays = [with_type(rows.column(column.name), column.stored.type) for column in columns]
+    arrays = [renamed(rows.column(column.name), column.stored.type) for column in columns]
     return pa.Table.from_arrays(arrays, schema=pa.schema([column.stored for column in columns]))
 
 
@@ -121,7 +121,7 @@ def fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
     for column in schema.columns:
         values = rows.column(column.name)
         try:
-            found = with_type(values, column.logical.type)
+            found = fitted_column(values, column.logical.type)
         except pa.ArrowException as error:  # its text may quote a value
             raise TableHalt(
                 "type-differs",

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from distributary.delta.live_file import LiveFile
 from distributary.delta.partitions import constant
 from distributary.delta.storage import TableFiles, file_damaged
-from distributary.delta.table_schema import Column, TableSchema, by_names, with_type
+from distributary.delta.table_schema import Column, TableSchema, renamed, stored_column
 
 
 class DataReader:
@@ -75,4 +75,7 @@ class DataReader:
             return constant(file.partition_values.get(column.physical), column, count)
         if column.physical not in read.column_names:
             return pa.chunked_array([pa.nulls(count, column.logical.type)])
-        return with_type(by_names(read.column(column.physical), column.stored.type), column.logical.type)
+        try:
+            return renamed(stored_column(read.column(column.physical), column.stored.type), column.logical.type)
+        except pa.ArrowException as error:  # its text may quote a value
+            raise file_damaged(file.path) from error

@@ -30,6 +30,7 @@ _MOST_ROWS = 2**32
 
 FoundRows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 """Numbers of keys and row numbers, pair by pair."""
+_NOTHING = np.empty(0, np.int64)
 
 
 class DamagedIndex(ValueError):
@@ -70,12 +71,14 @@ class FileIndex:
         """Which of the keys are in the file, and where: numbers of keys and row numbers, pair by pair. A key that
         several rows have comes once for each."""
         first, wanted = self.words[0], keys.words[0]
-        low = np.searchsorted(first, wanted, "left")
-        near = np.flatnonzero(low < len(first))
+        low = first.searchsorted(wanted, "left")
+        near = (low < len(first)).nonzero()[0]
         hit = near[first[low[near]] == wanted[near]]
         if keys.null is not None:
             hit = hit[~keys.null[hit]]
-        counts = np.searchsorted(first, wanted[hit], "right") - low[hit]
+        elif not len(hit):  # as in most files
+            return _NOTHING, _NOTHING
+        counts = first.searchsorted(wanted[hit], "right") - low[hit]
         numbers = np.repeat(hit, counts)
         within = np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
         places = np.repeat(low[hit], counts) + within

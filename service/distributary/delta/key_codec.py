@@ -33,6 +33,15 @@ class Keys:
     def __len__(self) -> int:
         return len(self.words[0])
 
+    def repeated(self) -> int:
+        """How many keys are equal to one before them."""
+        words, nulls = self.words, 0
+        if self.null is not None:
+            words, nulls = tuple(word[~self.null] for word in words), int(self.null.sum())
+        order = np.lexsort(words[::-1])
+        same = np.logical_and.reduce([word[order][1:] == word[order][:-1] for word in words])
+        return int(same.sum()) + max(nulls - 1, 0)
+
 
 class KeyCodec:
     """Makes numbers of the key columns `columns`, (name, Arrow type as the table has it), in that order.

@@ -97,19 +97,20 @@ def write_actions(
 
 def check_actions(table: Snapshot, actions: Iterable[Mapping[str, Any]]) -> None:
     """Raises ValueError where actions remove an entry that is not live, or add a live file whose old entry stays."""
-    live = {file.path: file.entry for file in table.files.values()}
-    added: dict[str, Any] = {}
+    removed: set[str] = set()
+    added: set[str] = set()
     for action in actions:
         if (found := action.get("add")) is not None:
-            file = LiveFile(found)
-            if file.path in added:
-                raise ValueError(f"the file {file.path} would be added twice")
-            added[file.path] = file.entry
+            if found["path"] in added:
+                raise ValueError(f"the file {found['path']} would be added twice")
+            added.add(found["path"])
         elif (found := action.get("remove")) is not None:
-            entry = LiveFile(found).entry
-            if live.pop(entry[0], None) != entry:
-                raise ValueError(f"the file {entry[0]} would be removed, and is not live in this form")
-    if both := sorted(live.keys() & added.keys()):
+            path = found["path"]
+            live = table.files.get(path)
+            if path in removed or live is None or live.entry != LiveFile(found).entry:
+                raise ValueError(f"the file {path} would be removed, and is not live in this form")
+            removed.add(path)
+    if both := sorted(path for path in added if path in table.files and path not in removed):
         raise ValueError(f"the file {both[0]} would be live twice: its old entry is not removed")
 
 

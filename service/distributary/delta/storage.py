@@ -45,7 +45,8 @@ class TableFiles:
     def parquet(self, path: str) -> pq.ParquetFile:
         """A data file. Raises TableHalt where it is not there, or is no Parquet file."""
         try:
-            return pq.ParquetFile(self.open(path), pre_buffer=False)
+            # Old writers have times as INT96, which in nanoseconds would not reach beyond the year 2262.
+            return pq.ParquetFile(self.open(path), pre_buffer=False, coerce_int96_timestamp_unit="us")
         except pa.ArrowInvalid as error:
             raise file_damaged(path) from error
 

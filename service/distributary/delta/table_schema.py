@@ -109,29 +109,34 @@ def _type(kind: Any, *, stored: bool) -> pa.DataType:
     raise UnknownType(str(kind["type"]))
 
 
-def with_type(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """A column as the type `kind`, whose nested fields are the same ones in the same order, perhaps under other names.
+def renamed(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """A column as the type `kind`, whose nested fields are the same ones in the same order under other names."""
+    return _as_type(column, kind, _by_place)
 
-    Narrower values are widened. Raises pa.ArrowInvalid where a value does not fit.
+
+def fitted_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """A column as the type `kind`, with the same nested fields in any order. Narrower values are widened.
+
+    Raises pa.ArrowException where a value does not fit, or nested fields differ.
     """
-    if column.type == kind:
-        return column
-    if not pa.types.is_nested(kind):
-        return column.cast(kind)
-    return pa.chunked_array([_nested(chunk, kind, _by_place) for chunk in column.chunks], kind)
+    return _as_type(column, kind, _same_names)
 
 
-def by_names(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """A column of a data file as the type `kind`: nested fields are found by their names, and NULL where there is none
-    of that name."""
-    if column.type == kind:
-        return column
-    if not pa.types.is_nested(kind):
-        return column.cast(kind)
-    return pa.chunked_array([_nested(chunk, kind, _by_name) for chunk in column.chunks], kind)
+def stored_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """A column of a data file as the type `kind` that the table has by now: narrower values are widened, nested fields
+    that the file lacks are NULL."""
+    return _as_type(column, kind, _known_names)
 
 
 _Fields = Callable[[pa.StructArray, pa.DataType], list[pa.Array]]
+
+
+def _as_type(column: pa.ChunkedArray, kind: pa.DataType, fields_of: _Fields) -> pa.ChunkedArray:
+    if column.type == kind:
+        return column
+    if not pa.types.is_nested(kind):
+        return column.cast(kind)
+    return pa.chunked_array([_nested(chunk, kind, fields_of) for chunk in column.chunks], kind)
 
 
 def _by_place(array: pa.StructArray, kind: pa.DataType) -> list[pa.Array]:
@@ -140,10 +145,16 @@ def _by_place(array: pa.StructArray, kind: pa.DataType) -> list[pa.Array]:
     return [_nested(array.field(i), kind.field(i).type, _by_place) for i in range(kind.num_fields)]
 
 
-def _by_name(array: pa.StructArray, kind: pa.DataType) -> list[pa.Array]:
+def _same_names(array: pa.StructArray, kind: pa.DataType) -> list[pa.Array]:
+    if {field.name for field in array.type} != {field.name for field in kind}:
+        raise pa.ArrowInvalid(f"{array.type} has other fields than {kind}")
+    return [_nested(array.field(field.name), field.type, _same_names) for field in kind]
+
+
+def _known_names(array: pa.StructArray, kind: pa.DataType) -> list[pa.Array]:
     has = {field.name for field in array.type}
     return [
-        _nested(array.field(field.name), field.type, _by_name)
+        _nested(array.field(field.name), field.type, _known_names)
         if field.name in has
         else pa.nulls(len(array), field.type)
         for field in kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from pyroaring import BitMap64
 
 from distributary.delta.change_feed import changed_rows, write_changes
 from distributary.delta.commit import Committer, ConcurrentChange, ProgressRecord, concurrent_change
-from distributary.delta.data_file import FileOptions, NewFile, fitted, write_files
+from distributary.delta.data_file import FileOptions, fitted, write_files
 from distributary.delta.data_reader import DataReader
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.key_codec import KeyCodec, Keys
@@ -107,9 +108,10 @@ class TableWriter:
         keys = [upserts.select(self._key)]
         if deletes is not None:
             keys.append(without_empty_texts(deletes.select(self._key), table.schema.of_partition))
-        key_rows = _alike(keys, self._codec())
+        key_rows = pa.concat_tables([self._codec().fitted(part) for part in keys])
         encoded = self._codec().encode(key_rows)
-        _refuse_twice(encoded)
+        if repeated := encoded.repeated():
+            raise ValueError(f"a write has {repeated} keys more than once")
         found = self._locate(key_rows, encoded)
         touched = list(self._touched(found))
         if touched and table.is_append_only:
@@ -127,18 +129,15 @@ class TableWriter:
         self, upserts: pa.Table, found: Sequence[FoundInFile], plan: RemovalPlan, record: ProgressRecord
     ) -> int:
         table = self.snapshot
-        reader = DataReader(self._files, table.schema)
-        stay = [reader.survivors(one.file, _numbers(dead)) for one, dead in plan.rewritten]
-        new_files = write_files(self._files, table, pa.concat_tables([upserts, *stay]), self._key, self._options)
-        vectors = VectorFile()
-        begun = [new.file.path for new in new_files]
+        begun: list[str] = []
         try:
+            new_files = self._write_data(upserts, plan, begun)
+            vectors = VectorFile()
             descriptors = [vectors.add(dead) for _, dead in plan.marked]
             if descriptors:
                 begun.append(vectors.path)
                 vectors.write(self._files)
-            now = int(time.time() * 1000)
-            actions = write_actions(table, plan, descriptors, [new.file for new in new_files], now)
+            actions = write_actions(table, plan, descriptors, new_files, int(time.time() * 1000))
             if found and table.has_change_feed:
                 old = self._read(found, table.schema.arrow.names)
                 feed = write_changes(self._files, table, changed_rows(upserts, old.keys, old.rows), self._options)
@@ -152,20 +151,32 @@ class TableWriter:
         except ConcurrentChange:
             self._files.delete(begun)  # after other errors the commit may still come about: VACUUM decides
             raise
+        for (one, dead), descriptor in zip(plan.marked, descriptors, strict=True):
+            self._vectors[one.file.path] = (descriptor.unique_id, dead)
         try:
-            self._learn(new_files, plan, [descriptor.unique_id for descriptor in descriptors])
             self.sync()
         except (OSError, DistributaryError):  # the commit stands: whatever it is, the next step meets it again
             self._state = None
         return version
 
-    def _learn(self, new_files: Sequence[NewFile], plan: RemovalPlan, vector_ids: Sequence[str]) -> None:
-        """Keeps what is known of the new version, so that nobody has to read it."""
-        index, codec = self._index(), self._codec()
-        for new in new_files:
-            index.add(new.file, codec.encode(without_empty_texts(new.rows, self.snapshot.schema.of_partition)))
-        for (one, dead), vector_id in zip(plan.marked, vector_ids, strict=True):
-            self._vectors[one.file.path] = (vector_id, dead)
+    def _write_data(self, upserts: pa.Table, plan: RemovalPlan, begun: list[str]) -> list[LiveFile]:
+        """Writes the new rows, and those that stay of rewritten files; no more of these are in memory at a time than
+        make one file. The files' paths are added to `begun`."""
+        table, index, codec = self.snapshot, self._index(), self._codec()
+        reader = DataReader(self._files, table.schema)
+        stay = (reader.survivors(one.file, _numbers(dead)) for one, dead in plan.rewritten)
+        written: list[LiveFile] = []
+        pending: list[pa.Table] = []
+        for part in chain([upserts], stay, [None]):
+            if part is not None:
+                pending.append(part)
+            if pending and (part is None or sum(rows.nbytes for rows in pending) >= self._options.target_bytes):
+                for new in write_files(self._files, table, pa.concat_tables(pending), self._key, self._options):
+                    begun.append(new.file.path)
+                    written.append(new.file)
+                    index.add(new.file, codec.encode(new.rows))  # so that nobody has to read the file for that
+                pending = []
+        return written
 
     def _codec(self) -> KeyCodec:
         """The key's columns as the table has them now. Raises TableHalt where they can't be a key."""
@@ -207,11 +218,12 @@ class TableWriter:
 
     def _touched(self, found: Sequence[FoundInFile]) -> Iterator[TouchedFile]:
         for one in found:
-            count = one.file.row_count
-            if count is None:
+            dead, rows, count = self._dead_rows(one.file), np.unique(one.rows), one.file.row_count
+            if count is None or len(dead) + len(rows) >= count:
+                # A file goes as a whole only if it says so itself: a wrong count in the log would take live rows along.
                 with self._files.parquet(one.file.path) as parquet:
                     count = parquet.metadata.num_rows
-            yield TouchedFile(one.file, self._dead_rows(one.file), np.unique(one.rows), count)
+            yield TouchedFile(one.file, dead, rows, count)
 
     def _enable_vectors(self) -> None:
         """By a commit of its own, which must be the only one: rows were located before it."""
@@ -224,21 +236,5 @@ class TableWriter:
             raise concurrent_change(self._files.root, before.version)
 
 
-def _alike(keys: Sequence[pa.Table], codec: KeyCodec) -> pa.Table:
-    """Key columns one below the other, of the table's types."""
-    return pa.concat_tables([codec.fitted(part) for part in keys])
-
-
 def _numbers(rows: BitMap64) -> npt.NDArray[np.int64]:
     return np.fromiter(rows, np.int64, len(rows))
-
-
-def _refuse_twice(keys: Keys) -> None:
-    words, nulls = keys.words, 0
-    if keys.null is not None:
-        words, nulls = tuple(word[~keys.null] for word in words), int(keys.null.sum())
-    order = np.lexsort(words[::-1])
-    same = np.logical_and.reduce([word[order][1:] == word[order][:-1] for word in words])
-    twice = int(same.sum()) + max(nulls - 1, 0)
-    if twice:
-        raise ValueError(f"a write has {twice} keys more than once")

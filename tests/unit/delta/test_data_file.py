@@ -19,6 +19,7 @@ from tests.support.delta_log import HandMadeTable, array_of, field, struct
 
 from distributary.delta.data_file import FileOptions, NewFile, fitted, write_files
 from distributary.delta.data_reader import DataReader
+from distributary.delta.live_file import LiveFile
 from distributary.delta.log_reader import LogReader
 from distributary.delta.partitions import constant
 from distributary.delta.snapshot import Snapshot
@@ -243,6 +244,27 @@ def test_rows_and_files_that_are_not_there_are_told(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(TableHalt, match="not there"):
         reader.rows(new.file, np.array([1]), ["id"])
+
+
+@pytest.mark.parametrize("int96", [False, True])
+def test_times_of_other_writers_are_read(tmp_path: Path, int96: bool) -> None:
+    HandMadeTable(tmp_path).create(field("t", "timestamp"))
+    files, table = snapshot_of(tmp_path)
+    times = pa.array([datetime(3000, 1, 2, 3, 4, 5, 678_901, UTC), None], pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"t": times}), tmp_path / "x.parquet", use_deprecated_int96_timestamps=int96)
+    file = LiveFile({"path": "x.parquet", "size": 1, "partitionValues": {}})
+    assert (
+        DataReader(files, table.schema).rows(file, np.array([0, 1]), ["t"]).column("t").to_pylist() == times.to_pylist()
+    )
+
+
+def test_a_file_with_other_types_than_the_table_is_told(tmp_path: Path) -> None:
+    HandMadeTable(tmp_path).create(field("n", "integer"))
+    files, table = snapshot_of(tmp_path)
+    pq.write_table(pa.table({"n": [2**40]}), tmp_path / "x.parquet")
+    file = LiveFile({"path": "x.parquet", "size": 1, "partitionValues": {}})
+    with pytest.raises(TableHalt, match="damaged"):
+        DataReader(files, table.schema).rows(file, np.array([0]), ["n"])
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.support.delta_log import PROTOCOL_OF_VECTORS, HandMadeTable, array_of
 from distributary.delta.log_reader import LogReader
 from distributary.delta.snapshot import first_snapshot
 from distributary.delta.storage import TableFiles
-from distributary.delta.table_schema import TableSchema, with_type
+from distributary.delta.table_schema import TableSchema, fitted_column, renamed, stored_column
 from distributary.errors import TableHalt
 
 VECTOR = {"storageType": "i", "pathOrInlineDv": "a", "sizeInBytes": 1, "cardinality": 1}
@@ -258,17 +258,27 @@ def test_nested_values_are_the_same_under_other_names(start: int) -> None:
         {"l": [{"a": 9}], "m": []},
     ]
     logical = pa.chunked_array([pa.array(values, column.logical.type).slice(start)])
-    stored = with_type(logical, column.stored.type)
+    stored = renamed(logical, column.stored.type)
     assert stored.type == column.stored.type
     stored.validate(full=True)
-    back = with_type(stored, column.logical.type)
+    back = renamed(stored, column.logical.type)
     assert back.to_pylist() == values[start:]
 
 
 def test_narrower_values_are_widened_and_wrong_ones_refused() -> None:
     narrow = pa.chunked_array([pa.array([{"a": 1}], pa.struct({"a": pa.int32()}))])
-    assert with_type(narrow, pa.struct({"b": pa.int64()})).to_pylist() == [{"b": 1}]
+    assert fitted_column(narrow, pa.struct({"a": pa.int64()})).to_pylist() == [{"a": 1}]
     with pytest.raises(pa.ArrowInvalid):
-        with_type(pa.chunked_array([[2**40]]), pa.int32())
-    with pytest.raises(pa.ArrowInvalid):
-        with_type(narrow, pa.struct({"a": pa.int64(), "b": pa.int64()}))
+        fitted_column(pa.chunked_array([[2**40]]), pa.int32())
+
+
+def test_nested_fields_go_by_their_names() -> None:
+    """Two of one type that stand in another order must not be taken for each other."""
+    column = pa.chunked_array([pa.array([{"a": 1, "b": 2}])])
+    other = pa.struct({"b": pa.int64(), "a": pa.int64()})
+    for fit in (fitted_column, stored_column):
+        assert fit(column, other).to_pylist() == [{"b": 2, "a": 1}]
+    more = pa.struct({"b": pa.int64(), "c": pa.int64()})
+    assert stored_column(column, more).to_pylist() == [{"b": 2, "c": None}]
+    with pytest.raises(pa.ArrowInvalid, match="other fields"):
+        fitted_column(column, more)

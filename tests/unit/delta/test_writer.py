@@ -259,6 +259,18 @@ def test_keys_that_can_not_be_used_are_told(tmp_path: Path, key: list[str]) -> N
         writer.read_rows(pa.table({key[0]: [1]}), ["id"])
 
 
+@pytest.mark.parametrize("layout", [Layout.VECTORS, Layout.REWRITE])
+@pytest.mark.parametrize("stats", [{"numRecords": 2}, {}])
+def test_a_wrong_or_missing_count_in_the_log_takes_no_live_row(tmp_path: Path, layout: Layout, stats: Any) -> None:
+    lake = Lake(tmp_path, layout)
+    lake.write({1: "a", 2: "a", 3: "a"})
+    (add,) = lake.actions("add")
+    lake.table.commit({"add": {**add, "stats": json.dumps(stats)}})
+    lake.writer.sync()
+    lake.write({}, [1, 2])
+    assert lake.rows() == {3: "a"}
+
+
 def test_a_refused_table_is_not_written(tmp_path: Path) -> None:
     lake = Lake(tmp_path, properties={"delta.constraints.positive": "id > 0"})
     with pytest.raises(TableHalt, match="the constraint positive"):
