@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cmp_to_key
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from tests.model.case import Kept, Rows, counted
@@ -38,10 +38,35 @@ _SERVICE = (
 Row = dict[str, Any]
 
 
+class Store(Protocol):
+    """Where a table's rows lie."""
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """All of them; versions of a key in their order."""
+        ...
+
+    def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
+        """See apply.table_rows.StoredRows."""
+        ...
+
+    def write(self, applied: Applied) -> None:
+        """Applies what a batch makes of the table."""
+        ...
+
+
 class AppliedTable:
     """The table of one topic. It has what RulesTable has."""
 
-    def __init__(self, connector: Connector, kept: Kept, partitions: int, *, compacted: bool = False) -> None:
+    def __init__(
+        self,
+        connector: Connector,
+        kept: Kept,
+        partitions: int,
+        *,
+        compacted: bool = False,
+        make_store: Callable[[TableLayout], Store] | None = None,
+    ) -> None:
         fields = connector.layout.fields
         self._schema = RecordSchema(
             {part.name: _TYPES[part.type] for part in fields},
@@ -56,7 +81,7 @@ class AppliedTable:
         self._memory = first_memory(self._layout, partitions)
         self._decoder = Decoder(DecodeOptions(connector.name, before=kept.mode == "append"))
         self._writer = RecordWriter(connector, Form())
-        self._stored = _Stored([field.name for field in key], kept.mode, connector.name)
+        self._stored = (make_store or RowList)(self._layout)
         self.ambiguous = self.seen = self.unknown = self.plain = 0
 
     def process(
@@ -94,9 +119,7 @@ class AppliedTable:
         self.seen += changes.seen
         self.unknown += changes.unknown
         self.plain += applied.plain
-        for truncate in applied.truncates:
-            self._truncate(truncate)
-        self._stored.change(applied)
+        self._stored.write(applied)
         return {event.at for event in changes.quarantined}
 
     def _decoded(self, records: Sequence[tuple[Event, Sent]]) -> pa.Table:
@@ -117,52 +140,43 @@ class AppliedTable:
             writer.headers(sent),
         )
 
-    def _truncate(self, truncate: Event) -> None:
-        rules, at = self._layout.rules, truncate.position
-        assert at is not None
-        for row in list(self._stored.rows):
-            if not precedes_truncate(rules.connector, row_of(rules.connector, row).place, at):
-                continue
-            if rules.mode == "history":
-                end = row["__end_at"] and read_position(rules.connector, row["__end_at"])
-                if end is None or compare(rules.connector, at, end) < 0:
-                    row.update({"__end_at": write_position(rules.connector, at), "__current": False})
-            elif rules.deletes == "soft" and rules.truncate == "soft":
-                if not row["__deleted"]:
-                    row.update({"__deleted": True, "__op": "t"})
-            else:
-                self._stored.rows.remove(row)
-
     def reopen(self) -> None:
         """Goes on with the memory as it is read back from a file."""
         self._memory = read_memory(write_memory(self._memory))
 
     def rows(self) -> Rows:
         """What the table holds, as the books write it."""
-        return counted(map(self._as_in_books, self._stored.rows))
+        rows = self._stored.rows
+        return counted(self._as_in_books(row, rows) for row in rows)
 
-    def _as_in_books(self, row: Row) -> Row:
+    def _as_in_books(self, row: Row, rows: Sequence[Row]) -> Row:
         mode = self._layout.rules.mode
         kept = {name: value for name, value in row.items() if name not in _SERVICE}
         if mode == "append":
             values = {} if row["__op"] == "t" else kept
             return {**values, "__op": row["__op"], "__unavailable": tuple(row["__unavailable"] or ())}
         if mode == "history":
-            number = [one is row for one in self._stored.of_key(row)].index(True)
+            same = [one for one in rows if self._key_of(one) == self._key_of(row)]
+            number = [one is row for one in same].index(True)
             return {**kept, "__number": number}
         return kept
 
     def content(self) -> Any:
         """All that must not depend on cuts, history's ends too."""
-        ends = Counter((self._stored.key_of(row), str(row.get("__end_at"))) for row in self._stored.rows)
+        ends = Counter((self._key_of(row), str(row.get("__end_at"))) for row in self._stored.rows)
         return self.rows(), ends
 
+    def _key_of(self, row: Row) -> tuple[Any, ...]:
+        return tuple(row[field.name] for field in self._layout.key)
 
-class _Stored:
+
+class RowList:
     """Rows as a Delta table would have them, in the order in which they were written."""
 
-    def __init__(self, key: Sequence[str], mode: str, connector: str) -> None:
-        self._key, self._mode, self._connector = key, mode, connector
+    def __init__(self, layout: TableLayout) -> None:
+        self._rules = layout.rules
+        self._mode, self._connector = layout.rules.mode, layout.rules.connector
+        self._key = [field.name for field in layout.key]
         self.rows: list[Row] = []
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
@@ -174,7 +188,7 @@ class _Stored:
         return [one for one in self.rows if self.key_of(one) == self.key_of(row)]
 
     def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
-        """See StoredRows."""
+        """See Store."""
         found = [list(filter(self._counts, self.of_key(key))) for key in keys.to_pylist()]
         rows = [max(of_key, key=self._recency) for of_key in found if of_key]
         names = list(dict.fromkeys([*self._key, *columns]))
@@ -192,8 +206,26 @@ class _Stored:
         }
         return types.get(name, pa.string())
 
-    def change(self, applied: Applied) -> None:
-        """Removes rows, and puts rows in place of those with their keys."""
+    def _truncate(self, truncate: Event) -> None:
+        rules, at = self._rules, truncate.position
+        assert at is not None
+        for row in list(self.rows):
+            if not precedes_truncate(rules.connector, row_of(rules.connector, row).place, at):
+                continue
+            if rules.mode == "history":
+                end = row["__end_at"] and read_position(rules.connector, row["__end_at"])
+                if end is None or compare(rules.connector, at, end) < 0:
+                    row.update({"__end_at": write_position(rules.connector, at), "__current": False})
+            elif rules.deletes == "soft" and rules.truncate == "soft":
+                if not row["__deleted"]:
+                    row.update({"__deleted": True, "__op": "t"})
+            else:
+                self.rows.remove(row)
+
+    def write(self, applied: Applied) -> None:
+        """See Store."""
+        for truncate in applied.truncates:
+            self._truncate(truncate)
         removed, rows = list(map(self.key_of, applied.removed.to_pylist())), applied.rows.to_pylist()
         if self._mode == "history":
             assert applied.opened_by is not None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -33,16 +33,9 @@ from distributary.delta.plan_write import (
 from distributary.delta.prune import files_with
 from distributary.delta.snapshot import Snapshot
 from distributary.delta.storage import TableFiles
+from distributary.delta.stored_rows import NO_KEY, StoredRows, joined
 from distributary.delta.vectors import VectorFile, read_vector
 from distributary.errors import DistributaryError, TableHalt
-
-
-@dataclass(frozen=True)
-class StoredRows:
-    """Rows of the table: `rows` has the columns that were asked for, and row i the key number `keys[i]`."""
-
-    keys: npt.NDArray[np.int64]
-    rows: pa.Table
 
 
 class TableWriter:
@@ -88,20 +81,49 @@ class TableWriter:
         """The rows that have these keys (a table of the key columns), with the named columns."""
         table = self.snapshot
         keys = without_empty_texts(keys.select(self._key), table.schema.of_partition)
-        return self._read(self._locate(keys, self._codec().encode(keys)), columns)
+        return self.read_found(self._locate(keys, self._codec().encode(keys)), columns)
 
-    def _read(self, found: Sequence[FoundInFile], columns: Sequence[str]) -> StoredRows:
+    def read_found(self, found: Sequence[FoundInFile], columns: Sequence[str]) -> StoredRows:
+        """The rows that are there, with the named columns."""
         reader = DataReader(self._files, self.snapshot.schema)
         parts = [reader.rows(one.file, one.rows, columns) for one in found]
         numbers = [one.keys for one in found]
         return StoredRows(
             np.concatenate([np.empty(0, np.int64), *numbers]),
             pa.concat_tables([reader.schema_of(columns).empty_table(), *parts]),
+            tuple(found),
         )
 
-    def write(self, upserts: pa.Table | None, deletes: pa.Table | None, record: ProgressRecord) -> int:
-        """Replaces or inserts rows with all of the table's columns, deletes rows by their keys, and gives the version
-        that has it all, with the record. No key may come twice, which raises ValueError."""
+    def read_all(self, columns: Sequence[str], choose: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> StoredRows:
+        """All rows for which `choose` says so, with the named columns, which it gets. Reads these columns of the whole
+        table, piece by piece."""
+        reader = DataReader(self._files, self.snapshot.schema)
+        found, parts = [], [reader.schema_of(columns).empty_table()]
+        for file in self.snapshot.files.values():
+            begin, rows = 0, []
+            dead = _numbers(self._dead_rows(file))
+            for piece in reader.pieces(file, columns):
+                mask = choose(piece)
+                mask[dead[(dead >= begin) & (dead < begin + piece.num_rows)] - begin] = False
+                rows.append(np.flatnonzero(mask) + begin)
+                parts.append(piece.filter(pa.array(mask)))
+                begin += piece.num_rows
+            numbers = np.concatenate([np.empty(0, np.int64), *rows])
+            if len(numbers):
+                found.append(FoundInFile(file, np.full(len(numbers), NO_KEY), numbers))
+        whole = pa.concat_tables(parts)
+        return StoredRows(np.full(whole.num_rows, NO_KEY), whole, tuple(found))
+
+    def write(
+        self,
+        upserts: pa.Table | None,
+        deletes: pa.Table | None,
+        record: ProgressRecord,
+        others: Iterable[FoundInFile] = (),
+    ) -> int:
+        """Replaces or inserts rows with all of the table's columns, deletes rows by their keys, and those that were
+        read at `others`; gives the version that has it all, with the record. No key may come twice, which raises
+        ValueError."""
         table = self.snapshot
         upserts = table.schema.arrow.empty_table() if upserts is None else upserts
         upserts = without_empty_texts(fitted(upserts, table.schema), table.schema.of_partition)
@@ -112,7 +134,22 @@ class TableWriter:
         encoded = self._codec().encode(key_rows)
         if repeated := encoded.repeated():
             raise ValueError(f"a write has {repeated} keys more than once")
-        found = self._locate(key_rows, encoded)
+        found = joined([*self._locate(key_rows, encoded), *others])
+        return self._replace(upserts, found, upserts.nbytes + key_rows.nbytes, record)
+
+    def replace(self, rows: pa.Table | None, gone: Iterable[FoundInFile], record: ProgressRecord) -> int:
+        """Adds rows with all of the table's columns, whatever keys they have, and removes those that were read at
+        `gone`; gives the version that has it all, with the record."""
+        table = self.snapshot
+        rows = table.schema.arrow.empty_table() if rows is None else rows
+        rows = without_empty_texts(fitted(rows, table.schema), table.schema.of_partition)
+        found = joined(FoundInFile(one.file, np.full(len(one.rows), NO_KEY), one.rows) for one in gone)
+        return self._replace(rows, found, rows.nbytes, record)
+
+    def _replace(
+        self, upserts: pa.Table, found: Sequence[FoundInFile], change_bytes: int, record: ProgressRecord
+    ) -> int:
+        table = self.snapshot
         touched = list(self._touched(found))
         if touched and table.is_append_only:
             raise TableHalt(
@@ -120,7 +157,7 @@ class TableWriter:
                 "the table takes new rows alone (delta.appendOnly), and a batch changes or deletes some",
                 "take the property from the table, or use `mode: append`",
             )
-        layout = choose_layout(self._layout, touched, upserts.nbytes + key_rows.nbytes)
+        layout = choose_layout(self._layout, touched, change_bytes)
         if touched and layout is Layout.VECTORS and not table.takes_vectors:
             self._enable_vectors()
         return self._commit(upserts, found, plan_removal(touched, layout), record)
@@ -139,7 +176,7 @@ class TableWriter:
                 vectors.write(self._files)
             actions = write_actions(table, plan, descriptors, new_files, int(time.time() * 1000))
             if found and table.has_change_feed:
-                old = self._read(found, table.schema.arrow.names)
+                old = self.read_found(found, table.schema.arrow.names)
                 feed = write_changes(self._files, table, changed_rows(upserts, old.keys, old.rows), self._options)
                 begun += [action["cdc"]["path"] for action in feed]
                 actions += feed
