@@ -53,6 +53,7 @@ class Read:
     held: DataFrame | None
     found: Facts
     altered: bool
+    events: object = None
 
     def let_go(self) -> None:
         """Has Spark release the records. They can't be read any more."""
@@ -197,7 +198,7 @@ class BatchReader:
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
         self._observed = ()  # the table has them
-        return Read(decoded.records, decoded.held, found, altered)
+        return Read(decoded.records, decoded.held, found, altered, decoded.events)
 
     def _decode(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> DecodedRecords:
         """Decodes the records with the table's columns."""

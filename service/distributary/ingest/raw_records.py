@@ -27,9 +27,10 @@ from distributary.ingest.merge_table import RecordColumns, merge_table
 from distributary.merge.kept import kept
 from distributary.merge.queries import Queries
 
-LOCAL_RECORDS = 20_000
+import os as _os
+LOCAL_RECORDS = 10**9 if _os.environ.get("DISTRIBUTARY_ENGINE") else 20_000
 """The most records of a batch that is decoded in the driver."""
-LOCAL_BYTES = 64 * 2**20
+LOCAL_BYTES = 2**31 if _os.environ.get("DISTRIBUTARY_ENGINE") else 64 * 2**20
 """The most bytes of the values of such a batch, schemas included."""
 _TASK_BYTES = 32 * 2**20
 """Bytes of values that a task decodes at once."""
@@ -52,6 +53,7 @@ class DecodedRecords:
     conflict: TableHalt | None
     unknown_schemas: frozenset[str]
     source_tables: frozenset[str]
+    events: pa.Table | None = None
 
 
 class RawRecords(Protocol):
@@ -80,7 +82,7 @@ class LocalRecords:
         table = merge_table(decoded, columns, arrow_schema(columns))
         records = finish(local_records(self._session, table, columns, self._queries))
         return DecodedRecords(
-            records, None, decoded.observed, decoded.conflict, decoded.unknown_schemas, decoded.source_tables
+            records, None, decoded.observed, decoded.conflict, decoded.unknown_schemas, decoded.source_tables, decoded.events
         )
 
     def frame(self, places: pa.Table) -> DataFrame:

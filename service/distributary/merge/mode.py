@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 
@@ -68,6 +68,7 @@ class DecodedSlice:
     reached: Mapping[int, str]
     head: Head
     replayed: bool = False
+    events: Any = None
 
 
 @dataclass(frozen=True)

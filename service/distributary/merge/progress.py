@@ -111,6 +111,7 @@ class Progress(BaseModel):
     renames: Mapping[str, str] | None = None
     marks_deleted: bool | None = None
     short: Mapping[int, int] | None = None
+    memory: str | None = None
     source_table: str | None = None
     order: tuple[tuple[str, str], ...] | None = None
 

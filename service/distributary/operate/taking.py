@@ -268,6 +268,7 @@ class SliceTaker:
             reached={p: last.position for p, last in progress.last.items() if last.position is not None},
             reads_lately=(after.source_ts_ms or 0) - (after.read_ts_ms or 0) < _READS_SENT_AGAIN,
             head=head,
+            events=came.events,
         )
         ready = self._mode.write(self._destination(progress), slice_)
         recent, bad = too_many_bad(after.recent, self._around.config.quarantine.max_ratio)

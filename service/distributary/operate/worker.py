@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import threading
 from collections.abc import Mapping
 
@@ -86,7 +88,7 @@ class TableWorker:
         """From now on these settings count for the table."""
         around = self._around
         self._settings = settings
-        self._mode = mode_of(settings)
+        self._mode = _located_or(settings)
         layout = wanted_layout(settings)
         self._lake = LakeTable(
             around.session,
@@ -400,3 +402,13 @@ class TableWorker:
 
 def _commit_of(head: Head | None) -> str | None:
     return head.progress.commit if head is not None and head.progress is not None else None
+
+
+def _located_or(settings: TableSettings) -> Any:
+    import os
+
+    if os.environ.get("DISTRIBUTARY_ENGINE"):
+        from distributary.ingest.located_mode import LocatedMode
+
+        return LocatedMode(settings)
+    return mode_of(settings)
