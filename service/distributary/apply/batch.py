@@ -102,12 +102,12 @@ class _Values:
         outcomes = {key: outcome.row for key, outcome in changes.outcomes.items()}
         is_deleted = columns.operation[plain.last] == DELETE
         plain_keys = np.asarray(plain.keys)
-        marked = plain_keys[is_deleted & (plain.put < 0)].tolist() if layout.soft else []
+        marked = plain_keys[is_deleted & (plain.put < 0)].tolist() if layout.rules.deletes == "soft" else []
         sources = self._sources(_pointers(outcomes.values()), marked)
-        new = NewRows(layout.row, layout.topic, soft=layout.soft, sources=sources)
+        new = NewRows(layout.row, layout.topic, marks_deleted=layout.rules.marks_deleted, sources=sources)
         new.add(plain.put[~is_deleted] + self._begin)
         removed = [key for key, row in outcomes.items() if row is None]
-        if layout.soft:
+        if layout.rules.deletes == "soft":
             self._mark_plain(new, plain, np.flatnonzero(is_deleted), sources)
         else:
             removed += plain_keys[is_deleted].tolist()
