@@ -70,8 +70,7 @@ class LocatedMode:
 
     def _commit(self, to: Destination, part: DecodedSlice, head: Head, progress: Progress) -> None:
         settings = self._settings
-        deletes = "soft" if settings.marks_deleted else settings.deletes
-        rules = Rules(to.connector, settings.mode, deletes, settings.truncate)
+        rules = Rules(to.connector, settings.mode, settings.deletes, settings.truncate)
         row, key = (
             pa.struct([(name, arrow_of(kind)) for name, kind in columns.items()]) for columns in (to.columns, to.key)
         )
