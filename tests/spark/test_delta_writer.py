@@ -13,8 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
 
+from distributary.delta.checkpoint import LogKeeper
 from distributary.delta.commit import ConcurrentChange, ProgressRecord
 from distributary.delta.index_cache import IndexCache
+from distributary.delta.live_file import LiveFile
 from distributary.delta.log_reader import LogReader
 from distributary.delta.plan_write import Layout
 from distributary.delta.storage import TableFiles
@@ -330,11 +332,50 @@ def test_the_change_data_feed_tells_old_and_new_rows(session: SparkSession, tmp_
     ]
 
 
+@pytest.mark.parametrize(
+    ("columns", "extra", "library"),
+    [("id BIGINT, v STRING", "", True), ("id BIGINT, v STRING", "CLUSTER BY (id)", False)],
+)
+def test_checkpoints_are_written_between_commits(
+    session: SparkSession, tmp_path: Path, columns: str, extra: str, library: bool
+) -> None:
+    """By the library, or by Spark where the table has what the library was not tried with."""
+    properties = {"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "3"}
+    lake = SparkLake(session, tmp_path, columns, extra, **properties)
+    keeper = LogKeeper(session, str(lake.path), lake.files)
+    lake.write(dict.fromkeys(range(50), "a"))
+    assert not keeper.is_due(lake.writer.snapshot)
+    for value in "bcde":
+        lake.write({1: value}, [ord(value) - 50])
+    log = lake.path / "_delta_log"
+    assert not list(log.glob("*.checkpoint*"))
+    before = lake.writer.snapshot
+    assert keeper.is_due(before)
+    keeper.checkpoint(before)
+    assert not keeper.is_due(before)
+    (written,) = log.glob("*.checkpoint*.parquet")
+    by_library = b"parquet-mr" not in written.read_bytes()
+    assert by_library == library
+    for version in range(before.version):
+        (log / f"{version:020d}.json").unlink()
+        (log / f".{version:020d}.json.crc").unlink(missing_ok=True)
+    jvm = session._jvm
+    assert jvm is not None
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    after = LogReader(lake.files).newest().snapshot
+    assert after.files == {path: LiveFile({**file.action, "dataChange": after.files[path].action["dataChange"]})
+                           for path, file in before.files.items()}  # fmt: skip
+    lake.writer = lake.new_writer()
+    lake.write({2: "f"})
+    found = sorted((row["id"], row["v"]) for row in lake.sql("SELECT * FROM TABLE_"))
+    assert found == sorted(lake.expected.items())
+
+
 def test_vacuum_keeps_what_is_live(session: SparkSession, tmp_path: Path) -> None:
     lake = SparkLake(session, tmp_path, **{"delta.enableDeletionVectors": "true"})
     lake.write(dict.fromkeys(range(50), "a"))
     for value in "bcd":
-        lake.write({1: value}, [ord(value) - 50])
+        lake.write({1: value}, [ord(value) % 50])
     assert len(list(lake.path.glob("*.bin"))) == 3
     own = session.newSession()
     own.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")

@@ -48,9 +48,9 @@ def test_delta_knows_nothing_of_topics_and_rules(path: Path) -> None:
     assert set(imported_packages(path.read_text(encoding="utf-8"))) <= {"delta", "errors", "launch"}
 
 
-def test_delta_asks_spark_for_commits_alone() -> None:
+def test_delta_asks_spark_for_commits_and_checkpoints_alone() -> None:
     with_spark = {path.name for path in DELTA if SPARK & set(imported(path.read_text(encoding="utf-8")))}
-    assert with_spark == {"transaction.py"}
+    assert with_spark == {"transaction.py", "checkpoint.py"}
 
 
 def test_the_check_sees_packages_everywhere() -> None:

@@ -26,7 +26,8 @@ _NO_SECOND_TRY = ("spark.databricks.delta.maxCommitAttempts", "0")
 
 
 class DeltaCommitter:
-    """Commits through Spark's JVM. `path` is the table's as Hadoop has it, `files` are the same files."""
+    """Commits through Spark's JVM, without checkpoints: those are LogKeeper's. `path` is the table's as Hadoop has it,
+    `files` are the same files."""
 
     def __init__(self, session: SparkSession, path: str, files: TableFiles) -> None:
         self._path = path
@@ -44,6 +45,7 @@ class DeltaCommitter:
             if transaction.readVersion() != seen:
                 raise concurrent_change(self._path, seen)
             transaction.readWholeTable()
+            transaction.unregisterPostCommitHooksWhere(self._checkpoints())
             identity = transaction.txnId()
             try:
                 version = self._put(transaction, self._java_actions(actions, record), record)
@@ -70,6 +72,11 @@ class DeltaCommitter:
         if identity in ids:
             return True
         raise concurrent_change(self._path, version - 1) from error
+
+    def _checkpoints(self) -> Any:
+        """What Delta does after a commit and must not do here: see checkpoint.py. A Scala set is a function, too."""
+        hook = scala_object(self._session, f"{_DELTA}.hooks.CheckpointHook")
+        return java_class(self._session, "scala.collection.immutable.Set$Set1")(hook)
 
     def _put(self, transaction: Any, java_actions: Any, record: ProgressRecord) -> int:
         """The transaction's commit, whose reply may be lost."""
