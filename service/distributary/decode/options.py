@@ -44,7 +44,7 @@ class DecodeOptions:
     addresses in the registry; the caller may add to them between two batches. `payload_alone`: keys and values are
     objects with the one field `payload`, which holds them. `source_in_key`: the key has the name of the source table
     (SOURCE_TABLE_COLUMN), as the topic has several. `order` are the fields that make positions, where the connector has
-    no rules of its own.
+    no rules of its own. `long_ids`: ids of schemas in eight bytes are Apicurio's content ids.
     """
 
     connector: str
@@ -63,6 +63,7 @@ class DecodeOptions:
     payload_alone: bool = False
     source_in_key: bool = False
     order: Order = ()
+    long_ids: bool = False
     bounds: Bounds = field(default_factory=Bounds)
 
     @property

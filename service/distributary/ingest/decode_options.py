@@ -36,6 +36,7 @@ def decode_options(
         before=reads_before,
         unwrapped=topic_format.unwrapped,
         order=order_of(topic_format.order, source.order_fields),
+        long_ids=source.has_long_ids,
         payload_alone=topic_format.payload_alone,
         source_in_key=SOURCE_TABLE_COLUMN in topic_format.key,
     )

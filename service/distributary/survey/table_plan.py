@@ -17,6 +17,7 @@ from distributary.evolve.masks import Marks, check_masks, masks_of
 from distributary.evolve.policy import allowed_changes, heeded
 from distributary.evolve.unknown_columns import check_protected_columns
 from distributary.ingest.decode_options import decode_options
+from distributary.ingest.framing import check_framing
 from distributary.ingest.keyless import as_kept, as_records_tell
 from distributary.ingest.record_form import payload_of
 from distributary.ingest.source_tables import check_source_tables, with_source_in_key
@@ -176,6 +177,7 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
     try:
         source = scene.source
         has_order = bool(source.order)
+        check_framing(records, sample.topic.name, source.format)
         look = detect_format(records, sample.topic.name, source.connector, added_by(properties), known, has_order)
         settings = as_records_tell(settings, look, progress)
         scene = replace(scene, settings=settings)
