@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -32,6 +33,7 @@ _TELLING = (
     ("file", "mysql"),
     ("lsn", "postgresql"),
 )
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _DB2_LSN = len("00000027:00000ac0:0000000000000002")
 
 
@@ -114,7 +116,9 @@ def _detect(
     if envelopes and known is not None and known.order == BY_OFFSET:
         raise _form_changed(topic, "rows without an envelope, ordered by their offsets", "envelopes")
     named = source_connector(envelopes)
-    is_known = has_order or named is None or named in CONNECTORS or named in BUILT_IN
+    is_known = (
+        (has_order and _PLAIN_NAME.fullmatch(named or "")) or named is None or named in CONNECTORS or named in BUILT_IN
+    )
     if not is_known and (known is None or configured is None):
         raise connector_not_built(topic, str(named))
     connector = configured or named or (known.order if known else BY_FIELDS if has_order and envelopes else None)

@@ -220,6 +220,9 @@ def test_2_1_any_connector_is_taken_where_the_config_orders_it() -> None:
     with pytest.raises(TableHalt, match="connector-not-built") as halt:
         look(record({"op": "c", "source": {"connector": "vitess"}, "after": {"id": 1}}))
     assert "source.order" in halt.value.fix
+    odd = record({"op": "c", "source": {"connector": "a'b"}, "after": {"id": 1}})
+    with pytest.raises(TableHalt, match="connector-not-built"):
+        detect_format([odd], "t", None, ANY, None, True)
     with pytest.raises(TableHalt, match="connector-unknown"):
         detect_format([record("x")], "t", None, ANY, None, True)
 
