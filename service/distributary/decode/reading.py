@@ -15,6 +15,7 @@ from distributary.decode.avro.values import UNREAD
 from distributary.decode.bad_utf8 import find_bad_utf8
 from distributary.decode.batch import Batch
 from distributary.decode.change_keeper import ChangeKeeper
+from distributary.decode.cloud_event import envelope_of
 from distributary.decode.envelope import (
     MESSAGE,
     NEW_KEY_HEADER,
@@ -57,6 +58,9 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
             texts[place] = None
     if options.payload_alone:
         values, keys = [*map(without_payload_alone, values)], [*map(without_payload_alone, keys)]
+    if options.cloud_events:
+        order = tuple(field.name for field in options.order)
+        values = [envelope_of(value, order) for value in values]
     keep = ChangeKeeper(batch, options)
     if options.unwrapped is not None:
         _read_rows(step, values, value_places, headers, framing, batch, readers, options)

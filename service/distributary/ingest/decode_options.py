@@ -38,5 +38,6 @@ def decode_options(
         order=order_of(topic_format.order, source.order_fields),
         long_ids=source.has_long_ids,
         payload_alone=topic_format.payload_alone,
+        cloud_events=topic_format.cloud_events,
         source_in_key=SOURCE_TABLE_COLUMN in topic_format.key,
     )
