@@ -19,12 +19,39 @@ read = [hadoop.get(name) for name in json.loads(sys.argv[2])]
 print(json.dumps({"shown": shown, "redacted": redacted, "read": read}))
 close_session(session)
 """
+_SIGNALLED = """
+import os, signal, time
+from distributary.launch.session import close_session, open_session
+got = []
+signal.signal(signal.SIGTERM, lambda *_: got.append("SIGTERM"))
+session = open_session({"spark.master": "local[1]", "spark.driver.memory": "512m"})
+os.killpg(0, signal.SIGTERM)
+time.sleep(2)
+print(got, session.range(3).count())
+java = session.sparkContext._gateway.proc
+close_session(session)
+java.stdin.close()
+print(java.wait(60))
+"""
 _SECRETS = {
     "fs.s3a.secret.key": "secret-of-s3",
     "fs.azure.account.key.box.dfs.core.windows.net": "secret-of-azure",
     "fs.azure.sas.fixed.token.box.dfs.core.windows.net": "secret-of-sas",
     "some.proxy": "http://me:secret-of-proxy@proxy:3128",
 }
+
+
+def test_a_signal_to_all_processes_leaves_the_batch_in_flight_its_spark() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _SIGNALLED],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        start_new_session=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines()[-2:] == ["['SIGTERM'] 3", "0"]
 
 
 def test_secrets_stand_neither_on_the_command_line_nor_where_spark_shows_its_settings() -> None:

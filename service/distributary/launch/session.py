@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -177,7 +178,22 @@ def _start_java(settings: Mapping[str, str]) -> None:
         needed = key.startswith("spark.driver.")  # by the JVM itself, when it starts
         if needed or not (secrets.is_secret(key) or secrets.has_credentials(value)):
             known.set(key, value)
-    SparkContext._ensure_initialized(conf=known)
+    with _without_sigterm():
+        SparkContext._ensure_initialized(conf=known)
+
+
+@contextmanager
+def _without_sigterm() -> Iterator[None]:
+    """A JVM that is started in here ignores SIGTERM: systemd and terminals send it to all processes of a service, and a
+    batch is finished only with Spark. The JVM ends with this process, whose end closes its standard input."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # which alone may set what a signal does
+        return
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _given_to_spark_submit() -> dict[str, str]:

@@ -119,7 +119,7 @@ def test_all_that_is_written_beside_the_lake_goes_below_tmp(image: Stage) -> Non
 def test_signals_reach_python(image: Stage) -> None:
     for name in ("ENTRYPOINT", "CMD"):
         assert image.last(name).text.startswith("["), "the shell form would put a shell in front"
-    assert image.last("ENTRYPOINT").words() == ["tini", "--", "/opt/distributary/entrypoint.sh"]
+    assert image.last("ENTRYPOINT").words() == ["tini", "-g", "--", "/opt/distributary/entrypoint.sh"]
     assert image.last("CMD").words() == ["run"]
 
 
