@@ -114,7 +114,7 @@ class Service:
         quarantine = Quarantine(session, config.quarantine_path())
         note = Note(session, own_path(config, "maintenance", f"{config.source.topic_prefix}.json"))
         upkeep = Upkeep(resolve(config.defaults.maintenance), note)
-        self._quarantine_files = QuarantineFiles(session, quarantine, upkeep)
+        self._quarantine_files = QuarantineFiles(session, quarantine, upkeep, config.quarantine.keep_seconds())
         types = Note(session, source_types_path(config))
         self._pauses = Pauses(session, config)
         self._set_aside = SetAside(session, config)
