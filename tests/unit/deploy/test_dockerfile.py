@@ -86,7 +86,7 @@ def test_dependencies_come_from_the_lock_file_and_without_the_development_tools(
     installer, dependencies, package = installs
     assert installer.endswith("pip install --require-hashes --requirement uv.txt")
     assert "uv pip install --no-cache --constraint requirements.lock --requirement" in dependencies
-    assert package == "pip install --no-deps ."
+    assert package == "pip install --no-deps --no-build-isolation ."  # of PyPI nothing that has no hash
     assert not any("dev" in re.findall(r"\w+", command) for command in installs)
 
 
