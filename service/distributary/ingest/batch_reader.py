@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
@@ -25,6 +26,7 @@ from distributary.decode.source_order import order_of
 from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, taken_as
+from distributary.ingest.batch_facts import facts_of
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
 from distributary.ingest.json_records import as_json
@@ -193,7 +195,10 @@ class BatchReader:
             let_go(decoded.held)
             decoded = self._decode(raw, topic_format, progress)
         check_key_columns(progress.key, self._table.now, self._settings.where)
-        found = facts(decoded.records, progress, self._queries)
+        if decoded.decoded is not None and os.environ.get("DISTRIBUTARY_ENGINE"):
+            found = facts_of(decoded.decoded, progress)
+        else:
+            found = facts(decoded.records, progress, self._queries)
         if found.bad and any(not one.has_schema for one in decoded.observed) and self._has_new_announcement():
             # Values that do not fit are the only sign of changed types in records without a schema.
             let_go(decoded.held)
@@ -201,7 +206,7 @@ class BatchReader:
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
         self._observed = ()  # the table has them
-        return Read(decoded.records, decoded.held, found, altered, decoded.events)
+        return Read(decoded.records, decoded.held, found, altered, decoded.decoded and decoded.decoded.events)
 
     def _decode(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> DecodedRecords:
         """Decodes the records with the table's columns."""

@@ -17,7 +17,7 @@ from pyspark.util import PythonEvalType
 
 from distributary.consume.offsets import Slice
 from distributary.consume.source import RecordSource, ranges
-from distributary.decode.decoder import Decoder
+from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
@@ -43,6 +43,18 @@ Finish = Callable[[DataFrame], DataFrame]
 """The last step of decoding, before Spark keeps the records."""
 
 
+class LazyFrame:
+    """A DataFrame that is made when it is first asked for something."""
+
+    def __init__(self, make: Callable[[], DataFrame]) -> None:
+        self._make, self._frame = make, None
+
+    def __getattr__(self, name: str) -> object:
+        if self._frame is None:
+            self._frame = self._make()
+        return getattr(self._frame, name)
+
+
 @dataclass(frozen=True)
 class DecodedRecords:
     """Decoded `records` (see merge_records): in memory, or `held` by Spark. The others: see Decoded."""
@@ -53,7 +65,7 @@ class DecodedRecords:
     conflict: TableHalt | None
     unknown_schemas: frozenset[str]
     source_tables: frozenset[str]
-    events: pa.Table | None = None
+    decoded: Decoded | None = None
 
 
 class RawRecords(Protocol):
@@ -79,10 +91,14 @@ class LocalRecords:
     def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns, finish: Finish) -> DecodedRecords:
         """Decodes them in the driver."""
         decoded = decoder.decode(self._table, schema)
-        table = merge_table(decoded, columns, arrow_schema(columns))
-        records = finish(local_records(self._session, table, columns, self._queries))
+
+        def made() -> DataFrame:
+            table = merge_table(decoded, columns, arrow_schema(columns))
+            return finish(local_records(self._session, table, columns, self._queries))
+
+        records = LazyFrame(made) if _os.environ.get("DISTRIBUTARY_ENGINE") else made()
         return DecodedRecords(
-            records, None, decoded.observed, decoded.conflict, decoded.unknown_schemas, decoded.source_tables, decoded.events
+            records, None, decoded.observed, decoded.conflict, decoded.unknown_schemas, decoded.source_tables, decoded
         )
 
     def frame(self, places: pa.Table) -> DataFrame:

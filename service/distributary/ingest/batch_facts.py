@@ -1,0 +1,132 @@
+"""What a decoded batch holds, told without Spark: see merge.facts.Facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.apply.values import one_array
+from distributary.decode.decoder import Decoded
+from distributary.decode.envelope import MESSAGE, TOMBSTONE
+from distributary.decode.reasons import NOT_A_ROW, NOT_AN_ENVELOPE
+from distributary.merge.facts import Facts, PartitionFacts
+from distributary.merge.progress import InTransaction, Progress
+
+_CHANGES = pa.array(["c", "u", "d"])
+_STREAMED = pa.array(["c", "u", "d", "t"])
+_OTHER_FORM = pa.array([NOT_AN_ENVELOPE.code, NOT_A_ROW.code])
+_UNCLEAR = "?"
+
+
+def facts_of(decoded: Decoded, progress: Progress) -> Facts:
+    """The facts about a batch against what the table has taken in before."""
+    parts = [_Part(decoded, partition) for partition in sorted(_partitions(decoded))]
+    known = _largest((progress.position, progress.snapshot.position if progress.snapshot else None))
+    lowest, lowest_read = _lowest(part.lowest for part in parts), _lowest(part.lowest_read for part in parts)
+    return Facts(
+        connector=progress.connector,
+        records=sum(part.records for part in parts),
+        applied=sum(part.applied for part in parts),
+        bad=sum(part.bad for part in parts),
+        reads=sum(part.reads for part in parts),
+        changes=sum(part.changes for part in parts),
+        deletes=sum(part.deletes + part.tombstones for part in parts),
+        moved=sum(part.moved for part in parts),
+        lone=any(part.tombstones > part.deletes for part in parts),
+        truncated=_largest(part.truncated for part in parts),
+        late=lowest is not None and known is not None and lowest <= known,
+        placeholders=sum(part.placeholders for part in parts),
+        filled=progress.filled,
+        suspect=False,
+        newest_ts_ms=_largest(part.newest_ts_ms for part in parts),
+        read_ts_ms=_largest(part.read_ts_ms for part in parts),
+        partitions={part.partition: part.facts for part in parts},
+        snapshot=_largest(part.snapshot for part in parts),
+        lowest=_lowest((lowest, lowest_read)),
+        read=_largest(part.read for part in parts),
+        unread=sum(part.unread for part in parts),
+        payload=sum(part.payload for part in parts),
+        creates=sum(part.creates for part in parts),
+        tombstones=sum(part.tombstones for part in parts),
+        other_form={part.partition: part.other_form for part in parts if part.other_form is not None},
+    )
+
+
+def _partitions(decoded: Decoded) -> set[int]:
+    return {p for table in (decoded.events, decoded.rejected) for p in pc.unique(table["partition"]).to_pylist()}
+
+
+class _Part:
+    """One partition of a batch."""
+
+    def __init__(self, decoded: Decoded, partition: int) -> None:
+        self.partition = partition
+        events = decoded.events.filter(pc.equal(decoded.events["partition"], partition))
+        rejected = decoded.rejected.filter(pc.equal(decoded.rejected["partition"], partition))
+        kinds = one_array(events["operation"])
+        position, time = one_array(events["position"]), one_array(events["source_time"])
+        streamed, reads = pc.is_in(kinds, _STREAMED), pc.equal(kinds, "r")
+        self.bad = rejected.num_rows
+        self.records = events.num_rows + self.bad
+        self.applied = events.num_rows - _count(pc.equal(kinds, MESSAGE))
+        self.reads, self.changes = _count(reads), _count(pc.is_in(kinds, _CHANGES))
+        self.creates, self.deletes = _count(pc.equal(kinds, "c")), _count(pc.equal(kinds, "d"))
+        self.tombstones = _count(pc.equal(kinds, TOMBSTONE))
+        self.moved = _count(pc.or_(one_array(events["moved_in"]), one_array(events["moved_out"])))
+        self.placeholders = _count(one_array(events["unavailable"]).is_valid())
+        self.truncated = _most(position.filter(pc.equal(kinds, "t")))
+        self.lowest, self.lowest_read = _least(position.filter(streamed)), _least(position.filter(reads))
+        self.newest_ts_ms, self.read_ts_ms = _most(time), _most(time.filter(reads))
+        self.snapshot = _most(position.filter(one_array(events["snapshot_end"])))
+        rejected_kinds = one_array(rejected["operation"])
+        self.read = _largest(
+            (
+                _most(position.filter(reads)),
+                _most(one_array(rejected["position"]).filter(pc.equal(rejected_kinds, "r"))),
+            )
+        )
+        told = pc.is_in(rejected_kinds, pa.array([*_STREAMED.to_pylist(), TOMBSTONE]))
+        self.unread = self.bad - _count(told)
+        self.payload = int((pc.sum(events["size"]).as_py() or 0) + (pc.sum(rejected["size"]).as_py() or 0))
+        other = one_array(rejected["offset"]).filter(pc.is_in(one_array(rejected["reason"]), _OTHER_FORM))
+        self.other_form = _least(other)
+        self.facts = PartitionFacts(
+            self.records, _most(position.filter(streamed)), _most(time.filter(streamed)), None, _transaction(events)
+        )
+
+
+def _transaction(events: pa.Table) -> InTransaction | None:
+    if "transaction_id" not in events.column_names:
+        return None
+    clear = pc.invert(pc.fill_null(pc.match_substring(events["position"], _UNCLEAR), True))
+    told = events.filter(
+        pc.and_(pc.and_(pc.is_in(events["operation"], _STREAMED), clear), pc.is_valid(events["transaction_id"]))
+    )
+    rows = told.select(["position", "transaction_order", "transaction_id"]).to_pylist()
+    if not rows:
+        return None
+    best = max(rows, key=lambda row: (row["position"], row["transaction_order"] or -1, row["transaction_id"]))
+    return InTransaction(position=best["position"], id=best["transaction_id"], order=best["transaction_order"])
+
+
+def _count(mask: pa.Array) -> int:
+    return int(pc.sum(pc.fill_null(mask, False)).as_py() or 0)
+
+
+def _most(array: pa.Array) -> Any:
+    return pc.max(array).as_py()
+
+
+def _least(array: pa.Array) -> Any:
+    return pc.min(array).as_py()
+
+
+def _lowest(values: Iterable[Any]) -> Any:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _largest(values: Iterable[Any]) -> Any:
+    return max((value for value in values if value is not None), default=None)
