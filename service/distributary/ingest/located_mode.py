@@ -14,7 +14,8 @@ from distributary.apply.memory_file import read_memory, write_memory
 from distributary.apply.stored_rows import DELETED
 from distributary.config.table import TableSettings
 from distributary.decode.record_schema import arrow_of
-from distributary.delta.commit import DeltaCommitter, ProgressRecord
+from distributary.delta.commit import ProgressRecord
+from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.storage import TableFiles
 from distributary.delta.writer import TableWriter
