@@ -51,6 +51,11 @@ def test_files_that_pages_link_to_are_in_the_site(site: Path) -> None:
     assert (site / "repository" / full).read_text() == (ROOT / full).read_text()
 
 
+def test_links_to_pages_have_their_titles(site: Path) -> None:
+    assert not [page.name for page in site.glob("*.html") if re.search(r">[\w-]+\.md</a>", page.read_text())]
+    assert "Replay rejected records</a>" in (site / "halts.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "page"),
     [

@@ -1,4 +1,8 @@
-"""Files of the repository that pages link to (`../config/full.yaml`) become files of the site, so that it is whole."""
+"""Links of the pages, as the site has them.
+
+Files of the repository that pages link to (`../config/full.yaml`) become files of the site, so that it is whole. A link
+to another page that is named by its file (`[halts.md](halts.md)`) gets that page's title.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,9 @@ FOLDER = "repository"
 
 # [text](../path) or [text](../path#anchor), from a page of docs/.
 _LINK = re.compile(r"\[(?P<text>[^\]]+)\]\(\.\./(?P<path>[^)#]+)(?P<anchor>#[^)]*)?\)")
+
+
+_PAGE = re.compile(r"\[(?P<name>[\w-]+\.md)\]\((?P=name)(?P<anchor>#[^)]*)?\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -37,7 +44,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         named = "" if link["path"] in link["text"] else f" (`{link['path']}`)"
         return f"{link['text']}{named}"
 
-    return _LINK.sub(replaced, markdown)
+    def titled(link: re.Match[str]) -> str:
+        page = Path(config.docs_dir, link["name"])
+        if not page.exists():  # the strict build names it
+            return link[0]
+        title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        return f"[{title}]({link['name']}{link['anchor'] or ''})"
+
+    return _PAGE.sub(titled, _LINK.sub(replaced, markdown))
 
 
 def _linked(markdown: str) -> set[str]:
