@@ -88,6 +88,23 @@ def test_settings_that_a_page_explains_are_known(page: Path) -> None:
     assert unknown == set()
 
 
+def test_json_of_the_pages_is_json() -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        for block in re.findall(r"^```json\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE):
+            assert json.loads(block), page.name
+
+
+def test_signals_of_the_page_are_json_and_their_settings_known() -> None:
+    page = (ROOT / "docs/snapshots.md").read_text()
+    [settings] = re.findall(r"^```json\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    known = properties_of("io.debezium.connector.postgresql.PostgresConnector")
+    # Those of the Kafka channel are read by the channel itself.
+    assert {key for key in json.loads(settings) if not key.startswith("signal.kafka.")} <= known
+    [by_sql] = re.findall(r"^  '(\{.*\})'$", page, re.MULTILINE)
+    [by_kafka] = re.findall(r"^echo 'server1;(\{.*\})'", page, re.MULTILINE)
+    assert json.loads(by_kafka) == {"type": "execute-snapshot", "data": json.loads(by_sql)}
+
+
 def test_yaml_of_the_pages_is_yaml() -> None:
     for page in (ROOT / "docs").glob("*.md"):
         for block in re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE):
