@@ -20,4 +20,4 @@ def reader_table() -> Mapping[str, Mapping[str, str]]:
     lines = PAGE[PAGE.index("| reader | `timestampNtz`") :].split("\n\n")[0].splitlines()
     heads, _, *rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
     features = [head.strip("`") for head in heads[1:]]
-    return {row[0]: dict(zip(features, row[1:], strict=True)) for row in rows}
+    return {row[0]: dict(zip(features, (re.sub(" [¹²³]$", "", cell) for cell in row[1:]), strict=True)) for row in rows}
