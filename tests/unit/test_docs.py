@@ -170,3 +170,21 @@ def test_numbers_in_the_readme_stand_on_the_page_of_measurements() -> None:
     assert {
         number for number in numbers if not re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", measured)
     } == set()
+
+
+OTHER_WORDS = re.compile(
+    r"\b(slices?|tak(?:e|es|en|ing) in|tak(?:e|es|en) up|go(?:es)? on|went on|mend(?:ed)?|look(?:s|ed)? after)\b"
+)
+"""Words for which the glossary has others: batch, apply, pick up, continue, fix, maintain."""
+MADE_FROM_CODE = {"config.md", "errors.md", "metrics.md", "cli.md"}
+
+
+def test_pages_use_the_words_of_the_glossary() -> None:
+    found = []
+    for path in ROOT.glob("docs/*.md"):
+        text = "" if path.name in {*MADE_FROM_CODE, "glossary.md"} else path.read_text()
+        points = "|".join(POINTS)  # what a failpoint means is said by the code
+        prose = re.sub(rf"(?m)^\| `(?:{points})` .*|A \*slice\* in this table.*", "", BLOCK.sub("", text))
+        prose = INLINE.sub("", re.sub(r"\]\([^)]*\)", "]", prose))
+        found += [(path.name, word) for word in OTHER_WORDS.findall(prose)]
+    assert found == []
