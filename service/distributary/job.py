@@ -20,24 +20,29 @@ from distributary.config.clients import spark_options, system_properties
 from distributary.config.maintenance import resolve
 from distributary.config.watch import Watch
 from distributary.consume.broker import Broker
+from distributary.consume.remaining import RemainingRecords
 from distributary.consume.source import KafkaRecords
 from distributary.errors import AlreadyRunning
 from distributary.ingest.registry import Registry, registry_of
 from distributary.launch.session import close_session, open_session
 from distributary.logs import get_logger
 from distributary.operate import failpoints, health
+from distributary.operate.answers import Access
 from distributary.operate.caretaker import Caretaker, Jobs, Tended
 from distributary.operate.faults import classified
 from distributary.operate.halts import Halts
 from distributary.operate.lag_group import LagGroup
 from distributary.operate.lease import Lease, refuse_second
+from distributary.operate.lookout import Lookout
 from distributary.operate.note import Note
+from distributary.operate.pauses import Pauses
 from distributary.operate.planning import PlanningStream
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.quarantine_files import QuarantineFiles
 from distributary.operate.recorder import Recorder
 from distributary.operate.resuming import Resuming
 from distributary.operate.roster import Roster
+from distributary.operate.set_aside import SetAside
 from distributary.operate.source_types import SourceTypes, source_types_path
 from distributary.operate.status import ServiceStatus
 from distributary.operate.surroundings import Surroundings
@@ -70,7 +75,9 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
     recorder = Recorder(ServiceStatus())
     with ExitStack() as ending:
         if config.http.enabled and not once:
-            server = health.start(recorder.status, config.http.host, config.http.port, recorder=recorder)
+            server = health.start(
+                recorder.status, config.http.host, config.http.port, recorder=recorder, access=_access(config)
+            )
             ending.callback(server.stop)
         session = open_session(config.spark_properties(), system_properties(config.kafka_properties()))
         ending.callback(close_session, session)
@@ -81,6 +88,12 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         gc.collect()
         gc.freeze()  # what is there by now stays: it is not looked through after each slice, see merge/kept.py
         return service.run(once=once)
+
+
+def _access(config: Config) -> Access:
+    """Who may see the service's pages."""
+    token = config.http.token
+    return Access((config.http.host, *config.http.names), token.get_secret_value() if token is not None else None)
 
 
 class Service:
@@ -103,25 +116,31 @@ class Service:
         upkeep = Upkeep(resolve(config.defaults.maintenance), note)
         self._quarantine_files = QuarantineFiles(session, quarantine, upkeep)
         types = Note(session, source_types_path(config))
+        self._pauses = Pauses(session, config)
+        self._set_aside = SetAside(session, config)
         self._records = KafkaRecords(config.kafka_properties())
         around = Surroundings(
             config=config,
             session=session,
             broker=broker,
             options=spark_options(config.kafka_properties()),
-            records=self._records,
+            records=RemainingRecords(self._records, self._set_aside.places),
             quarantine=quarantine,
             recorder=recorder,
             stopping=self._stopping,
             taken=self._lag_group.taken,
             registry=registry,
             told=SourceTypes(config, broker, types.read, types.write).of,
+            paused=self._pauses.of,
+            set_aside=self._set_aside,
         )
         self._halts = Halts(session, config)
         self._turns = Turns(around, self._halts, self._tables, self._waits, self._settle)
         self._roster = Roster(around, self._turns.halt, self._turns.forget)
         self._resuming = Resuming(session, config, self._halts, self._turns.try_at_once)
         self._caretaker = Caretaker(self._tended, self._turns.busy, recorder, Jobs(session))
+        looks = (self._pauses.look, self._set_aside.look, lambda: self._resuming.look(self._roster.tables()))
+        self._lookout = Lookout(looks, _TURN)
         self._stream = PlanningStream(around, self._roster.plan, self._turns.nudge)
         self._watch = watch
         self._looked_at = time.monotonic()
@@ -142,11 +161,14 @@ class Service:
         another driver took over meanwhile."""
         self._turns.give_up = once
         self._listen_for_signals()
+        self._pauses.read()  # before anything is taken in
+        self._set_aside.read()
         self._halts.clear()  # what halted an earlier run may be mended: each table is tried anew
         self._tracker.start()
         self._lag_group.start()
         self._stream.begin(once=once)
         self._caretaker.start()
+        self._lookout.start()
         self.status.mark_ready()
         try:
             self._turn(once=once)
@@ -175,14 +197,16 @@ class Service:
     def _turn(self, *, once: bool) -> None:
         """Until told to stop, or with `once` until the stream has ended and every table is where it ended."""
         while not self._stopping.is_set():
-            if self._stream.look():
+            with self.status.waiting():  # a stream that begins anew reads and writes its checkpoint
+                ended = self._stream.look()
+            if ended:
                 if not self._has_work():
                     self._resuming.look(self._roster.tables(), now=True)
                 if not self._has_work() and not self._caretaker.has_work():
                     return
-            self._follow()
+            with self.status.waiting():
+                self._follow()
             self.status.beat()
-            self._resuming.look(self._roster.tables())
             # A topic that can't be looked at ends no run in which other tables are still at work.
             self._roster.plan_again(give_up=once and not self._tables_have())
             self._look_for_topics()
@@ -219,6 +243,7 @@ class Service:
     def _finish(self) -> None:
         """Lets the slices in flight end. The stream itself may be cut: tables do not rely on its checkpoint."""
         self._stopping.set()
+        self._lookout.stop()
         self._caretaker.stop()
         self._turns.end()
         self._stream.stop()

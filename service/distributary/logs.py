@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from typing import cast
+from typing import Any, cast
 
 import structlog
-from structlog.typing import FilteringBoundLogger, Processor
+from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
+from distributary.controls import json_without_controls, without_controls
 from distributary.errors import UsageError
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
@@ -82,11 +83,25 @@ def wants_debug() -> bool:
 
 def _renderers(json: bool) -> list[Processor]:
     if json:
-        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
+        return [
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+            _harmless_json,
+        ]
     colors = sys.stderr.isatty() and "NO_COLOR" not in os.environ
     return [
+        _harmless,
         structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback),
     ]
+
+
+def _harmless(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """The fields' texts with control characters written out, for terminals; a traceback keeps its lines."""
+    return {name: without_controls(value) if isinstance(value, str) else value for name, value in event.items()}
+
+
+def _harmless_json(_logger: object, _method: str, line: Any) -> str:
+    return json_without_controls(str(line))
 
 
 def _choice(variable: str, known: tuple[str, ...]) -> str | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 from tests.benchmarks.source import Source
 from tests.support.decoding import options_of, raw_table
+from tests.support.learning import learn
 from tests.support.recorded import Record, Scenario
 
 from distributary.decode.decoder import Decoder
@@ -59,9 +60,9 @@ def measure() -> Iterator[tuple[str, float, float, int]]:
     for name, make in CASES.items():
         raw, options = make()
         start = time.process_time()
-        schema = Decoder(options).learn(raw.slice(0, 1))
+        schema = learn(Decoder(options), raw.slice(0, 1))
         first = time.process_time() - start
-        schema = Decoder(options).learn(raw)
+        schema = learn(Decoder(options), raw)
         decoder = Decoder(options)
         best = float("inf")
         for _ in range(ROUNDS):

@@ -17,7 +17,7 @@ import pyspark
 import pytest
 import yaml
 from deltalake import DeltaTable
-from tests.support.cluster import running_cluster
+from tests.support.cluster import SECRET, running_cluster
 from tests.support.kafka import Record, create_topic, produce
 
 from distributary.launch.jars import jars
@@ -54,6 +54,7 @@ def options(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[str
         return
     with running_cluster(tmp_path) as cluster:
         spark = {name: value for name, value in cluster.spark.items() if name != "spark.master"}
+        spark["spark.authenticate.secret"] = SECRET
         yield ["--master", cluster.master, *(part for pair in spark.items() for part in ("--conf", "=".join(pair)))]
 
 

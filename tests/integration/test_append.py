@@ -8,6 +8,8 @@ import pytest
 from tests.support.changes import Topic, key, row
 from tests.support.spark import Bench, rows_of
 
+from distributary.errors import TableHalt
+
 UNSENT = "__debezium_unavailable_value"
 
 
@@ -205,3 +207,30 @@ def test_1_6_in_a_table_without_key_a_delete_is_followed_by_an_empty_record_that
     bench.take(topic.records[1:], worker)
     assert bench.rows("__op", "v") == [("c", "a"), ("d", "a"), ("d", "a")]
     assert not bench.quarantine.exists()
+
+
+def test_3_8_a_table_whose_records_have_no_key_keeps_its_changes_where_keyless_says_so(bench: Bench) -> None:
+    bench.rule = {"keyless": "append"}
+    topic = Topic(bench.create().topic, "postgresql", key=())
+    # pgbench truncates its history before it fills it: nothing tells yet whether the table has a key.
+    topic.change("t", None, at=1)
+    bench.take(topic.records)
+    topic.change("c", None, {"n": 1}, at=2)
+    topic.change("c", None, {"n": 1}, at=3)
+    bench.take(topic.records[1:])
+    assert bench.rows("__op", "n") == [("c", 1), ("c", 1), ("t", None)]
+    for _ in range(2):  # another driver; and records that are sent again
+        bench.take(topic.records[1:])
+    assert bench.rows("__op", "n") == [("c", 1), ("c", 1), ("t", None)]
+    bench.rule = {}
+    with pytest.raises(TableHalt, match="mode-changed"):
+        bench.take(topic.records[2:])
+
+
+def test_3_8_a_table_with_keys_is_kept_by_them_whatever_keyless_says(bench: Bench) -> None:
+    bench.rule = {"keyless": "append"}
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "a"), at=1)
+    topic.change("u", key(1), row(1, "b"), at=2)
+    bench.take(topic.records)
+    assert bench.rows() == [(1, "b")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.support.changes import Row, Topic
 from tests.support.spark import Bench
 
 from distributary.decode.options import DEFAULT_PLACEHOLDER
+from distributary.errors import TableHalt
 
 
 def key(number: int, shard: str = "s1") -> Row:
@@ -39,3 +41,36 @@ def test_3_4_a_row_is_matched_by_all_fields_of_its_key(bench: Bench, cuts: int) 
             bench.take(topic.records[start : start + size])
         assert bench.rows("id", "__shard", "doc") == [(1, "s2", "other b"), (9, "s1", "one b")], repeat
     assert json.loads((topic.records[0].key or b"").decode()) == key(1)
+
+
+def test_3_1_rows_of_several_source_tables_are_merged_and_kept_apart(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(merge_sources=True).create()
+    topic = Topic(bench.topic, "mysql")
+
+    def change(op: str, table: str, number: int, value: str | None, at: int) -> None:
+        after = None if op == "d" else {"id": number, "v": value}
+        topic.change(op, {"id": number}, after, at=at, names={"db": "shop", "table": table})
+
+    change("c", "orders_1", 1, "a", 1)
+    change("c", "orders_2", 1, "b", 2)
+    change("c", "orders_2", 2, "c", 3)
+    change("u", "orders_1", 1, "a2", 4)
+    change("d", "orders_2", 1, None, 5)
+    topic.tombstone({"id": 1})
+    for _ in range(2):
+        bench.take(topic.records)
+        assert bench.rows("id", "__physical_table", "v") == [(1, "shop.orders_1", "a2"), (2, "shop.orders_2", "c")]
+    assert not bench.quarantine.exists()
+
+
+def test_6_2_a_second_source_table_halts_the_table_until_it_is_merged(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench().create()
+    topic = Topic(bench.topic, "mysql")
+    for at, table in ((1, "Orders"), (2, "orders")):
+        topic.change("c", {"id": at}, {"id": at}, at=at, names={"db": "shop", "table": table})
+    bench.take(topic.records[:1])
+    for _ in range(2):  # another driver knows it by the table's own record
+        with pytest.raises(TableHalt, match="two-tables-one-topic") as halt:
+            bench.take(topic.records[1:])
+    assert "shop.Orders, shop.orders" in halt.value.message
+    assert bench.rows() == [(1,)]

@@ -124,7 +124,7 @@ def test_a_first_config_from_a_kafka_is_planned_and_runs(kafka: str, tmp_path: P
     more = Topic(keyed.name)
     more.change("u", {"id": 1}, {"id": 1, **row, "at": 2.5, "more": True}, at=9)
     produce(kafka, named(more, prefix))
-    file.write_text(file.read_text().replace("mode: append", "mode: history"))
+    file.write_text(file.read_text().replace("keyless: append", "keyless: halt"))
     keyless.change("c", None, {"what": "went on"}, at=8)
     produce(kafka, named(Topic(keyless.name, records=keyless.records[-1:]), prefix))
     code, later = ran("plan", "-c", str(file))

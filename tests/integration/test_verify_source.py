@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from tests.support.changes import Topic
 from tests.support.kafka import produce
 from tests.support.postgres import Postgres, running_postgres
 from tests.support.spark import Bench
 
+from distributary.decode.renames import Renames
 from distributary.operate.tables import listed, named
 from distributary.verify import source_check
 from distributary.verify.check import Asked, report
+from distributary.verify.postgresql import PostgresTable
 from distributary.verify.report import State, TableReport
 
 ROWS = [(1, "a", "1.50", "2024-02-29"), (2, "b", "-0.01", "0001-01-01"), (3, "ü '\\", "12.00", None)]
@@ -85,6 +89,30 @@ def test_3_5_a_table_is_compared_with_the_live_one(bench: Bench, postgres: Postg
         ("n", "1.50", None),
     ]
     assert any("1 records that the table had not taken in" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("keys", [None, [["ab    "], ["  "], ["ü"]]])
+def test_texts_of_a_fixed_length_are_read_with_the_blanks_that_the_connector_sends(
+    postgres: Postgres, tmp_path: Path, keys: list[list[str]] | None
+) -> None:
+    with postgres.connect() as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS dbo.fixed (code character(6) PRIMARY KEY, c char(3), v varchar)")
+        connection.execute("TRUNCATE dbo.fixed")
+        for row in (("ab", "x", "x  "), (" ", None, None), ("ü", "", "")):
+            connection.execute("INSERT INTO dbo.fixed VALUES (%s, %s, %s)", row)
+        table = PostgresTable(connection, "dbo", "fixed", Renames({}))
+        found = table.comparable({"code": "string", "c": "string", "v": "string"})
+        assert (list(found.types), found.left_out) == (["code", "c", "v"], {})
+        if keys is None:
+            table.read(found.types, tmp_path)
+        else:
+            table.read_keys(found.types, ["code"], keys, tmp_path)
+    rows = pq.read_table(tmp_path).to_pylist()
+    assert sorted(tuple(row.values()) for row in rows) == [
+        ("      ", None, None),
+        ("ab    ", "x  ", "x  "),
+        ("ü     ", "   ", ""),
+    ]
 
 
 def test_a_change_on_its_way_is_no_difference(

@@ -62,7 +62,7 @@ def written(
 ) -> list[tuple[Arrived, Record]]:
     """The records of the topic, each with what it was made of; what the form leaves out is not there, and offsets count
     what is."""
-    writer = _Writer(connector, form)
+    writer = RecordWriter(connector, form)
     ends: dict[int, int] = {}
     found = []
     for record in arrived:
@@ -80,7 +80,9 @@ def written(
 _LEFT_OUT = b"left out"
 
 
-class _Writer:
+class RecordWriter:
+    """Writes the keys, values and headers of sent records."""
+
     def __init__(self, connector: Connector, form: Form) -> None:
         self._form = form
         self._layout: Layout = connector.layout

@@ -45,7 +45,7 @@ def _series(event: Event) -> str | None:
 
 
 def _is_special(event: Event) -> bool:
-    return bool(event.moved_from or event.moved_to or event.unavailable or event.held)
+    return bool(event.moved_from or event.moved_to or event.unavailable or event.quarantined)
 
 
 class FoundRows:

@@ -1,4 +1,8 @@
-"""Seeded random cases: small histories whose parts hit each other often, by the thousand."""
+"""Seeded random cases: small histories whose parts hit each other often, by the thousand.
+
+Hypothesis (strategies.py) draws from the same histories, but only a case that depends on flavour and seed alone can be
+named in a report and run again.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ from tests.model.source.history import (
     Transaction,
     Truncate,
 )
-from tests.model.strategies import ALL, COMPACTED, KEYS, Wanted
+from tests.model.strategies import ALL, KEYS, LARGEST, Wanted
 
 MODES = (
     Kept(),
@@ -38,15 +42,13 @@ MODES = (
 """All modes with all settings that make a difference."""
 
 _COMPACTED_SHARE = 0.15
-_LARGEST = 2**16
 
 
 def random_case(flavour: str, seed: int, kept: Kept) -> Case:
     """The case of a flavour and a seed: the same one always."""
     random = Random(f"{flavour} {seed}")
     compacted = random.random() < _COMPACTED_SHARE and kept.mode == "upsert" and kept.deletes == "hard"
-    wanted = COMPACTED if compacted else ALL
-    wanted = replace(wanted, moves=kept.truncate != "ignore", behind=kept.mode != "history")
+    wanted = Wanted.for_table(kept, compacted=compacted)
     if not compacted and kept.truncate == "ignore" and random.random() < 0.5:
         wanted = replace(wanted, moves=True, truncates=False)
     history = random_history(random, wanted)
@@ -127,7 +129,7 @@ def random_delivery(random: Random, *, compacted: bool = False) -> Delivery:
     """A way to the table."""
     again = []
     for _ in range(random.choice((0, 1, 1, 2, 3))):
-        after, back = random.randrange(_LARGEST), random.randint(1, 60)
+        after, back = random.randrange(LARGEST), random.randint(1, 60)
         if compacted or random.random() < 0.67:
             again.append(Again(after, back, unknowing=random.random() < 0.5))
         else:
@@ -139,6 +141,6 @@ def random_delivery(random: Random, *, compacted: bool = False) -> Delivery:
         tombstones=random.random() < 0.75,
         partitions=partitions,
         more=partitions + random.randint(1, 3) if grows else partitions,
-        grown=random.randint(1, _LARGEST) if grows else 0,
-        compacted=random.randrange(_LARGEST) if compacted else 0,
+        grown=random.randint(1, LARGEST) if grows else 0,
+        compacted=random.randrange(LARGEST) if compacted else 0,
     )

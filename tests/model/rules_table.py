@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.model.case import Kept, Rows, appended_row, counted
+from tests.model.cuts import Batch
 from tests.model.delivery import Arrived
 from tests.model.event_columns import FoundRows, columns_of, plain_outcomes
 from tests.model.source.sent import PLACEHOLDER, TOMBSTONE, Sent
 
+from distributary.decode.position import position_of
+from distributary.decode.source_block import restate_source, source_time, transaction_of
 from distributary.rules.batch import apply, needed
 from distributary.rules.codec import from_plain, to_plain
 from distributary.rules.column_batch import apply_columns
 from distributary.rules.event import Event, Pointer, Position
-from distributary.rules.order import change_id, compare, position, precedes_truncate
+from distributary.rules.order import change_id, compare, precedes_truncate
 from distributary.rules.outcome import Changes, Outcome
+from distributary.rules.position_text import read_position
 from distributary.rules.state import Row, Rules, TableState
 from distributary.rules.truncate import end_by_truncate
+from distributary.rules.watermark import grow, schedule_growth_end
 
 Values = Mapping[str, Any]
 
@@ -46,19 +51,19 @@ class EventReader:
         self._connector = connector
         self._known: dict[int, tuple[Sent, Event]] = {}
 
-    def read(self, record: Arrived, *, held: bool = False) -> Event:
-        """The event of a record; `held`: it is to be set aside."""
+    def read(self, record: Arrived, *, quarantined: bool = False) -> Event:
+        """The event of a record; `quarantined`: it is to be set aside."""
         sent = record.sent
         if id(sent) not in self._known:
             self._known[id(sent)] = (sent, self._event(sent))
         event = self._known[id(sent)][1]
         place = (record.partition, record.offset)
-        return replace(event, partition=place[0], offset=place[1], timestamp=record.timestamp, held=held)
+        return replace(event, partition=place[0], offset=place[1], timestamp=record.timestamp, quarantined=quarantined)
 
     def _event(self, sent: Sent) -> Event:
         key = None if sent.key is None else key_text(sent.key)
         headers = {name: key_text(row) for name, row in sent.headers}
-        at = None if sent.op == TOMBSTONE else position(self._connector, sent.source)
+        at = None if sent.op == TOMBSTONE else self._position(sent)
         return Event(
             sent.op,
             key,
@@ -70,6 +75,14 @@ class EventReader:
             headers.get("newkey"),
             tuple(name for name, value in (sent.after or {}).items() if value == PLACEHOLDER),
         )
+
+    def _position(self, sent: Sent) -> Position | None:
+        source = restate_source(sent.source)
+        text = position_of(self._connector)(source, sent.op)
+        if text is None:
+            return None
+        time = 1000 * (source_time(source.ts_ms) or 0)
+        return read_position(self._connector, f"000:{text}", transaction_of(self._connector, source), time)
 
 
 def key_text(key: Mapping[str, Any]) -> str:
@@ -95,16 +108,30 @@ class RulesTable:
         self.by_columns = by_columns
         self.plain = 0
         """How many keys were settled as columns."""
-        self.ambiguous = self.seen = 0
-        self.unknown = 0
+        self.ambiguous = self.seen = self.unknown = 0
         self._kept: dict[str, list[_Kept]] = {}
         self._appended: list[Values] = []
         self._store: dict[Pointer, Values] = {}
 
+    def process(
+        self,
+        batch: Batch,
+        read: Callable[[Arrived], tuple[Event, Sent]],
+        partitions: int,
+        replayed: Iterable[tuple[Event, Sent]] = (),
+    ) -> list[tuple[Event, Sent]]:
+        """Applies a batch, and the growth of its topic to `partitions`. Returns the events that went to quarantine."""
+        if batch.grown:
+            grow(self.rules.connector, self.state, partitions)
+        quarantined = self.take(map(read, batch.records), replayed)
+        if batch.settled:
+            schedule_growth_end(self.rules.connector, self.state)
+        return quarantined
+
     def take(
         self, batch: Iterable[tuple[Event, Sent]], replayed: Iterable[tuple[Event, Sent]] = ()
     ) -> list[tuple[Event, Sent]]:
-        """Takes in a batch. Gives the events that went to quarantine."""
+        """Applies records. Returns the events that went to quarantine."""
         records, again = list(batch), list(replayed)
         events, replays = [event for event, _ in records], [event for event, _ in again]
         changes = self._apply_columns(events, replays) if self.by_columns else self._apply(events, replays)
@@ -113,13 +140,15 @@ class RulesTable:
         self.ambiguous += changes.ambiguous
         self.seen += changes.seen
         self.unknown += changes.unknown
-        sent = {event.at: sent for event, sent in records if not event.held} | {event.at: sent for event, sent in again}
+        sent = {event.at: sent for event, sent in records if not event.quarantined} | {
+            event.at: sent for event, sent in again
+        }
         if self.rules.mode == "append":
             self._append(changes, sent)
         else:
             self._change(changes, sent)
-        held = {event.at for event in changes.held}
-        return [(event, one) for event, one in records if event.at in held]
+        quarantined = {event.at for event in changes.quarantined}
+        return [(event, one) for event, one in records if event.at in quarantined]
 
     def _apply(self, events: list[Event], replayed: list[Event]) -> Changes:
         return apply(self.rules, self.state, events, self._row, replayed)
@@ -217,7 +246,7 @@ class RulesTable:
 
     def _put_versions(self, key: str, outcome: Outcome, values: Mapping[Pointer, Values]) -> None:
         versions = self._kept.setdefault(key, [])
-        renewed = {stint.row.at for stint in outcome.stints}
+        renewed = {new.row.at for new in outcome.versions}
         first = next((i for i, version in enumerate(versions) if not renewed.isdisjoint(version.events)), len(versions))
         before: tuple[Pointer, ...] = ()
         if first < len(versions):
@@ -225,18 +254,18 @@ class RulesTable:
             before = events[: next(i for i, at in enumerate(events) if at in renewed)]
         del versions[first:]
         last_end: Event | None = None
-        for stint in outcome.stints:
-            content = _filled(stint.row, values)
-            ended = "" if stint.end is None else "t" if stint.end.op == "t" else "d"
-            events = (*before, stint.row.at)
+        for new in outcome.versions:
+            content = _filled(new.row, values)
+            ended = "" if new.end is None else "t" if new.end.op == "t" else "d"
+            events = (*before, new.row.at)
             before = ()
-            if last_end is not None and last_end.at == stint.row.at and versions[-1].values == content:
-                events = (*versions.pop().events, stint.row.at)
-            end = None if stint.end is None else stint.end.position
+            if last_end is not None and last_end.at == new.row.at and versions[-1].values == content:
+                events = (*versions.pop().events, new.row.at)
+            end = None if new.end is None else new.end.position
             versions.append(
-                _Kept(replace(stint.row, origins=(), covered=None, ended=ended, ended_at=end), content, events, end)
+                _Kept(replace(new.row, origins=(), covered=None, ended=ended, ended_at=end), content, events, end)
             )
-            last_end = stint.end
+            last_end = new.end
         if not versions:
             del self._kept[key]
 

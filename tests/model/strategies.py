@@ -32,13 +32,13 @@ from tests.model.source.layout import LAYOUTS
 
 UPSERTED = Kept()
 KEYS = 4
-_LARGEST = 2**16
+LARGEST = 2**16
 
 T = TypeVar("T")
 Script = tuple[Operation, ...]
 
 keys = st.integers(0, KEYS - 1)
-_places = st.integers(0, _LARGEST)
+_places = st.integers(0, LARGEST)
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,12 @@ class Wanted:
     behind: bool = True
     reads: bool = True
     longest: int = 8
+
+    @staticmethod
+    def for_table(kept: Kept, *, compacted: bool) -> Wanted:
+        """Leaves out most of the histories that Case.why_not_truth would reject."""
+        wanted = COMPACTED if compacted else ALL
+        return replace(wanted, moves=kept.truncate != "ignore", behind=kept.mode != "history")
 
 
 ALL = Wanted()
@@ -154,8 +160,7 @@ def deliveries(*, compacted: bool = False) -> SearchStrategy[Delivery]:
 
 def cases(flavour: str, kept: Kept = UPSERTED, *, compacted: bool = False) -> SearchStrategy[Case]:
     """A case of a flavour, in the envelope form, whose records can reach the truth."""
-    wanted = COMPACTED if compacted else ALL
-    wanted = replace(wanted, moves=kept.truncate != "ignore", behind=kept.mode != "history")
+    wanted = Wanted.for_table(kept, compacted=compacted)
     built = st.builds(
         Case,
         flavour=st.just(flavour),

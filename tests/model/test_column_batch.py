@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from random import Random
 
 import pytest
 from tests.model.cuts import Reading
+from tests.model.delivery import Arrived
 from tests.model.random_cases import MODES, random_case
 from tests.model.rules_table import EventReader, RulesTable
 from tests.model.source.flavours import FLAVOURS
+from tests.model.source.sent import Sent
 
 from distributary.rules.codec import to_plain
-from distributary.rules.watermark import grow, old_partitions_read
+from distributary.rules.event import Event
 
 HISTORIES = 42
 
 
 def memory(table: RulesTable) -> str:
     plain = to_plain(table.state)
-    for name in ("special", "gone", "departures", "reads"):
+    for name in ("special", "deleted_keys", "departures", "reads"):
         plain[name] = sorted(plain[name], key=repr)
     return json.dumps(plain, indent=1, sort_keys=True)
+
+
+def read_record(reader: EventReader, quarantined: set[int], record: Arrived) -> tuple[Event, Sent]:
+    return reader.read(record, quarantined=id(record.sent) in quarantined), record.sent
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
@@ -46,20 +53,18 @@ def expect_equal(flavour: str, histories: int) -> None:
         name = happened.played.connector.name
         reader = EventReader(name)
         chosen = random.sample(happened.arrived, min(2, len(happened.arrived)))
-        held = {id(record.sent) for record in chosen if record.sent.op in "cud"} if random.random() < 0.3 else set()
+        quarantined = (
+            {id(record.sent) for record in chosen if record.sent.op in "cud"} if random.random() < 0.3 else set()
+        )
         walked, table = (
             RulesTable(name, case.kept, delivery.partitions, compacted=delivery.compacted > 0, by_columns=by_columns)
             for by_columns in (False, True)
         )
+        read = partial(read_record, reader, quarantined)
         reading = Reading(happened.arrived, delivery, number)
         for batch in reading.batches([reading.counts(len(happened.arrived))]):
-            records = [(reader.read(one, held=id(one.sent) in held), one.sent) for one in batch.records]
             for one in (walked, table):
-                if batch.grown:
-                    grow(name, one.state, reading.partitions)
-                one.take(records)
-                if batch.settled:
-                    old_partitions_read(name, one.state)
+                one.process(batch, read, reading.partitions)
             assert memory(walked) == memory(table), f"history {number}"
             assert walked.full_content() == table.full_content(), f"history {number}"
         settled += table.plain

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import pytest
@@ -17,7 +18,6 @@ from tests.model.source.flavours import FLAVOURS
 from tests.model.source.sent import TOMBSTONE, Sent
 
 from distributary.rules.event import Event
-from distributary.rules.watermark import grow, old_partitions_read
 
 HISTORIES = 60
 
@@ -53,10 +53,10 @@ def _goes_back(stream: list[Sent], again: Again) -> bool:
     return len(places) > 1
 
 
-def read(reader: EventReader, record: Arrived, held: set[int]) -> Event:
+def read_record(reader: EventReader, quarantined: set[int], record: Arrived) -> tuple[Event, Sent]:
     content = record.sent.before if record.sent.op == "d" else record.sent.after
-    event = reader.read(record, held=id(record.sent) in held)
-    return replace(event, key=None if content is None else json.dumps(content, sort_keys=True))
+    event = reader.read(record, quarantined=id(record.sent) in quarantined)
+    return replace(event, key=None if content is None else json.dumps(content, sort_keys=True)), record.sent
 
 
 def expect_every_change_once(flavour: str, histories: int) -> None:
@@ -77,18 +77,15 @@ def expect_every_change_once(flavour: str, histories: int) -> None:
         name = case.happen().played.connector.name
         reader = EventReader(name)
         chosen = random.sample(stream, min(2, len(stream))) if random.random() < 0.3 else []
-        held = {id(sent) for sent in chosen if sent.op in "cud" and name != "postgresql"}
+        quarantined = {id(sent) for sent in chosen if sent.op in "cud" and name != "postgresql"}
         table = RulesTable(name, kept, case.delivery.partitions, keyless=True)
+        read = partial(read_record, reader, quarantined)
         reading = Reading(arrived, case.delivery, number)
         aside: list[tuple[Event, Sent]] = []
         for batch in reading.batches([reading.counts(len(arrived))]):
-            if batch.grown:
-                grow(name, table.state, reading.partitions)
             last = batch.stop is not None
-            again = [(replace(event, held=False), sent) for event, sent in aside] if last else []
-            aside += table.take([(read(reader, one, held), one.sent) for one in batch.records], again)
-            if batch.settled:
-                old_partitions_read(name, table.state)
+            again = [(replace(event, quarantined=False), sent) for event, sent in aside] if last else []
+            aside += table.process(batch, read, reading.partitions, again)
             if number % 3 == 0:
                 table.reopen()
         wanted = counted(map(appended_row, stream))

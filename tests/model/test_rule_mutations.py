@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.model.mutation_check import noticed
 from tests.model.mutations import Mutation, mutated
-from tests.model.rule_mutations import MUTATIONS, noticed
+from tests.model.rule_mutations import MUTATIONS
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.support.decoding import options_of
+from tests.support.learning import learn
 from tests.support.recorded import Record, Scenario
 
 from distributary.consume.fetch import raw_table
@@ -43,14 +44,16 @@ def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession
     faulty = [Peeked(0, 10**6 + n, b"{}", value, (), 1) for n, value in enumerate((b"\xff", b"{", b'{"op":"c"}'))]
     raw = raw_table("t", [*records, *faulty])
     options = options_of(recording, truth, before=True)
-    schema = Decoder(options).learn(raw)
+    schema = learn(Decoder(options), raw)
     columns = RecordColumns.of(schema.row, schema.key, before=True)
     here = LocalRecords(session, raw, Queries()).decode(Decoder(options), schema, columns, lambda found: found)
     frame = session.createDataFrame(raw).repartition(2, "offset")
     source = RawSource(cast(RecordSource, None), session, Queries(), print)
     there = source.of_frame(frame).decode(Decoder(options), schema, columns, lambda found: found)
     assert rows(there.records) == rows(here.records)
-    assert {name for one in there.met for name in one.names} == {name for one in here.met for name in one.names}
+    assert {name for one in there.observed for name in one.names} == {
+        name for one in here.observed for name in one.names
+    }
     assert there.conflict is None
     assert len(rows(here.records)) >= len(records) + len(faulty)
     assert here.records.schema.simpleString() == there.records.schema.simpleString()

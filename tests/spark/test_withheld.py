@@ -7,7 +7,8 @@ import json
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from distributary.operate.withheld import HEADER, without
+from distributary.config.table import TableSettings
+from distributary.operate.withheld import HEADER, withheld_columns, without
 
 COLUMNS = ("ssn", 'a "b" (c)')
 LONG = 'a "quote", a \\ and "ssn": "x" ' * 20_000
@@ -59,3 +60,16 @@ def test_values_are_cut_out_and_what_may_hide_them_is_left_out(session: SparkSes
 def test_nothing_is_done_where_no_column_is_withheld(session: SparkSession) -> None:
     rows = session.range(1)
     assert without(rows, ()) is rows
+
+
+def test_statements_that_hold_the_values_of_all_columns_are_cut_out_with_them(session: SparkSession) -> None:
+    columns = withheld_columns(TableSettings("dbo.t", exclude=("ssn",)))
+    value = {"source": {"query": "UPDATE t SET ssn='secret'", "redo_sql": "secret"}, "__source_query": "secret", "v": 1}
+    names = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
+    data = pa.array([json.dumps(value, separators=(",", ":")).encode()], pa.binary())
+    table = {"key": data, "value": data, "headers": pa.array([[{"key": "__query", "value": b"secret"}]], names)}
+    [row] = without(session.createDataFrame(pa.table(table)), columns).toArrow().to_pylist()
+    kept = {"source": {"query": None, "redo_sql": None}, "__source_query": None, "v": 1}
+    assert json.loads(row["value"]) == json.loads(row["key"]) == kept
+    assert row["headers"][0] == {"key": "__query", "value": None}
+    assert withheld_columns(TableSettings("dbo.t")) == ()

@@ -57,10 +57,11 @@ class Topic:
         level: bool = True,
         transaction: tuple[str, int] | None = None,
         snapshot: str | None = None,
+        names: Row | None = None,
     ) -> Record:
         """One event; it is added to the topic's records, too. `level`: PostgreSQL's commit level is known.
         `transaction`: its id, and the event's number among those of this table; `snapshot`: what the source block says
-        of it."""
+        of it; `names`: of which database, schema and table."""
         value: Row = {
             "before": before,
             "after": after,
@@ -70,6 +71,7 @@ class Topic:
         if transaction is not None:
             id_, order = transaction
             value["transaction"] = {"id": id_, "total_order": order, "data_collection_order": order}
+        value["source"].update(names or {})
         if snapshot is not None:
             value["source"]["snapshot"] = snapshot
         return self.add(key, json.dumps(value).encode(), headers=headers, partition=partition)
@@ -114,6 +116,10 @@ class Topic:
             return {**source, **place, "txId": f"{tx or at:016x}", "rs_id": None, "ssn": step, "redo_thread": 1}
         if self.connector == "mysql":
             return {**source, "file": f"binlog.{at // 100:06d}", "pos": at % 100, "row": step, "server_id": 1}
+        if self.connector == "informix":
+            return {**source, "commit_lsn": str(at * 1_000), "change_lsn": str(at * 1_000 - 500 + step)}
+        if self.connector == "TiCDC":
+            return {**source, "commit_ts": at}
         digits = 16 if self.connector == "db2" else 4
         change = None if op == "r" else f"00000027:{at:08x}:{step:0{digits}x}"
         commit = f"00000027:{at:08x}:{0xFFFF:0{digits}x}"

@@ -17,14 +17,17 @@ SPARK_HOME = Path(pyspark.__file__).parent
 START_SECONDS = 120
 """So long a JVM may take to start, where other tests run on the same cores."""
 _EXECUTOR_MEMORY = "900m"
+SECRET = "secret-of-the-cluster"
+_AUTHENTICATED = f"-Dspark.authenticate=true -Dspark.authenticate.secret={SECRET} -Dspark.network.crypto.enabled=true"
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Its master's address, and its workers."""
+    """Its master's address, its workers, and a file with the secret that all of them share, if they have one."""
 
     master: str
     workers: tuple[ServerProcess, ...] = ()
+    secret: Path | None = None
 
     @property
     def spark(self) -> dict[str, str]:
@@ -34,6 +37,7 @@ class Cluster:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.memory": "1g",
             "spark.executor.memory": _EXECUTOR_MEMORY,
+            "spark.authenticate.secret": f"${{file:{self.secret}}}",
         }
 
     def executors(self) -> dict[str, int]:
@@ -47,11 +51,12 @@ class Cluster:
 
 
 @contextmanager
-def running_master(folder: Path) -> Iterator[Cluster]:
-    """A master without workers, until the end."""
+def running_master(folder: Path, options: str = "") -> Iterator[Cluster]:
+    """A master without workers, until the end; `options` are its JVM's."""
     port, web_port = free_ports(2)
     arguments = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web_port)]
-    master = _started("master", folder, "org.apache.spark.deploy.master.Master", arguments)
+    main = "org.apache.spark.deploy.master.Master"
+    master = _started("master", folder, main, arguments, SPARK_DAEMON_JAVA_OPTS=options)
     try:
         master.wait_until(lambda: listens(port), START_SECONDS)
         yield Cluster(f"spark://127.0.0.1:{port}")
@@ -62,7 +67,9 @@ def running_master(folder: Path) -> Iterator[Cluster]:
 @contextmanager
 def running_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
     """A master and workers of one core each, until the end."""
-    with running_master(folder) as cluster, ExitStack() as ending:
+    secret = folder / "secret"
+    secret.write_text(SECRET, encoding="utf-8")
+    with running_master(folder, _AUTHENTICATED) as cluster, ExitStack() as ending:
         started = []
         for number in range(workers):
             place = folder / f"worker-{number}"
@@ -70,12 +77,13 @@ def running_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
             arguments = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", _EXECUTOR_MEMORY]
             arguments += ["--work-dir", str(place), cluster.master]
             main = "org.apache.spark.deploy.worker.Worker"
-            worker = _started(place.name, folder, main, arguments, SPARK_LOCAL_DIRS=str(place))
+            environment = {"SPARK_LOCAL_DIRS": str(place), "SPARK_DAEMON_JAVA_OPTS": _AUTHENTICATED}
+            worker = _started(place.name, folder, main, arguments, **environment)
             ending.callback(worker.stop)
             started.append(worker)
         for worker in started:
             worker.wait_until(partial(_is_registered, worker), START_SECONDS)
-        yield Cluster(cluster.master, tuple(started))
+        yield Cluster(cluster.master, tuple(started), secret)
 
 
 def _started(name: str, folder: Path, main: str, arguments: list[str], **environment: str) -> ServerProcess:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from confluent_kafka.schema_registry import Schema
 from tests.support.avro import AvroWriter
 from tests.support.comparable import Value, column_values
+from tests.support.learning import learn
 from tests.support.postgres_columns import columns_of
 from tests.support.recorded import Record, Scenario, TruthTable
 
@@ -124,7 +125,7 @@ def decode_all(records: Sequence[Record], options: DecodeOptions) -> tuple[Decod
     """The records with all columns that they have."""
     raw = raw_table(records)
     decoder = Decoder(options)
-    schema = decoder.learn(raw)
+    schema = learn(decoder, raw)
     return decoder.decode(raw, schema), schema
 
 

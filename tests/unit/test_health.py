@@ -6,22 +6,26 @@ import http.client
 import json
 import re
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.support.waiting import wait_until
 
 from distributary import __version__
 from distributary.errors import UsageError
 from distributary.operate import health
+from distributary.operate.answers import Access
 from distributary.operate.status import Batch, ServiceStatus, TableState
 
 
 class Answer(NamedTuple):
     status: int
-    headers: dict[str, str]
+    headers: http.client.HTTPMessage
     text: str
 
 
@@ -49,12 +53,17 @@ def server(status: ServiceStatus) -> Iterator[health.Server]:
     server.stop()
 
 
-def ask(server: health.Server, path: str, method: str = "GET") -> Answer:
+def ask(
+    server: health.Server,
+    path: str,
+    method: str = "GET",
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
     connection = http.client.HTTPConnection(server.host, server.port, timeout=5)
     try:
-        connection.request(method, path)
+        connection.request(method, path, headers=dict(headers or {}))
         response = connection.getresponse()
-        return Answer(response.status, dict(response.getheaders()), response.read().decode())
+        return Answer(response.status, response.headers, response.read().decode())
     finally:
         connection.close()
 
@@ -79,6 +88,17 @@ def test_livez_fails_when_the_loop_is_silent_for_too_long(
     answer = ask(server, "/livez")
     assert answer.status == 503
     assert "no turn for 61 s (limit 60 s)" in answer.text
+    status.beat()
+    assert ask(server, "/livez").status == 200
+
+
+def test_livez_outlives_a_storage_that_does_not_answer(
+    server: health.Server, status: ServiceStatus, clock: Clock
+) -> None:
+    with status.waiting():
+        clock.now = 3600
+        assert ask(server, "/livez").status == 200
+    assert ask(server, "/livez").status == 503
     status.beat()
     assert ask(server, "/livez").status == 200
 
@@ -134,7 +154,8 @@ def test_metrics_say_what_the_status_says(server: health.Server, status: Service
     }
     odd = ("table", 'dbo.odd"name')
     new = ("table", "dbo.new")
-    states = {name: float(name == "halted") for name in ("starting", "running", "catching_up", "retrying", "halted")}
+    names = ("starting", "running", "catching_up", "retrying", "paused", "halted")
+    states = {name: float(name == "halted") for name in names}
     expected: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {
         ("distributary_table_lag_records", (odd,)): 9,
         ("distributary_table_lag_records", (new,)): 0,
@@ -191,6 +212,116 @@ def test_a_client_that_says_nothing_holds_nobody_up(server: health.Server) -> No
         started = time.monotonic()
         assert ask(server, "/livez").status == 200
         assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:8080", "localhost", "LOCALHOST:80", "[::1]:8080", "10.1.2.3", "status.example.com", ""]
+)
+def test_who_asks_by_an_address_or_a_known_name_is_answered(status: ServiceStatus, host: str) -> None:
+    server = health.start(status, port=0, access=Access(["Status.example.com"]))
+    try:
+        assert ask(server, "/status", headers={"Host": host}).status == 200
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("host", ["evil.example.com", "localhost.evil.example.com", "127.0.0.1.evil.example.com:80"])
+@pytest.mark.parametrize("path", ["/", "/status", "/livez"])
+def test_a_name_of_another_site_leads_to_nothing(server: health.Server, host: str, path: str) -> None:
+    """A page there could have a browser read what only the browser can reach."""
+    answer = ask(server, path, headers={"Host": host})
+    assert answer.status == 421
+    assert "http.names" in answer.text
+
+
+def basic(password: str) -> str:
+    return "Basic " + base64.b64encode(f"me:{password}".encode()).decode()
+
+
+def test_where_there_is_a_token_all_but_the_probes_ask_for_it(status: ServiceStatus) -> None:
+    token = "a:token-of-sufficient-length"
+    server = health.start(status, port=0, access=Access(token=token))
+    status.mark_ready()
+    try:
+        for path in ("/livez", "/readyz"):
+            assert ask(server, path).status == 200
+        for path in ("/", "/status", "/history", "/metrics", "/nothing"):
+            for given in (
+                "",
+                "Bearer",
+                "Bearer ",
+                "Bearer other",
+                basic("other"),
+                "Basic ###",
+                f"Digest {token}",
+                token,
+            ):
+                refused = ask(server, path, headers={"Authorization": given})
+                assert refused.status == 401, given
+                assert refused.headers["WWW-Authenticate"].startswith("Basic")
+            for given in (f"Bearer {token}", f"bearer {token}", basic(token)):
+                answer = ask(server, path, headers={"Authorization": given})
+                assert answer.status == (404 if path == "/nothing" else 200), given
+    finally:
+        server.stop()
+
+
+def test_clients_that_never_finish_a_request_keep_nobody_out(
+    status: ServiceStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More of them than the server has connections, each of which sends a byte now and then."""
+    monkeypatch.setitem(health._LIMITS, "channel_timeout", 1)
+    server = health.start(status, port=0)
+    clients = []
+    try:
+        for _ in range(150):
+            client = socket.create_connection((server.host, server.port))
+            client.sendall(b"GET / HTTP/1.1\r\nX: ")
+            clients.append(client)
+        ended = threading.Event()
+
+        def drip() -> None:
+            while not ended.wait(0.2):
+                for client in clients:
+                    with suppress(OSError):
+                        client.sendall(b"x")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            wait_until(lambda: answers(server), 60)
+        finally:
+            ended.set()
+            dripping.join()
+    finally:
+        for client in clients:
+            client.close()
+        server.stop()
+
+
+def answers(server: health.Server) -> bool:
+    try:
+        return ask(server, "/livez").status == 200
+    except OSError:
+        return False
+
+
+def test_a_server_takes_so_many_threads_and_no_more(server: health.Server) -> None:
+    before = threading.active_count()
+    clients = [socket.create_connection((server.host, server.port)) for _ in range(50)]
+    try:
+        assert ask(server, "/livez").status == 200
+        assert threading.active_count() == before
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_what_is_too_large_is_refused(server: health.Server) -> None:
+    assert ask(server, "/status", headers={"X": "x" * 20_000}).status == 431
+    with socket.create_connection((server.host, server.port), timeout=10) as client:
+        client.sendall(b"POST /status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
+        assert b" 413 " in client.recv(1000)
 
 
 def test_a_taken_port_is_told_with_the_way_out(server: health.Server, status: ServiceStatus) -> None:

@@ -11,9 +11,28 @@ from pathlib import Path
 import pytest
 
 SERVICE = Path(__file__).parents[2] / "service" / "distributary"
-PATTERNS = (*("errors.py", "sql.py", "cli/*.py", "config/*.py", "decode/**/*.py", "evolve/*.py", "rules/**/*.py"),)
+PATTERNS = (
+    *("errors.py", "sql.py", "cli/*.py", "config/*.py", "apply/*.py", "decode/**/*.py", "evolve/*.py", "rules/**/*.py"),
+)
 WITHOUT_SPARK = sorted(path for pattern in PATTERNS for path in SERVICE.glob(pattern))
 SPARK = {"pyspark", "delta", "py4j"}
+
+LAYERS = (
+    "errors",
+    "config decode rules",
+    "launch logs controls sql evolve apply",
+    "consume delta",
+    "merge",
+    "ingest",
+    "operate",
+    "verify survey demo",
+    "job",
+    "cli",
+    "reference",
+)
+"""From the lowest one up: what lies in one of them imports what lies in lower ones, and its neighbours."""
+
+HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names.split()}
 
 
 def imported(source: str) -> Iterator[str]:
@@ -28,6 +47,45 @@ def imported(source: str) -> Iterator[str]:
 @pytest.mark.parametrize("path", WITHOUT_SPARK, ids=lambda path: str(path.relative_to(SERVICE)))
 def test_imports_no_spark(path: Path) -> None:
     assert SPARK.isdisjoint(imported(path.read_text(encoding="utf-8")))
+
+
+DELTA = sorted((SERVICE / "delta").glob("*.py"))
+
+
+def imported_packages(source: str) -> Iterator[str]:
+    """The packages of the service that a module imports, as `merge` of `distributary.merge.log`."""
+    for node in ast.walk(ast.parse(source)):
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module == "distributary":
+            modules = [f"distributary.{alias.name}" for alias in node.names]
+        yield from (name.split(".")[1] for name in modules if name.startswith("distributary."))
+
+
+@pytest.mark.parametrize("path", DELTA, ids=lambda path: path.name)
+def test_delta_knows_nothing_of_topics_and_rules(path: Path) -> None:
+    assert set(imported_packages(path.read_text(encoding="utf-8"))) <= {"delta", "errors", "launch"}
+
+
+def test_the_check_sees_packages_everywhere() -> None:
+    source = "import distributary.a.b\nfrom distributary import c\ndef f():\n    from distributary.d.e import x\n"
+    assert set(imported_packages(source)) == {"a", "c", "d"}
+
+
+def test_each_package_has_its_layer() -> None:
+    packages = {path.stem for path in SERVICE.glob("*.py")} | {
+        path.parent.name for path in SERVICE.glob("*/__init__.py")
+    }
+    assert packages - {"__init__", "__main__"} == set(HEIGHT)
+
+
+@pytest.mark.parametrize("name", HEIGHT)
+def test_imports_go_down(name: str) -> None:
+    paths = [path for path in SERVICE.rglob("*.py") if path.relative_to(SERVICE).with_suffix("").parts[0] == name]
+    found = {one for path in paths for one in imported_packages(path.read_text(encoding="utf-8"))}
+    imports = found - {"__version__"}
+    assert paths
+    assert {one for one in imports if HEIGHT[one] > HEIGHT[name]} == set()
 
 
 def test_the_check_sees_imports_everywhere() -> None:

@@ -2,14 +2,57 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
+from tests.support.waiting import wait_until
 
 from distributary import job
 from distributary.config.load import load
+from distributary.operate import pauses, requests, set_aside
+from distributary.operate.recorder import Recorder
+from distributary.operate.status import ServiceStatus
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_the_loop_turns_while_the_storage_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What operators ask for lies in the storage: who looks for it waits, and the loop does not."""
+    answers, asked = threading.Event(), threading.Event()
+
+    def hangs(*_: object) -> list[str]:
+        asked.set()
+        answers.wait(60)
+        return []
+
+    for module in (requests, pauses, set_aside):
+        monkeypatch.setattr(module, "names_in", hangs)
+    for name in ("Tracker", "LagGroup", "PlanningStream", "Caretaker", "Turns", "Roster", "KafkaRecords", "Jobs"):
+        monkeypatch.setattr(job, name, MagicMock())
+    monkeypatch.setattr(job, "_TURN", 0.01)
+    config = load(ROOT / "config/example.yaml")
+    status = ServiceStatus()
+    service = job.Service(config, MagicMock(), MagicMock(), Recorder(status))
+    monkeypatch.setattr(service, "_stream", MagicMock(look=lambda: False))
+    monkeypatch.setattr(service, "_listen_for_signals", lambda: None)
+    monkeypatch.setattr(service._pauses, "read", lambda: None)
+    monkeypatch.setattr(service._set_aside, "read", lambda: None)
+    monkeypatch.setattr(service._halts, "clear", lambda: None)
+    beats: list[float] = []
+    monkeypatch.setattr(status, "beat", lambda: beats.append(0))
+    running = threading.Thread(target=service.run, kwargs={"once": False})
+    running.start()
+    try:
+        wait_until(asked.is_set)
+        before = len(beats)
+        wait_until(lambda: len(beats) > before + 5)
+    finally:
+        service._stopping.set()
+        running.join(30)
+        assert not running.is_alive()
+        answers.set()
 
 
 def test_a_config_that_is_changed_while_the_service_starts_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,3 +104,12 @@ except ZeroDivisionError:
 
 def test_it_may_be_set_up_again() -> None:
     assert len(lines('configure(json=True); log.info("once")', DISTRIBUTARY_LOG_FORMAT="text")) == 1
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_a_record_holds_steers_no_terminal(form: str) -> None:
+    program = r'log.warning("halted", table="a\x1b]0;owned\x07\x9b2J\u202e", topic="a\nb", other={"a": "\x1b"})'
+    printed = stderr(program, DISTRIBUTARY_LOG_FORMAT=form)
+    assert not [one for one in ("\x1b", "\x07", "\x9b", "\u202e") if one in printed]
+    assert len(printed.splitlines()) == 1
+    assert "owned" in printed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from distributary.launch.memory import beside_java, machine_memory
+from distributary.launch.memory import beside_java, default_heap, machine_memory, spark_bytes
 
 GIB = 1 << 30
 
@@ -47,3 +47,18 @@ def test_what_is_left_beside_java() -> None:
     assert round(beside_java(heap, (16 * GIB, 12 * GIB)) / GIB) == 11
     assert beside_java(heap, (16 * GIB, 2 * GIB)) == 2 * GIB
     assert beside_java(heap, (4 * GIB, 4 * GIB)) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4g", 4 * 2**30), ("512m", 2**29), ("2048", 2**31), ("1 GB", 2**30), ("much", None)]
+)
+def test_sparks_sizes(text: str, size: int | None) -> None:
+    assert spark_bytes(text) == size
+
+
+@pytest.mark.parametrize(
+    ("total", "heap"),
+    [(None, 4096), (64 * GIB, 4096), (6 * GIB, 4096), (4 * GIB, 2048), (3 * GIB, 1536), (GIB, 512)],
+)
+def test_the_heap_that_nobody_sets_leaves_room_beside_it(total: int | None, heap: int) -> None:
+    assert spark_bytes(default_heap(total)) == heap * 2**20

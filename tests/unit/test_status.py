@@ -95,6 +95,7 @@ def test_the_snapshot_is_the_same_after_json() -> None:
         "vacuumed_at": None,
         "catalog_name": None,
         "warnings": [],
+        "paused": None,
         "lag_records": 2,
         "lag_seconds": 60.0,
         "command": "distributary resume -c FILE s.t",

@@ -11,6 +11,7 @@ from distributary.cli import output
 from distributary.cli.demo import demo
 from distributary.cli.doctor import doctor
 from distributary.cli.init import init
+from distributary.cli.pause import pause, unpause
 from distributary.cli.plan import plan
 from distributary.cli.quarantine import quarantine
 from distributary.cli.resume import resume
@@ -63,5 +64,5 @@ def main() -> None:
     """
 
 
-for command in (demo, doctor, init, plan, quarantine, resume, run, schema, status, validate, verify):
+for command in (demo, doctor, init, pause, plan, quarantine, resume, run, schema, status, unpause, validate, verify):
     main.add_command(command)

@@ -55,9 +55,9 @@ def init(
 ) -> None:
     """Write a first config for the tables whose change events are in a Kafka.
 
-    Tables whose records have no key get `mode: append`. Where records carry no schema, `columns` has the types that
-    their values show, with comments that say what such values may be beside. Look through it, then see what
-    `distributary plan` says of it.
+    Tables whose records have no key keep each change as a row (`keyless: append` under `defaults`). Where records carry
+    no schema, `columns` has the types that their values show, with comments that say what such values may be beside.
+    Look through it, then see what `distributary plan` says of it.
     """
     logs.configure()
 

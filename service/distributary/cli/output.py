@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from distributary import logs
+from distributary.controls import json_without_controls, without_controls
 from distributary.errors import ConfigError, DistributaryError, Fault
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def config_option(command: Command) -> Command:
@@ -51,12 +51,19 @@ def output_option(command: Command) -> Command:
 
 def show_json(result: Any) -> None:
     """Prints a result as one JSON document on stdout."""
-    click.echo(json.dumps(result, indent=2, ensure_ascii=False))
+    click.echo(json_without_controls(json.dumps(result, indent=2, ensure_ascii=False)))
 
 
-def show_text(line: str | Text, style: str = "") -> None:
-    """Prints a line of a result on stdout."""
-    _print(Console(highlight=False), Text(line, style=style) if isinstance(line, str) else line)
+def show_text(line: str | Text, style: str = "", *, but: str = "") -> None:
+    """Prints a line of a result on stdout, with control characters written out, `but` for some."""
+    # Written out beforehand: some controls Rich takes away without a trace.
+    text = Text(without_controls(line, but=but), style=style) if isinstance(line, str) else line
+    _print(Console(highlight=False), text, but)
+
+
+def add_row(grid: Table, *cells: str) -> None:
+    """Adds a line to a table; what a record holds can't steer the terminal, or look like another line."""
+    grid.add_row(*map(without_controls, cells))
 
 
 def show_grid(grid: Table) -> None:
@@ -64,11 +71,6 @@ def show_grid(grid: Table) -> None:
     Its cells are text as it stands, though records may hold what Rich would take for markup."""
     width = None if sys.stdout.isatty() else 1000
     Console(highlight=False, markup=False, emoji=False, width=width).print(grid)
-
-
-def without_controls(text: str, *, but: str = "") -> str:
-    """The text with control characters written out (`\\x1b`), `but` for some: a record must not steer a terminal."""
-    return _CONTROLS.sub(lambda found: found[0] if found[0] in but else f"\\x{ord(found[0]):02x}", text)
 
 
 def show_fault(fault: Fault, *, to_stderr: bool = False) -> None:
@@ -115,6 +117,24 @@ def counted(faults: list[Fault]) -> str:
     return f"{len(faults)} fault{'' if len(faults) == 1 else 's'} in the config"
 
 
-def _print(console: Console, text: Text) -> None:
+def _print(console: Console, text: Text, but: str = "") -> None:
+    if "\n" not in but:
+        text = Text("\\n").join(text.split("\n", allow_blank=True))
     # Lines are never wrapped: paths and places must stay whole for scripts and for terminals that link them.
-    console.print(text, soft_wrap=True)
+    console.print(Harmless(text, but), soft_wrap=True)
+
+
+class Harmless:
+    """Something that Rich prints, with control characters written out, `but` for some. What Rich itself sends to the
+    terminal stays."""
+
+    def __init__(self, shown: RenderableType, but: str = "\n") -> None:
+        self._shown = shown
+        self._but = f"{but}\n"  # Rich's own line ends
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self._shown, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(without_controls(segment.text, but=self._but), segment.style)

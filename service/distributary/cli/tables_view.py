@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from distributary.cli.output import add_row
+
 if TYPE_CHECKING:
     from distributary.operate.overview import TableOverview
 
@@ -26,7 +28,8 @@ def grid(tables: Iterable[TableOverview], rates: Mapping[str, float] | None = No
         shown.add_column(name, no_wrap=True)
     for table in tables:
         rate = () if rates is None else (f"{rates[table.table]:.0f}" if table.table in rates else "",)
-        shown.add_row(
+        add_row(
+            shown,
             table.table,
             table.state,
             str(table.lag_records),
@@ -50,6 +53,8 @@ def remarks(tables: Sequence[TableOverview]) -> list[Text]:
         if table.error is not None:
             lines.append(Text(f"{table.table}: [{table.error['code']}] {table.error['message']}", "red"))
             lines.append(Text(f"    {table.error['fix']}", "dim"))
+        if table.paused is not None:
+            lines.append(Text(f"{table.table}: paused by {table.paused}", "yellow"))
         if table.ghosts:
             rows = f"{table.ghosts} row{'' if table.ghosts == 1 else 's'}"
             lines.append(Text(f"{table.table}: {rows} that the last complete snapshot does not have", "yellow"))

@@ -11,13 +11,14 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from distributary.cli.output import Harmless
 from distributary.cli.tables_view import grid, remarks
 from distributary.errors import DistributaryError
 
 if TYPE_CHECKING:
     from distributary.operate.overview import TableOverview
 
-_URGENCY = ("halted", "behind", "new", "up_to_date")
+_URGENCY = ("halted", "paused", "behind", "new", "up_to_date")
 
 
 def watch(look: Callable[[], list[TableOverview]], every: float) -> list[TableOverview]:
@@ -61,10 +62,10 @@ def by_urgency(tables: Iterable[TableOverview]) -> list[TableOverview]:
     return sorted(tables, key=lambda table: (_URGENCY.index(table.state), -table.lag_records, table.table))
 
 
-def _view(tables: list[TableOverview], rates: Mapping[str, float], trouble: Text | None) -> Group:
+def _view(tables: list[TableOverview], rates: Mapping[str, float], trouble: Text | None) -> Harmless:
     at = datetime.now(timezone.utc).isoformat(timespec="seconds")
     head = Text(f"{_counted(tables)} · {at} · Ctrl-C ends", "dim")
-    return Group(head, *([trouble] if trouble else []), *remarks(tables), grid(by_urgency(tables), rates))
+    return Harmless(Group(head, *([trouble] if trouble else []), *remarks(tables), grid(by_urgency(tables), rates)))
 
 
 def _counted(tables: list[TableOverview]) -> str:

@@ -8,7 +8,7 @@ Kafka property reaches Kafka as the user wrote it. The model turns text into num
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from distributary.errors import Fault
 Loc = tuple[str | int, ...]
 """The way to a value: keys of mappings and indexes of lists, as in pydantic's errors."""
 
+_FIX_REFERENCE = "write the value out; write $${ for a literal ${"
 _NOTHING = ("", "~", "null", "Null", "NULL")
 
 
@@ -50,12 +51,14 @@ class Document:
     faults: list[Fault] = field(default_factory=list)
     faulty: set[Loc] = field(default_factory=set)
     """Values that have a fault already: what the model says about them is no news."""
+    without_references: frozenset[str] = frozenset()
+    """The keys of the file below which no value may come from the environment or a file."""
 
 
-def read(path: Path, content: bytes | None = None) -> Document:
-    """The document at `path`, or what it would be with that content. Never raises: what is wrong is in `faults`; a file
-    that is no YAML has no data."""
-    document = Document(path)
+def read(path: Path, content: bytes | None = None, without_references: Collection[str] = ()) -> Document:
+    """The document at `path`, or what it would be with that content; below the keys `without_references` no `${…}` is
+    followed. Never raises: what is wrong is in `faults`; a file that is no YAML has no data."""
+    document = Document(path, without_references=frozenset(without_references))
     try:
         text = (path.read_bytes() if content is None else content).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -140,6 +143,14 @@ class _Reader:
                 self._fault(loc, key_line, "missing-value", f"{dotted(loc)} has no value", fix)
             return None
         text: str = node.value
+        if loc and loc[0] in self.document.without_references:
+            plain = unescaped(text)
+            if plain is None:
+                message = (
+                    f"{dotted(loc)} can't hold ${{…}}: what is said of tables is shown, and a secret would be, too"
+                )
+                self._fault(loc, _line(node), "interpolation-in-tables", message, _FIX_REFERENCE)
+            return text if plain is None else plain
         try:
             return interpolate(text, self.document.path.parent)
         except InterpolationError as error:

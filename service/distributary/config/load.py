@@ -16,6 +16,9 @@ from distributary.config.scalars import GLOB
 from distributary.config.table import TableDefaults, named_columns
 from distributary.errors import ConfigError, Fault
 
+_OF_TABLES = ("defaults", "tables")
+"""Whoever may onboard a table writes these, and sees what comes of them: names of columns, properties, the log."""
+
 
 def load(path: Path, held: Mapping[Path, bytes | None] = MappingProxyType({})) -> Config:
     """The config at `path`, with the tables of the files that it includes.
@@ -23,7 +26,7 @@ def load(path: Path, held: Mapping[Path, bytes | None] = MappingProxyType({})) -
     `held`: included files whose content is to be another than what they have now; None leaves the file out.
     Raises `ConfigError` with every fault of all files, each with file and line.
     """
-    main = read(path)
+    main = read(path, without_references=_OF_TABLES)
     if any(fault.code in ("config-unreadable", "yaml-syntax") for fault in main.faults):
         raise ConfigError(main.faults)
     if main.data is None:
@@ -84,7 +87,7 @@ def _included(main: Document, held: Mapping[Path, bytes | None]) -> Iterator[Doc
             if path.resolve() not in seen:
                 seen.add(path.resolve())
                 if held.get(path, b"") is not None:
-                    yield read(path, held.get(path))
+                    yield read(path, held.get(path), _OF_TABLES)
 
 
 def _files(directory: Path, pattern: str) -> list[Path]:

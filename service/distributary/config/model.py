@@ -98,12 +98,36 @@ class Trigger(Section):
         return seconds(self.interval)
 
 
+SHORTEST_TOKEN = 16
+"""Characters of the token that the pages ask for."""
+
+
 class Http(Section):
     """Where the service answers /livez, /readyz, /status and /metrics."""
 
     enabled: Flag = Field(True, description="Whether the service listens at all.")
     host: Text = Field("127.0.0.1", description="The address to listen on; 0.0.0.0 for all of this machine.")
     port: WholeNumber = Field(8080, ge=0, le=65535, description="The port to listen on; 0 takes any that is free.")
+    names: tuple[Text, ...] = Field(
+        (),
+        description="The host names under which browsers, Prometheus or a proxy ask for the pages, beside `host`, "
+        "localhost and bare addresses; a request under any other is refused. * allows all.",
+    )
+    token: SecretStr | None = Field(
+        None,
+        description="Where it is given all pages but /livez and /readyz ask for it, as a bearer token or as the "
+        "password of any user; as ${env:NAME} or ${file:PATH}.",
+    )
+
+    _not_inline = field_validator("token", mode="before")(secret_from_outside)
+
+    @field_validator("token")
+    @classmethod
+    def _token_is_long(cls, token: SecretStr | None) -> SecretStr | None:
+        if token is not None and len(token.get_secret_value()) < SHORTEST_TOKEN:
+            message = f"has fewer than {SHORTEST_TOKEN} characters, so that it can be guessed"
+            raise Problem("bad-value", message, "take a random text, such as `openssl rand -hex 32` makes").error()
+        return token
 
 
 class Masking(Section):
@@ -118,7 +142,7 @@ class Masking(Section):
     _not_inline = field_validator("salt", mode="before")(secret_from_outside)
 
 
-ABOUT_TABLES = ("defaults", "tables", "include")
+ABOUT_TABLES = ("defaults", "tables", "include", "paused")
 """What of a config says which tables there are, and how they are kept."""
 
 
@@ -176,6 +200,11 @@ class Config(Section):
         (),
         description="Files with more `tables:`, as paths or globs from this file's directory. Their entries come after "
         "those of this file.",
+    )
+    paused: Flag = Field(
+        False,
+        description="true: no table takes anything in. The service runs, answers and keeps its lease, so that no other "
+        "one takes its place.",
     )
     quarantine: Quarantine = Field(
         default_factory=Quarantine, validate_default=True, description="Where records go that can't be applied."
@@ -277,7 +306,8 @@ class Config(Section):
         for i, rule in enumerate(self.tables):
             if fnmatchcase(f"{schema}.{table}", rule.match):
                 names = {**self._name_places.get(None, {}), **self._name_places.get(i, {})}
-                return resolve(rule, self.defaults, self.place_of(i), self.masking.salt, names)
+                settings = resolve(rule, self.defaults, self.place_of(i), self.masking.salt, names)
+                return replace(settings, paused=settings.paused or self.paused)
         return None
 
     def quarantine_path(self) -> str:

@@ -11,8 +11,11 @@ from distributary.config import secrets
 from distributary.config.problem import Problem, refuse
 from distributary.config.properties import ConnectorProperties, revealed
 from distributary.config.scalars import Section, Text
+from distributary.decode.order_fields import Order, parse_order
 
-Connector = Literal["sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle"]
+Connector = Literal[
+    "sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle", "informix", "cockroachdb", "yashandb", "ibmi"
+]
 
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -41,6 +44,16 @@ def _topic_part(text: str) -> str:
 
 
 TopicPart = Annotated[Text, AfterValidator(_topic_part)]
+
+
+def _order(fields: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        parse_order(fields)
+    except ValueError as error:
+        raise Problem(
+            "bad-value", str(error), "write [FIELD, FIELD TYPE, …], as in [commit_ts, op_no]"
+        ).error() from error
+    return fields
 
 
 class SchemaRegistry(Section):
@@ -105,6 +118,12 @@ class Source(Section):
         "are told apart by looking.",
     )
     schema_registry: SchemaRegistry | None = Field(None, description="The schema registry; needed for avro.")
+    order: Annotated[tuple[Text, ...], AfterValidator(_order)] = Field(
+        (),
+        description="Fields of the source block that order changes, for a connector that is not among the ten: the "
+        "transaction's commit first, then the change within it. Each may have a type behind it: number (the default), "
+        "decimal, or text of one length.",
+    )
     signal_table: TopicPart | None = Field(
         None, description="<schema>.<table> of Debezium's signal table, which never becomes a table of the lake."
     )
@@ -113,6 +132,18 @@ class Source(Section):
         description="Settings of the connector that say how to read its records, under the connector's own names, "
         "where they are not Debezium's defaults: unavailable.value.placeholder, decimal.handling.mode, …",
     )
+
+    @property
+    def order_fields(self) -> Order:
+        """`order`, parsed."""
+        return parse_order(self.order)
+
+    @model_validator(mode="after")
+    def _order_is_for_others(self) -> Source:
+        if self.order and self.connector is not None:
+            fix = "take order out; or take connector out where another one writes the topics"
+            refuse([Problem("order-not-needed", f"the order of {self.connector} is known", fix, ("order",))])
+        return self
 
     @model_validator(mode="after")
     def _avro_needs_a_registry(self) -> Source:

@@ -13,11 +13,12 @@ from distributary.config import column_types, maintenance
 from distributary.config.delta_properties import DeltaProperties
 from distributary.config.maintenance import Maintenance, MaintenanceKeys
 from distributary.config.problem import Problem, refuse
-from distributary.config.scalars import GLOB, Count, Section, Text
+from distributary.config.scalars import GLOB, Count, Flag, Section, Text
 
 Mode = Literal["upsert", "history", "append"]
 Deletes = Literal["hard", "soft"]
 Truncate = Literal["apply", "soft", "ignore", "halt"]
+Keyless = Literal["append", "halt"]
 SchemaChanges = Literal["evolve", "halt", "ignore"]
 Engine = Literal["auto", "spark", "deltalake"]
 Mask = Literal["hash", "redact"]
@@ -89,6 +90,18 @@ class TableDefaults(Section):
         None,
         description="The columns of the primary key; only where the topic's records have no key.",
     )
+    keyless: Keyless | None = Field(
+        None,
+        description="What becomes of a table whose records have no key, and which `key` gives none. append: each "
+        "change is kept as a row, as by mode: append. halt: the table stops until the config says how to keep it. "
+        "Default: halt.",
+    )
+    merge_sources: bool | None = Field(
+        None,
+        description="Whether one topic may have the changes of several source tables (shards, partitions). true: the "
+        "name of each row's source table is a part of the key (__physical_table), unless the records' own key tells it "
+        "(ByLogicalTableRouter). false: the table halts where a second one comes. Default: false.",
+    )
     schema_changes: SchemaChanges | None = Field(
         None,
         description="evolve: new columns are added and types widened where nothing is lost. halt: the table stops at "
@@ -126,6 +139,11 @@ class TableDefaults(Section):
         description="What commits to the table. auto: slices by the deltalake library, in the service's own process, "
         "where their size, the machine's memory, the table and its storage allow it; all others by Spark. spark: all "
         "by Spark. deltalake: larger ones by the library too, whatever the memory. Default: auto.",
+    )
+    paused: Flag | None = Field(
+        None,
+        description="true: the table takes nothing in, and its files are left alone, until the config says otherwise. "
+        "`distributary pause` does the same without the config. Default: false.",
     )
     maintenance: MaintenanceKeys | None = Field(
         None, description="When its files are compacted, and when files that it no longer has are removed."
@@ -179,12 +197,15 @@ class TableSettings:
     deletes: Deletes = "hard"
     truncate: Truncate = "apply"
     key: tuple[str, ...] = ()
+    keyless: Keyless = "halt"
+    merge_sources: bool = False
     schema_changes: SchemaChanges = "evolve"
     columns: dict[str, str] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     rename: dict[str, str] = field(default_factory=dict)
     epoch: int = 0
     commit: Engine = "auto"
+    paused: bool = False
     properties: dict[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
@@ -245,12 +266,15 @@ def resolve(
         deletes=rule.deletes or defaults.deletes or "hard",
         truncate=rule.truncate or defaults.truncate or "apply",
         key=rule.key if rule.key is not None else defaults.key or (),
+        keyless=rule.keyless or defaults.keyless or "halt",
+        merge_sources=rule.merge_sources if rule.merge_sources is not None else defaults.merge_sources or False,
         schema_changes=rule.schema_changes or defaults.schema_changes or "evolve",
         columns={**(defaults.columns or {}), **(rule.columns or {})},
         exclude=tuple(dict.fromkeys((*(defaults.exclude or ()), *(rule.exclude or ())))),
         rename=_names(defaults.rename or {}, rule.rename or {}),
         epoch=rule.epoch if rule.epoch is not None else defaults.epoch or 0,
         commit=rule.commit or defaults.commit or "auto",
+        paused=rule.paused if rule.paused is not None else defaults.paused or False,
         properties={**(defaults.properties or {}), **(rule.properties or {})},
         partition_by=layout.partition_by or (),
         cluster_by=layout.cluster_by or (),

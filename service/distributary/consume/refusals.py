@@ -65,7 +65,7 @@ def offsets_gone(name: str) -> TransientError:
     return TransientError(
         OFFSETS_GONE,
         f"Kafka no longer has the offsets that were read ({name})",
-        "the table looks at its topic again; if records were lost it halts and names them",
+        "the table checks its topic again; if records were lost it halts and lists them",
     )
 
 

@@ -61,5 +61,7 @@ class Batch:
         self.before = Side(count)
         self.old_keys = Side(count)
         self.new_keys = Side(count)
+        self.source_tables: list[str | None] = [None] * count
+        """The name of each change's source table."""
         self.moved_in = [False] * count
         self.moved_out = [False] * count

@@ -16,9 +16,11 @@ from distributary.decode.source_block import (
     Source,
     snapshot_identity,
     snapshot_text,
+    source_table,
     source_time,
     transaction_of,
 )
+from distributary.decode.source_order import position_by
 
 
 class ChangeKeeper:
@@ -27,9 +29,14 @@ class ChangeKeeper:
     def __init__(self, batch: Batch, options: DecodeOptions) -> None:
         self._batch = batch
         self._options = options
-        self._position = position_of(options.connector)
-        self._by_transaction = options.connector in ("sqlserver", "db2")
+        self._position = position_by(options.order) if options.order else position_of(options.connector)
+        self._by_transaction = options.connector in ("sqlserver", "db2") or bool(options.order)
         self._epoch = f"{options.epoch:03d}:"
+        self._family = options.family
+        self._reads_before = options.reads_before
+        self._tells_transactions = options.tells_transactions
+        self._named: tuple[str | None, str | None, str | None] = (None, None, None)
+        self._source_table: str | None = None
 
     def nothing(self, place: int) -> None:
         """A record without a value."""
@@ -53,9 +60,9 @@ class ChangeKeeper:
             batch.after.put(place, reader, after)
         elif op in KEPT_ROW:
             batch.faults.add(place, reasons.NO_ROW)
-        if self._options.reads_before and change.before is not None:
+        if self._reads_before and change.before is not None:
             batch.before.put(place, reader, change.before)
-        if self._options.transactions and self._options.unwrapped is None:
+        if self._tells_transactions:
             batch.blocks[place] = change.transaction
         if type(change) is Change:
             self._with_care(place, change)
@@ -72,8 +79,12 @@ class ChangeKeeper:
 
     def _source(self, place: int, op: str, source: Source) -> None:
         batch, options = self._batch, self._options
-        if source.connector is not None and source.connector not in options.family and op != MESSAGE:
+        if source.connector is not None and source.connector not in self._family and op != MESSAGE:
             batch.faults.add(place, reasons.OTHER_CONNECTOR)
+        elif op != MESSAGE:
+            batch.source_tables[place] = self._table(source)
+            if options.source_in_key and batch.source_tables[place] is None:
+                batch.faults.add(place, reasons.NO_SOURCE_TABLE)
         position = None
         try:
             position = self._position(source, op)
@@ -93,6 +104,13 @@ class ChangeKeeper:
             batch.snapshots[place] = snapshot_text(source.snapshot)
         if op == "r" and options.connector == "postgresql":
             batch.identities[place] = snapshot_identity(source)
+
+    def _table(self, source: Source) -> str | None:
+        """The source table's name, which hardly ever differs from that of the record before."""
+        named = (source.db, source.schema, source.table)
+        if named != self._named:
+            self._named, self._source_table = named, source_table(source)
+        return self._source_table
 
 
 def is_snapshot_row(source: Source | None) -> bool:

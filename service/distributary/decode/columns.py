@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.decode.bounds import TooMuchText
+from distributary.decode.by_reference import find_references
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.record_schema import arrow_of
 from distributary.decode.types.base import ColumnType
@@ -41,12 +42,14 @@ class Rows:
 class Columns:
     """Columns by the lake's names, of as many values as the batch has records. `bad` and `unavailable` have the names
     of columns by the records' places: values that their type can't hold, and those that the source did not send.
-    `told` has the former as messages name them: also by the source's name, which `columns` in the config has."""
+    `told` has the former as messages name them: also by the source's name, which `columns` in the config has.
+    `referenced` names in the same way those whose value the connector keeps elsewhere (see by_reference.py)."""
 
     arrays: dict[str, pa.Array]
     bad: dict[int, list[str]]
     unavailable: dict[int, list[str]]
     told: dict[int, str] = field(default_factory=dict)
+    referenced: dict[int, str] = field(default_factory=dict)
 
 
 def struct_array(arrays: Mapping[str, pa.Array], there: Sequence[bool]) -> pa.Array:
@@ -81,7 +84,7 @@ def make_columns(
             pa.nulls(len(group.places), arrow) if (array := part.get(name)) is None else array
             for group, part in zip(groups, parts, strict=True)
         ]
-        made.arrays[name] = _concat([*pieces, pa.nulls(1, arrow)]).take(order)
+        made.arrays[name] = pa.concat_arrays([*pieces, pa.nulls(1, arrow)]).take(order)
     return made
 
 
@@ -96,10 +99,6 @@ def _order(groups: Sequence[Rows], count: int) -> pa.Array:
     return pa.array(order)
 
 
-def _concat(pieces: Sequence[pa.Array]) -> pa.Array:
-    return pa.concat_arrays(pieces)
-
-
 def _group_arrays(
     group: Rows, wanted: Mapping[str, str], placeholder: Placeholder | None, made: Columns, most_bytes: int
 ) -> dict[str, pa.Array]:
@@ -107,6 +106,7 @@ def _group_arrays(
     bad: dict[int, set[int]] = {place: set(columns) for place, columns in group.bad.items()}
     unavailable: dict[int, set[int]] = {place: set(columns) for place, columns in group.unavailable.items()}
     tuples = map(msgspec.structs.astuple, group.rows)
+    referenced: dict[int, set[int]] = {}
     size = 0
     values_of = list(zip(*tuples, strict=True)) if group.rows else [()] * len(group.types)
     for column, ((sent, kind), values) in enumerate(zip(group.types.items(), values_of, strict=True)):
@@ -119,9 +119,12 @@ def _group_arrays(
             array = _without(array, absent)
             for at in absent:
                 unavailable.setdefault(group.places[at], set()).add(column)
+        elsewhere = find_references(kind, values, array, wrong)
+        for at in elsewhere:
+            referenced.setdefault(group.places[at], set()).add(column)
         array, lost = _as_wanted(array, kind.spark, wanted[name])
         for at in (*wrong, *lost):
-            if at not in absent:
+            if at not in absent and at not in elsewhere:
                 bad.setdefault(group.places[at], set()).add(column)
         # Where the source renamed a column, records have it under one name or the other.
         arrays[name] = pc.coalesce(arrays[name], array) if name in arrays else array
@@ -133,6 +136,10 @@ def _group_arrays(
         found = [names[column] for column in sorted(columns)]
         made.bad[place] = [group.lake[name] for name in found]
         made.told[place] = ", ".join(_told(name, group.lake[name]) for name in found)
+    for place, columns in referenced.items():
+        made.referenced[place] = ", ".join(
+            _told(names[column], group.lake[names[column]]) for column in sorted(columns)
+        )
     for place, columns in unavailable.items():
         made.unavailable[place] = [group.lake[names[column]] for column in sorted(columns)]
     return arrays

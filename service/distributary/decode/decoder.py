@@ -3,7 +3,7 @@ reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from distributary.decode import reasons
 from distributary.decode.bounds import TooMuchText
 from distributary.decode.events import make_events, reject_all
-from distributary.decode.met_columns import MetColumns
+from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.readers import Readers
 from distributary.decode.reading import read_batch
@@ -27,26 +27,24 @@ _BYTES = 64 * 2**20
 @dataclass(frozen=True)
 class Decoded:
     """`events` has a row for each change, `rejected` one for each record that can't be applied (see
-    events.make_events). `met` are the columns that the records have, of each of their schemas.
+    events.make_events). `observed` are the columns of the records, one entry for each of their schemas.
 
-    `unread` and `unread_key` are columns that the records have and the schema does not, or not as wide as they need to
-    be: Spark types by the lake's names. Values of the former are not in the events, those of the latter where they fit.
-    `conflict` is why the config can't have the columns of some record: those records are rejected, and the table is to
+    `conflict` is why the config can't have the columns of some record: such records are rejected, and the table is to
     halt. `unknown_schemas` are addresses of Avro schemas that records name and the options do not have: these records
-    are rejected, and are to be decoded again with the schemas (see avro.framing.schema_addresses).
+    are rejected, and are to be decoded again with the schemas. `source_tables` are the names of the tables that the
+    changes are of.
     """
 
     events: pa.Table
     rejected: pa.Table
-    unread: Mapping[str, str]
-    unread_key: Mapping[str, str]
-    met: tuple[MetColumns, ...] = ()
-    conflict: TableHalt | None = None
-    unknown_schemas: frozenset[str] = frozenset()
+    observed: tuple[ObservedColumns, ...]
+    conflict: TableHalt | None
+    unknown_schemas: frozenset[str]
+    source_tables: frozenset[str]
 
 
 class Decoder:
-    """Decodes the records of one table, and remembers the schemas that it has met. Not safe for several threads."""
+    """Decodes the records of one table, and remembers their schemas. Not safe for several threads."""
 
     def __init__(self, options: DecodeOptions) -> None:
         self.options = options
@@ -69,15 +67,13 @@ class Decoder:
             empty = table.slice(0, 0)
             made, refused = make_events(empty, read_batch(empty, readers, self.options), schema, self.options)
             events, rejected = [made], [refused]
-        unread = {**readers.plain.shown, **readers.unread}
         return Decoded(
             pa.concat_tables(events),
             pa.concat_tables(rejected),
-            unread,
-            dict(readers.unread_key),
-            readers.met(),
+            readers.observed_columns(),
             readers.conflict,
             frozenset(readers.unknown_schemas),
+            frozenset(readers.source_tables),
         )
 
     def _decode_step(
@@ -85,6 +81,7 @@ class Decoder:
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Events and rejected records; of half the records at once where all become too large."""
         batch = read_batch(step, readers, self.options)
+        readers.source_tables.update(filter(None, batch.source_tables))
         try:
             yield make_events(step, batch, schema, self.options)
         except TooMuchText:
@@ -95,21 +92,6 @@ class Decoder:
                 return
             yield from self._decode_step(step.slice(0, half), readers, schema)
             yield from self._decode_step(step.slice(half), readers, schema)
-
-    def learn(self, raw: pa.RecordBatch | pa.Table, schema: RecordSchema | None = None) -> RecordSchema:
-        """The schema, extended by all columns of the records: decodes until no column is unread."""
-        known = schema or RecordSchema()
-        while True:
-            decoded = self.decode(raw, known)
-            extended = known.extended(decoded.unread, decoded.unread_key)
-            if extended == known:
-                return known
-            known = extended
-
-
-def decode(raw: pa.RecordBatch | pa.Table, schema: RecordSchema, options: DecodeOptions) -> Decoded:
-    """Decoder.decode, once."""
-    return Decoder(options).decode(raw, schema)
 
 
 def _steps(table: pa.Table) -> list[pa.Table]:

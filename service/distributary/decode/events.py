@@ -18,7 +18,7 @@ from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.row_keys import RowKeys
-from distributary.decode.source_block import whole_number
+from distributary.decode.source_block import SOURCE_TABLE_COLUMN, whole_number
 
 _PLACE = "__place"
 
@@ -51,17 +51,16 @@ def make_events(
         return split_rejected(batch, pa.table(columns), keys_of_rows)
     keys = _columns(batch.keys, schema.key, batch.count, None, most)
     _judge_keys(batch, keys, options)
+    _add_source_tables(keys, batch, schema, options)
     for rows in filter(None, (after, before)):
         _fill_from_key(rows, keys)
     columns = {
         **_common(step, batch, options),
-        "moved_in": pa.array(batch.moved_in),
-        "moved_out": pa.array(batch.moved_out),
+        "moved_in": pa.array(batch.moved_in, pa.bool_()),
+        "moved_out": pa.array(batch.moved_out, pa.bool_()),
         "key": key_struct(keys, [row is not None for row in batch.keys.rows], schema.key),
         **{
-            name: key_struct(
-                _columns(side, schema.key, batch.count, None, most), [row is not None for row in side.rows], schema.key
-            )
+            name: _other_key(side, batch, schema, options, most)
             for name, side in (("old_key", batch.old_keys), ("new_key", batch.new_keys))
         },
         **row_structs(batch, after, before, options),
@@ -123,6 +122,18 @@ def _columns(
     return make_columns(made, wanted, count, placeholder, most_bytes)
 
 
+def _other_key(side: Side, batch: Batch, schema: RecordSchema, options: DecodeOptions, most_bytes: int) -> pa.Array:
+    """The other key of each key change: its row is one of the same source table."""
+    columns = _columns(side, schema.key, batch.count, None, most_bytes)
+    _add_source_tables(columns, batch, schema, options)
+    return key_struct(columns, [row is not None for row in side.rows], schema.key)
+
+
+def _add_source_tables(keys: Columns, batch: Batch, schema: RecordSchema, options: DecodeOptions) -> None:
+    if options.source_in_key and SOURCE_TABLE_COLUMN in schema.key:
+        keys.arrays[SOURCE_TABLE_COLUMN] = pa.array(batch.source_tables, pa.string())
+
+
 def _fill_from_key(rows: Columns, keys: Columns) -> None:
     """Fills columns of the key that rows lack: a transform added the field to the key, or a filter took the column out
     of the value."""
@@ -132,13 +143,16 @@ def _fill_from_key(rows: Columns, keys: Columns) -> None:
 
 
 def _judge_values(batch: Batch, after: Columns, before: Columns | None, options: DecodeOptions) -> None:
-    for place, names in after.told.items():
-        if batch.operations[place] in KEPT_ROW:
-            batch.faults.add(place, reasons.BAD_VALUE, names)
-    if before is not None and options.before:
-        for place, names in before.told.items():
+    for reason, kept, deleted in (
+        (reasons.BAD_VALUE, after.told, before and before.told),
+        (reasons.BY_REFERENCE, after.referenced, before and before.referenced),
+    ):
+        for place, names in kept.items():
+            if batch.operations[place] in KEPT_ROW:
+                batch.faults.add(place, reason, names)
+        for place, names in (deleted or {}).items() if options.before else ():
             if batch.operations[place] == "d":
-                batch.faults.add(place, reasons.BAD_VALUE, names)
+                batch.faults.add(place, reason, names)
 
 
 def _judge_keys(batch: Batch, keys: Columns, options: DecodeOptions) -> None:

@@ -13,12 +13,18 @@ import pyarrow.compute as pc
 
 
 def find_headers(
-    headers: pa.Array, names: Collection[str], *, with_value: bool = False
+    raw: pa.RecordBatch | pa.Table, names: Collection[str], *, with_value: bool = False
 ) -> dict[int, dict[str, bytes | None]]:
-    """The values of headers with those names, by the record's place; of two with one name the first counts.
+    """The values of records' headers with those names, by the record's place; of two with one name the first counts.
 
-    `headers` is a list of structs of key and value. `with_value`: only headers that have a value count.
+    The column `headers`, which `raw` may lack, is a list of structs of key and value. `with_value`: only headers that
+    have a value count.
     """
+    if "headers" not in raw.schema.names:
+        return {}
+    headers = raw["headers"]
+    if isinstance(headers, pa.ChunkedArray):
+        headers = pa.concat_arrays(headers.chunks) if headers.num_chunks else pa.nulls(0, headers.type)
     entries = pc.list_flatten(headers)
     if not len(entries):
         return {}
@@ -41,6 +47,8 @@ def added_texts(headers: Mapping[str, bytes | None], names: Mapping[str, str]) -
     SimpleHeaderConverter writes the bare text, JsonConverter JSON, perhaps with a schema beside it.
     """
     texts: dict[str, str] = {}
+    if not headers:
+        return texts
     for name, meaning in names.items():
         data = headers.get(name)
         text = None if data is None else _text(data)

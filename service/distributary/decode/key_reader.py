@@ -10,7 +10,7 @@ import msgspec
 
 from distributary.decode import reasons
 from distributary.decode.by_value import type_by_value
-from distributary.decode.met_columns import MetColumns, columns_of_shape
+from distributary.decode.observed_columns import ObservedColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
 from distributary.decode.reasons import Rejected
 from distributary.decode.record_schema import RecordSchema
@@ -69,7 +69,7 @@ class KeyReader:
             known[names] = cls(shape, options, has_schema=False)
         return known[names]
 
-    def met_columns(self) -> MetColumns:
+    def observed_columns(self) -> ObservedColumns:
         """The columns of the keys that it reads."""
         return columns_of_shape(self.shape, is_key=True, has_schema=self._has_schema)
 

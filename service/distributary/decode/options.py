@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from distributary.decode.avro.schema import AvroSchemas
 from distributary.decode.bounds import Bounds
 from distributary.decode.masks import NO_MASKS, Masks
-from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.order_fields import Order
+from distributary.decode.source_block import BINLOG_CONNECTORS, BY_OFFSET, CONNECTORS
 from distributary.decode.unwrapped import Unwrapped
 
 DEFAULT_PLACEHOLDER = "__debezium_unavailable_value"
@@ -40,7 +41,10 @@ class DecodeOptions:
     (the lake's names) stand for it; an update that changes them is a delete and a create then. `unwrapped`: the records
     are rows without an envelope. `before`, `transactions`: the row before the change, and the change's place in its
     transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
-    addresses in the registry; the caller may add to them between two batches.
+    addresses in the registry; the caller may add to them between two batches. `payload_alone`: keys and values are
+    objects with the one field `payload`, which holds them. `source_in_key`: the key has the name of the source table
+    (SOURCE_TABLE_COLUMN), as the topic has several. `order` are the fields that make positions, where the connector has
+    no rules of its own.
     """
 
     connector: str
@@ -56,6 +60,9 @@ class DecodeOptions:
     transactions: bool = False
     unwrapped: Unwrapped | None = None
     avro: AvroSchemas | None = None
+    payload_alone: bool = False
+    source_in_key: bool = False
+    order: Order = ()
     bounds: Bounds = field(default_factory=Bounds)
 
     @property
@@ -77,10 +84,10 @@ class DecodeOptions:
 
     @property
     def family(self) -> frozenset[str | None]:
-        """What `source.connector` may say: MariaDB was read by the MySQL connector before it had its own."""
+        """The names that `source.connector` may have. The MySQL connector read MariaDB before that had its own."""
         if self.connector == BY_OFFSET:
-            return frozenset((None, *_EVERY))
-        return frozenset(("mysql", "mariadb") if self.connector in ("mysql", "mariadb") else (self.connector,))
+            return frozenset((None, *CONNECTORS))
+        return frozenset(BINLOG_CONNECTORS if self.connector in BINLOG_CONNECTORS else (self.connector,))
 
     def source_names(self, column: str) -> tuple[str, ...]:
         """What the source may call a column of the lake: the names under `rename`, and the lake's own name, which the
@@ -91,6 +98,3 @@ class DecodeOptions:
     def lake_name(self, column: str) -> str:
         """What the lake calls a column of the source."""
         return self.renames.get(column, column)
-
-
-_EVERY = ("sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle")

@@ -12,19 +12,17 @@ from msgspec import UNSET, Raw, UnsetType
 from distributary.decode import reasons
 from distributary.decode.by_value import add_type, type_by_raw
 from distributary.decode.envelope import Change
-from distributary.decode.met_columns import MetColumns, columns_of_shape
+from distributary.decode.observed_columns import ObservedColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
 from distributary.decode.reasons import Rejected
 from distributary.decode.record_schema import RecordSchema
-from distributary.decode.row_reader import REFUSED, RowReader
+from distributary.decode.row_reader import FIELD_TYPE, RowReader, envelope_class
 from distributary.decode.row_shape import rename_taken, shape_of_names, type_told
-from distributary.decode.source_block import Source, Transaction
 from distributary.decode.strict_json import Json, Number, parse_object
 from distributary.decode.types.nested import is_readable
 from distributary.decode.unwrapped import change_of_row
 
 _BLANKS = b" \t\r\n"
-_TOLD = str | int | bool | None
 
 
 class PlainReader(RowReader):
@@ -38,53 +36,54 @@ class PlainReader(RowReader):
         self._seen: set[str] = set()
         """Which names of columns with several names the records have."""
         every = dict.fromkeys(name for of_column in names for name in of_column)
-        super().__init__(shape_of_names(every, schema.row, options), {}, options)
-        self.types = self.shape.types
+        shape = shape_of_names(every, schema.row, options)
+        super().__init__(shape, shape.types, options)
+        self._envelope_decoder = msgspec.json.Decoder(envelope_class(Raw, Raw(b"null"), options))
         self.shown: dict[str, str] = {}
         self._added: dict[str, str] = {}
         self._ignored: list[str] = []
         self._learned = 0
-        self._build()
+        self._build_row_decoder()
 
     def start_batch(self) -> None:
         """Forgets how often records had new columns."""
         self._learned = 0
 
-    def met_columns(self) -> MetColumns:
+    def observed_columns(self) -> ObservedColumns:
         """The table's columns, and the fields of records that are none of them yet, as far as values were seen."""
         seen = {first for other, first in self._other_names.items() if other in self._seen}
-        met = self._columns(self.types.keys() - self._other_names.keys() - (seen - self._seen))
+        observed = self._columns(self.types.keys() - self._other_names.keys() - (seen - self._seen))
         told = {name: type_told(name, {}, self._options) for name in self._ignored}
         new = {self._options.lake_name(name): kind for name, kind in told.items()}
-        shown = {lake: kind for lake, kind in self.shown.items() if lake not in met.types}
+        shown = {lake: kind for lake, kind in self.shown.items() if lake not in observed.types}
         unseen = {*self._other_names, *self._other_names.values()} - self._seen
         names = frozenset((*self.types, *self._ignored)) - unseen
         renames = {name: self._options.lake_name(name) for name in names}
+        types = {**observed.types, **shown}
         return replace(
-            met,
-            types={**met.types, **shown},
-            marks={**met.marks, **{lake: kind.mark if (kind := new.get(lake)) else None for lake in shown}},
-            renames={name: lake for name, lake in renames.items() if name != lake and lake in {**met.types, **shown}},
+            observed,
+            types=types,
+            marks={**observed.marks, **{lake: kind.mark if (kind := new.get(lake)) else None for lake in shown}},
+            renames={name: lake for name, lake in renames.items() if name != lake and lake in types},
             names=names,
             guessed={lake: kind for lake, kind in shown.items() if new.get(lake) is None},
         )
 
-    def met_other_names(self) -> MetColumns | None:
+    def columns_of_other_names(self) -> ObservedColumns | None:
         """The same of columns that records have under another than their first name; None where they have none."""
         seen = self._other_names.keys() & self._seen
         return self._columns(seen) if seen else None
 
-    def _columns(self, names: Collection[str]) -> MetColumns:
+    def _columns(self, names: Collection[str]) -> ObservedColumns:
         types = {name: kind for name, kind in self.types.items() if name in names}
         lake = {name: self.shape.lake[name] for name in types}
         return columns_of_shape(replace(self.shape, types=types, lake=lake), is_key=False, has_schema=False)
 
-    def _build(self) -> None:
-        super().__init__(self.shape, self.types, self._options)
+    def _build_row_decoder(self) -> None:
         fields: list[tuple[str, Any, Any]] = []
         names: dict[str, str] = {}
         kinds = [(name, _with_unset(kind.wire)) for name, kind in self.types.items()]
-        kinds += [(name, _TOLD | UnsetType) for name in self._added]
+        kinds += [(name, FIELD_TYPE | UnsetType) for name in self._added]
         kinds += [(name, Raw | UnsetType) for name in self._ignored]
         for place, (name, wire) in enumerate(kinds):
             fields.append((f"c{place}", wire, UNSET))
@@ -93,13 +92,6 @@ class PlainReader(RowReader):
         self._is_readable = all(is_readable(name) for name, _ in kinds)
         self._twins = self._find_twins([name for name, _ in kinds])
         self._row_decoder = msgspec.json.Decoder(plain)
-        wrapped: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", Source | None, None)]
-        wrapped.append(("after", Raw, Raw(b"null")))
-        if self._options.reads_before:
-            wrapped.append(("before", Raw, Raw(b"null")))
-        if self._options.transactions:
-            wrapped.append(("transaction", Transaction | None, None))
-        self._envelope_decoder = msgspec.json.Decoder(msgspec.defstruct("RawEnvelope", wrapped, gc=False))
 
     def read(self, payload: bytes, *, has_old_key: bool = False, headers: Mapping[str, str] | None = None) -> Any:
         """As RowReader.read."""
@@ -188,8 +180,8 @@ class PlainReader(RowReader):
                 self._added[name] = meanings[name]
             else:
                 self._ignored.append(name)
-        self.shape = type(self.shape)(self.shape.types, self.shape.lake, self._added, self.shape.conflict)
-        self._build()
+        self.shape = replace(self.shape, added=self._added)
+        self._build_row_decoder()
 
     def _find_twins(self, names: Sequence[str]) -> list[list[tuple[int, str]]]:
         """The fields (place and name) of each column that has several of these names."""
@@ -225,6 +217,3 @@ def _sample(value: Json) -> Any:
 
 def _with_unset(wire: Any) -> Any:
     return wire | UnsetType if wire is Raw else wire | None | UnsetType
-
-
-__all__ = ["REFUSED", "PlainReader"]

@@ -8,7 +8,8 @@ position. Missing parts sort lowest, except for PostgreSQL's commit level, which
 | sqlserver      | commit_lsn / change_lsn / event_serial_no                                                  |
 | db2            | commit_lsn / change_lsn                                                                    |
 | postgresql     | commit level . lsn @ commit time, the first two from `source.sequence`; `lsn ? lsn @ time` |
-|                | where the commit level is not known; `lsn r lsn @ time` for a row that a snapshot read     |
+|                | where the commit level is not known; `lsn r lsn @ time` for a row that a snapshot read, or |
+|                | `lsn R lsn @ time` where its connector had streamed before                                 |
 | mysql, mariadb | number in `file` / pos / row, and where there is a GTID / server_id / its origin / number  |
 | oracle         | commit_scn / scn / rs_id / ssn; a row that a snapshot read has no commit_scn, its scn      |
 |                | stands for it                                                                              |
@@ -130,7 +131,7 @@ def _postgresql(source: Source, op: str | None) -> str | None:
     time = padded(source.ts_ms, _TIME_DIGITS) or "0" * _TIME_DIGITS
     if op == "r":
         read = max(filter(None, (block_lsn, level, sequence_lsn, "0" * _LSN_DIGITS)))
-        return f"{read}r{read}@{time}"
+        return f"{read}{'r' if level is None else 'R'}{read}@{time}"
     lsn = sequence_lsn or block_lsn
     if lsn is None:
         return None

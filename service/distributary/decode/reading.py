@@ -15,20 +15,15 @@ from distributary.decode.avro.values import UNREAD
 from distributary.decode.bad_utf8 import find_bad_utf8
 from distributary.decode.batch import Batch
 from distributary.decode.change_keeper import ChangeKeeper
-from distributary.decode.envelope import (
-    MESSAGE,
-    NEW_KEY_HEADER,
-    OLD_KEY_HEADER,
-)
+from distributary.decode.envelope import MESSAGE, NEW_KEY_HEADER, OLD_KEY_HEADER
+from distributary.decode.front import without_payload_alone, without_schema_ids
 from distributary.decode.headers import added_texts, find_headers
 from distributary.decode.options import DecodeOptions
 from distributary.decode.position import offset_position
 from distributary.decode.readers import Readers
 from distributary.decode.reasons import UNREADABLE, Rejected
 from distributary.decode.row_reader import REFUSED
-from distributary.decode.source_block import (
-    BY_OFFSET,
-)
+from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import change_of_row
 from distributary.decode.wrapping import is_null
 
@@ -37,7 +32,10 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
     """Reads records with Kafka's columns. Faults of records are collected in the batch; none is raised."""
     batch = Batch(step.num_rows)
     added = options.unwrapped.headers if options.unwrapped is not None else {}
-    headers = _headers(step, (OLD_KEY_HEADER, NEW_KEY_HEADER, *added))
+    headers = find_headers(step, (OLD_KEY_HEADER, NEW_KEY_HEADER, *added))
+    if options.avro is None:
+        for column in ("key", "value"):
+            step = step.set_column(step.column_names.index(column), column, without_schema_ids(step[column]))
     values, keys = step["value"].to_pylist(), step["key"].to_pylist()
     limit = options.bounds.record_bytes
     for place, (key, value) in enumerate(zip(keys, values, strict=True)):
@@ -50,6 +48,8 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
             for place in find_bad_utf8(step[column]):
                 batch.faults.add(place, reasons.BAD_UTF8)
                 texts[place] = None
+        if options.payload_alone:
+            values, keys = [*map(without_payload_alone, values)], [*map(without_payload_alone, keys)]
     else:
         framing = framing_headers(step)
     if options.unwrapped is not None:
@@ -66,13 +66,6 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
         for place, found in headers.items():
             _read_key_headers(place, found, batch)
     return batch
-
-
-def _headers(step: pa.Table, names: Sequence[str]) -> dict[int, dict[str, bytes | None]]:
-    if "headers" not in step.column_names:
-        return {}
-    column = step["headers"].combine_chunks()
-    return find_headers(column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks), names)
 
 
 def _read_values(values: Sequence[bytes | None], batch: Batch, readers: Readers, options: DecodeOptions) -> None:

@@ -35,15 +35,23 @@ NO_ROW = Reason("no-row", "a create, update or read without `after`")
 NO_KEY = Reason("no-key", "the table's records have keys, this one has none")
 NO_KEY_COLUMNS = Reason("no-key-columns", "the row lacks columns that `key` in the config names")
 BAD_KEY = Reason("bad-key", "a column of the key is missing, or has a value that its type can't hold")
+NO_SOURCE_TABLE = Reason(
+    "no-source-table", "`merge_sources` has the source table's name in the key, and `source` does not name the table"
+)
 OTHER_CONNECTOR = Reason("other-connector", "`source.connector` is another one than that of the table's other records")
 NO_POSITION = Reason("no-position", "`source` does not contain the change's position in the database's log")
 BAD_POSITION = Reason("bad-position", "a log position in `source` is not in the form that its connector writes")
 BAD_VALUE = Reason("bad-value", "these columns hold a value that their type can't hold: ")
+BY_REFERENCE = Reason(
+    "value-by-reference",
+    "the connector keeps the value elsewhere and sent a reference (take the large message post processor out of the"
+    " connector, or these columns out of large.message.s3.columns.include.list): ",
+)
 
 REASONS: tuple[Reason, ...] = (
     *(BEYOND_LIMITS, BAD_SCHEMA, BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA, NOT_JSON, WRONG_TYPE),
     *(TEXT_AFTER, AMBIGUOUS, NOT_AN_ENVELOPE, NOT_A_ROW, UNKNOWN_OPERATION, NO_ROW, NO_KEY, NO_KEY_COLUMNS, BAD_KEY),
-    *(OTHER_CONNECTOR, BAD_POSITION, NO_POSITION, BAD_VALUE),
+    *(NO_SOURCE_TABLE, OTHER_CONNECTOR, BAD_POSITION, NO_POSITION, BY_REFERENCE, BAD_VALUE),
 )
 UNREADABLE = frozenset((BEYOND_LIMITS, BAD_SCHEMA, BAD_UTF8, NO_SCHEMA_ID, NOT_AVRO, NOT_AN_AVRO_SCHEMA))
 """Reasons that count for a key whether the record needs one or not."""

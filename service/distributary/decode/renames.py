@@ -44,27 +44,10 @@ class Renames:
         """Those of a source that has these columns. The lake's name of one that it lacks may be one of its own."""
         return Renames({name: lake for name, lake in self.lake.items() if name in columns})
 
-    def clash(self, columns: Collection[str]) -> bool:
-        """Whether the lake can't have all these columns of a source: two would have one name, but for its case."""
-        return len({self.of(name).lower() for name in columns}) < len(columns)
-
     def as_source(self, columns: Mapping[str, _Value]) -> dict[str, _Value]:
         """The lake's columns under the source's names, and under their own: a source may lack what is renamed."""
         own = {name: value for name, value in columns.items() if name not in self.lake}
         return {**own, **{self.source(name): value for name, value in columns.items()}}
-
-    def as_lake(self, columns: Mapping[str, _Value]) -> dict[str, _Value]:
-        """The source's columns under the lake's names. Raises TableHalt where two would have the same."""
-        renamed: dict[str, _Value] = {}
-        for name, value in columns.items():
-            if self.of(name) in renamed:
-                raise TableHalt(
-                    "rename-taken",
-                    f"by `rename` two columns of the source would be called {self.of(name)!r}",
-                    "give one of them another name, or leave it out with `exclude`",
-                )
-            renamed[self.of(name)] = value
-        return renamed
 
 
 NO_RENAMES = Renames()

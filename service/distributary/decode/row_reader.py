@@ -7,19 +7,20 @@ field.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from distributary.decode import reasons
 from distributary.decode.envelope import Change
-from distributary.decode.met_columns import MetColumns, columns_of_shape
+from distributary.decode.observed_columns import ObservedColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.reasons import Rejected
 from distributary.decode.row_shape import RowShape
-from distributary.decode.source_block import Source, Transaction, restate_source, restate_transaction
+from distributary.decode.source_block import Transaction, restate_source, restate_transaction
+from distributary.decode.source_order import source_class
 from distributary.decode.strict_json import Document, Json, parse_object
 from distributary.decode.types.base import BadValue, ColumnType, WrongKind, text_of
 from distributary.decode.types.nested import is_readable, struct_class
@@ -28,7 +29,21 @@ from distributary.decode.unwrapped import change_of_row
 REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for a payload that it does not take."""
 
-_TOLD = str | int | bool | None
+FIELD_TYPE = str | int | bool | None
+"""The wire type of the fields that ExtractNewRecordState adds to a row."""
+
+
+def envelope_class(row: Any, no_row: Any, options: DecodeOptions) -> type[msgspec.Struct]:
+    """A struct of the fields of an envelope that the options need. `row` is the type of the rows, `no_row` stands for a
+    field that the envelope lacks."""
+    source: Any = source_class(options.order)
+    fields: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", source | None, None)]
+    fields.append(("after", row, no_row))
+    if options.reads_before:
+        fields.append(("before", row, no_row))
+    if options.transactions:
+        fields.append(("transaction", Transaction | None, None))
+    return msgspec.defstruct("Envelope", fields, gc=False)
 
 
 class RowReader:
@@ -44,6 +59,7 @@ class RowReader:
         self.types = types
         self.begin = begin
         self._options = options
+        self._source_class: Any = source_class(options.order)
         self._placeholder = Placeholder(options.placeholder) if options.has_placeholders else None
         self.row_class = struct_class("Row", types)
         self.empty = self.row_class()
@@ -51,23 +67,16 @@ class RowReader:
         self._wire = self._envelope_class()
         self._decoder = msgspec.json.Decoder(self._wire)
 
-    def met_columns(self) -> MetColumns:
+    def observed_columns(self) -> ObservedColumns:
         """The columns of the rows that it reads, also of those that the table does not have."""
         return columns_of_shape(self.shape, is_key=False)
 
     def _envelope_class(self) -> type[msgspec.Struct]:
         if self._options.unwrapped is not None:
-            added = [(f"a{place}", _TOLD, None) for place in range(len(self.shape.added))]
+            added = [(f"a{place}", FIELD_TYPE, None) for place in range(len(self.shape.added))]
             names = {f"a{place}": name for place, name in enumerate(self.shape.added) if is_readable(name)}
             return msgspec.defstruct("AddedRow", added, bases=(self.row_class,), rename=names, gc=False)
-        row: Any = self.row_class | None
-        fields: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", Source | None, None)]
-        fields.append(("after", row, None))
-        if self._options.reads_before:
-            fields.append(("before", row, None))
-        if self._options.transactions:
-            fields.append(("transaction", Transaction | None, None))
-        return msgspec.defstruct("Envelope", fields, gc=False)
+        return envelope_class(self.row_class | None, None, self._options)
 
     def read(self, payload: bytes, *, has_old_key: bool = False, headers: Mapping[str, str] | None = None) -> Any:
         """The change (see envelope.Change) that a payload says. Raises one of REFUSED, and Rejected."""
@@ -99,7 +108,9 @@ class RowReader:
             raise Rejected(reasons.NOT_AN_ENVELOPE)
         if not isinstance(source, dict | None) or isinstance(op, list | dict):
             raise Rejected(reasons.WRONG_TYPE)
-        change = Change(None if op is None else text_of(op), None if source is None else restate_source(source))
+        change = Change(
+            None if op is None else text_of(op), None if source is None else restate_source(source, self._source_class)
+        )
         if self._options.transactions and (block := document.get("transaction")) is not None:
             if not isinstance(block, dict):
                 raise Rejected(reasons.WRONG_TYPE)
@@ -164,8 +175,3 @@ def restate_values(
 
 def _stands_in(value: Json, kind: ColumnType, placeholder: Placeholder | None) -> bool:
     return placeholder is not None and kind.may_be_unavailable and placeholder.is_json(value)
-
-
-def values_of(rows: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """The wire values of rows."""
-    return list(map(msgspec.structs.astuple, rows))

@@ -7,7 +7,7 @@ came as numbers, booleans and texts).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -22,6 +22,9 @@ class Source(msgspec.Struct, gc=False):
     """What of a source block is asked for, of all connectors."""
 
     connector: str | None = None
+    db: str | None = None
+    schema: str | None = None
+    table: str | None = None
     ts_ms: _Told = None
     snapshot: str | bool | None = None
     commit_lsn: _Told = None
@@ -51,6 +54,7 @@ class Transaction(msgspec.Struct, gc=False):
 SOURCE_FIELDS = Source.__struct_fields__
 
 CONNECTORS = ("sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle")
+BINLOG_CONNECTORS = ("mysql", "mariadb")
 BY_OFFSET = "offset"
 """Stands for a connector's name where the source's own positions are not known."""
 
@@ -68,9 +72,9 @@ _LAST_MS = 253_402_300_799_999
 _READ_FIELDS = ("connector", "ts_ms", "snapshot", "sequence", "lsn", "txId")
 
 
-def restate_source(block: Mapping[str, Json]) -> Source:
+def restate_source(block: Mapping[str, Json], of: type[Source] = Source) -> Source:
     """A source block whose fields have other JSON types, as texts."""
-    return Source(**{name: text for name in SOURCE_FIELDS if (text := _text(block.get(name))) is not None})
+    return of(**{name: text for name in of.__struct_fields__ if (text := _text(block.get(name))) is not None})
 
 
 def restate_transaction(block: Mapping[str, Json]) -> Transaction:
@@ -82,20 +86,39 @@ def _text(value: Json) -> str | None:
     return None if value is None else text_of(value)
 
 
+SOURCE_TABLE_COLUMN = "__physical_table"
+"""The column of the key that has the name of a row's source table, where one topic has those of several."""
+
+
+def has_source_table(key: Iterable[str]) -> bool:
+    """Whether a key tells its source table: names with two underscores are no columns of a source, but fields that
+    transforms add (ByLogicalTableRouter's `__dbz__physicalTableIdentifier`), or the service."""
+    return any(name.startswith("__") for name in key)
+
+
+def source_table(source: Source) -> str | None:
+    """The name of the source table, as far as its block tells: `db.schema.table`, with a part in quotes that has a dot
+    or a quote in it. None where it names no table."""
+    if not source.table:
+        return None
+    parts = filter(None, (source.db, source.schema, source.table))
+    return ".".join(json.dumps(part, ensure_ascii=False) if {".", '"'} & set(part) else part for part in parts)
+
+
 def snapshot_text(told: str | bool | None) -> str | None:
     """What a source block says of the snapshot, in lower case."""
     return None if told is None else str(told).lower()
 
 
 def transaction_of(connector: str, source: Source) -> str | None:
-    """Identifies the transaction: all its changes have this value, and no others. None if it is unknown."""
-    if connector in ("mysql", "mariadb"):
+    """The transaction's id, which its changes share and no other change has; None if the source block has none. SQL
+    Server's and Db2's is the commit LSN, which their positions begin with.
+    """
+    if connector in BINLOG_CONNECTORS:
         return source.gtid
-    if connector in ("postgresql", "oracle"):
+    if source.txId is not None or connector != BY_OFFSET:
         return _plain(source.txId)
-    if connector == BY_OFFSET:
-        return _plain(source.txId) if source.txId is not None else source.gtid
-    return (_plain(source.commit_lsn) or "").lower()
+    return source.gtid
 
 
 def snapshot_identity(source: Source) -> str:

@@ -14,12 +14,14 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.fetch import raw_table
 from distributary.consume.peek import Record
+from distributary.consume.remaining import Places
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.decoder import Decoded, Decoder
-from distributary.decode.met_columns import MetColumns
+from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema
-from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.source_block import BY_OFFSET, SOURCE_TABLE_COLUMN
+from distributary.decode.source_order import order_of
 from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, taken_as
@@ -30,6 +32,7 @@ from distributary.ingest.merge_table import RecordColumns
 from distributary.ingest.raw_records import DecodedRecords, RawRecords
 from distributary.ingest.registry import Registry
 from distributary.ingest.sent_columns import SentColumns
+from distributary.ingest.source_tables import check_source_tables, with_source_in_key
 from distributary.ingest.supported import check_supported
 from distributary.ingest.table_columns import TableColumns
 from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_format
@@ -60,7 +63,8 @@ class BatchReader:
     """Reads the batches of one table, and remembers the schemas of its records.
 
     `only` filters decoded records before Spark keeps them. `announced` returns the column types of the connector's
-    schema-change topic; it is called for records without a schema.
+    schema-change topic; it is called for records without a schema. `ignored` returns, by topic, the records that tell
+    no format.
     """
 
     def __init__(
@@ -76,9 +80,11 @@ class BatchReader:
         queries: Queries,
         announced: Callable[[], Mapping[str, str]] = dict,
         only: Callable[[DataFrame], DataFrame] = lambda records: records,
+        ignored: Callable[[], Mapping[str, Places]] = dict,
     ) -> None:
         self._broker = broker
         self._only = only
+        self._ignored = ignored
         self._registry = registry
         self._avro: dict[str, AvroSchema | NotAnAvroSchema] | None = None if registry is None else {}
         self._source = source
@@ -89,7 +95,9 @@ class BatchReader:
         self._table = TableColumns(lake, settings.schema_changes, mode.service_columns, log)
         self.sent = SentColumns(settings, self._table, log)
         """The columns of the records so far."""
-        self._met: tuple[MetColumns, ...] = ()
+        self._observed: tuple[ObservedColumns, ...] = ()
+        self.source_table: str | None = None
+        """The source table of the records so far, see check_source_tables."""
         self._format: TopicFormat | None = None
         self._queries = queries
         self._ask_announced = announced
@@ -108,11 +116,12 @@ class BatchReader:
         if self._format is not None:
             return self._format
         self.sent.load_masks()
-        records = self._broker.head(topic, start)
+        records = self._head(topic, start)
         if not records and progress is None:
             return None
         topic_format = self._detect(records, topic, progress)
         check_supported(self._settings, topic_format)
+        topic_format = with_source_in_key(topic_format, self._settings)
         self._format = topic_format if topic_format.tells_all else None
         if topic_format.order == BY_OFFSET:
             self._log.warning(
@@ -133,15 +142,20 @@ class BatchReader:
         """Whether the records from `start` on have an envelope and earlier ones had none, or the reverse. False for
         records that halt the table."""
         try:
-            topic_format = self._detect(self._broker.head(topic, start), topic, progress)
+            topic_format = self._detect(self._head(topic, start), topic, progress)
         except TableHalt:
             return False
         return (topic_format.unwrapped is not None) != progress.unwrapped
 
+    def _head(self, topic: Topic, start: Mapping[int, int]) -> list[Record]:
+        ignored = self._ignored().get(topic.name, frozenset())
+        return [one for one in self._broker.head(topic, start) if (one.partition, one.offset) not in ignored]
+
     def _detect(self, records: Sequence[Record], topic: Topic, progress: Progress | None) -> TopicFormat:
         known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
         added = added_by(self._source.connector_properties)
-        return detect_format(self._as_json(records), topic.name, self._source.connector, added, known)
+        has_order = bool(self._source.order)
+        return detect_format(self._as_json(records), topic.name, self._source.connector, added, known, has_order)
 
     def _as_json(self, records: Sequence[Record]) -> list[Record]:
         return [as_json(record, self._registry) for record in records]
@@ -152,29 +166,37 @@ class BatchReader:
         decoded = Decoder(self._options(topic_format, key)).decode(raw, self._schema(key))
         while self._learns_more(decoded):
             decoded = Decoder(self._options(topic_format, key)).decode(raw, self._schema(key))
+        self._check_source_tables(decoded, topic.name, None, key)
         self.sent.add(decoded)
-        self._met = decoded.met
+        self._observed = decoded.observed
+
+    def _check_source_tables(
+        self, decoded: Decoded | DecodedRecords, topic: str, known: str | None, key: tuple[str, ...]
+    ) -> None:
+        """Raises TableHalt where the topic has a second source table's changes."""
+        known = known or self.source_table
+        self.source_table = check_source_tables(decoded.source_tables, known, topic, self._settings, key)
 
     def read(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Read:
         """Decodes a batch. Creates the table and changes its columns where the records need it.
 
         Raises TableHalt if the table can't hold the records.
         """
-        altered = self._table.follow(self._met, progress.key)
+        altered = self._table.follow(self._observed, progress.key)
         decoded = self._decode(raw, topic_format, progress)
-        while self._table.follow(decoded.met, progress.key):
+        while self._table.follow(decoded.observed, progress.key):
             altered = True
             let_go(decoded.held)
             decoded = self._decode(raw, topic_format, progress)
         check_key_columns(progress.key, self._table.now, self._settings.where)
         found = facts(decoded.records, progress, self._queries)
-        if found.bad and any(not one.has_schema for one in decoded.met) and self._has_new_announcement():
+        if found.bad and any(not one.has_schema for one in decoded.observed) and self._has_new_announcement():
             # Values that do not fit are the only sign of changed types in records without a schema.
             let_go(decoded.held)
             again = self.read(raw, topic_format, progress)
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
-        self._met = ()  # the table has them
+        self._observed = ()  # the table has them
         return Read(decoded.records, decoded.held, found, altered)
 
     def _decode(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> DecodedRecords:
@@ -196,6 +218,7 @@ class BatchReader:
         if self._learns_more(decoded):
             let_go(decoded.held)
             return self._decode(raw, topic_format, progress)
+        self._check_source_tables(decoded, progress.topic, progress.source_table, progress.key)
         self.sent.add(decoded)
         return decoded
 
@@ -204,7 +227,7 @@ class BatchReader:
         is new, so that the records have to be decoded again."""
         if decoded.unknown_schemas:
             return self._learn_schemas(decoded.unknown_schemas)
-        needs_types = not self._has_asked and any(not one.has_schema for one in decoded.met)
+        needs_types = not self._has_asked and any(not one.has_schema for one in decoded.observed)
         return needs_types and self._has_new_announcement()
 
     def _learn_schemas(self, addresses: Iterable[str]) -> bool:
@@ -233,9 +256,14 @@ class BatchReader:
         options = decode_options(
             self._source, self._settings, topic_format, key, masks=self.sent.masks, reads_before=self._mode.reads_before
         )
+        # Truncates alone tell no key, and the table knows its own.
+        known_key = progress.key if progress is not None else ()
+        connector = progress.connector if progress is not None else topic_format.order
         return replace(
             options,
-            connector=progress.connector if progress is not None else topic_format.order,
+            order=order_of(connector, self._source.order_fields),
+            source_in_key=options.source_in_key or SOURCE_TABLE_COLUMN in known_key,
+            connector=connector,
             types=replace(options.types, announced=self._announced),
             transactions=self._transactions.is_set(),
             avro=self._avro,

@@ -7,6 +7,8 @@ from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.decode.masks import Masks
 from distributary.decode.options import DEFAULT_PLACEHOLDER, DecodeOptions, TypeSources
+from distributary.decode.source_block import SOURCE_TABLE_COLUMN
+from distributary.decode.source_order import order_of
 from distributary.ingest.topic_format import TopicFormat
 
 
@@ -33,4 +35,7 @@ def decode_options(
         key_from_row=key if settings.key and not topic_format.key else (),
         before=reads_before,
         unwrapped=topic_format.unwrapped,
+        order=order_of(topic_format.order, source.order_fields),
+        payload_alone=topic_format.payload_alone,
+        source_in_key=SOURCE_TABLE_COLUMN in topic_format.key,
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
 from distributary.consume.offsets import Slice
 from distributary.decode.decoder import Decoded, Decoder
-from distributary.decode.met_columns import MetColumns
+from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
@@ -72,22 +73,34 @@ def _as_text(decoded: Decoded) -> str:
     halt = decoded.conflict
     return json.dumps(
         {
-            "met": [{**asdict(one), "names": sorted(one.names)} for one in decoded.met],
+            "observed": [{**asdict(one), "names": sorted(one.names)} for one in decoded.observed],
             "conflict": None if halt is None else [halt.code, halt.message, halt.fix],
             "unknown_schemas": sorted(decoded.unknown_schemas),
+            "source_tables": sorted(decoded.source_tables),
         }
     )
 
 
-def combine(findings: Iterable[str]) -> tuple[tuple[MetColumns, ...], TableHalt | None, frozenset[str]]:
-    """`met`, `conflict` and `unknown_schemas` (see Decoded) of all tasks."""
-    met: dict[str, MetColumns] = {}
+class Combined(NamedTuple):
+    """What Decoded has beside its records, of all tasks of a batch."""
+
+    observed: tuple[ObservedColumns, ...]
+    conflict: TableHalt | None
+    unknown_schemas: frozenset[str]
+    source_tables: frozenset[str]
+
+
+def combine(findings: Iterable[str]) -> Combined:
+    """The findings of a batch's tasks."""
+    observed: dict[str, ObservedColumns] = {}
     conflict = None
     unknown: set[str] = set()
+    source_tables: set[str] = set()
     for text in sorted(findings):
         found = json.loads(text)
-        for one in found["met"]:
-            met[json.dumps(one)] = MetColumns(**{**one, "names": frozenset(one["names"])})
+        for one in found["observed"]:
+            observed[json.dumps(one)] = ObservedColumns(**{**one, "names": frozenset(one["names"])})
         conflict = conflict or (found["conflict"] and TableHalt(*found["conflict"]))
         unknown.update(found["unknown_schemas"])
-    return tuple(met.values()), conflict, frozenset(unknown)
+        source_tables.update(found["source_tables"])
+    return Combined(tuple(observed.values()), conflict, frozenset(unknown), frozenset(source_tables))

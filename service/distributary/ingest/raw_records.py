@@ -18,7 +18,7 @@ from pyspark.util import PythonEvalType
 from distributary.consume.offsets import Slice
 from distributary.consume.source import RecordSource, ranges
 from distributary.decode.decoder import Decoder
-from distributary.decode.met_columns import MetColumns
+from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
 from distributary.ingest.decode_task import DecodeTask, FetchRanges, Findings, UnionOfTexts, combine
@@ -44,14 +44,14 @@ Finish = Callable[[DataFrame], DataFrame]
 
 @dataclass(frozen=True)
 class DecodedRecords:
-    """Decoded `records` (see merge_records): in memory, or `held` by Spark. `met`, `conflict`, `unknown_schemas`: see
-    Decoded."""
+    """Decoded `records` (see merge_records): in memory, or `held` by Spark. The others: see Decoded."""
 
     records: DataFrame
     held: DataFrame | None
-    met: tuple[MetColumns, ...]
+    observed: tuple[ObservedColumns, ...]
     conflict: TableHalt | None
     unknown_schemas: frozenset[str]
+    source_tables: frozenset[str]
 
 
 class RawRecords(Protocol):
@@ -79,7 +79,9 @@ class LocalRecords:
         decoded = decoder.decode(self._table, schema)
         table = merge_table(decoded, columns, arrow_schema(columns))
         records = finish(local_records(self._session, table, columns, self._queries))
-        return DecodedRecords(records, None, decoded.met, decoded.conflict, decoded.unknown_schemas)
+        return DecodedRecords(
+            records, None, decoded.observed, decoded.conflict, decoded.unknown_schemas, decoded.source_tables
+        )
 
     def frame(self, places: pa.Table) -> DataFrame:
         """The records at these places."""

@@ -55,11 +55,11 @@ class SentColumns:
         """Adds the columns of a batch. Raises TableHalt if the config or the table contradicts them."""
         if decoded.conflict is not None:
             raise decoded.conflict
-        for one in decoded.met:
+        for one in decoded.observed:
             self._marks.check(one.marks if one.is_key else self._table.heeded(one.marks))
             self.renamed.update(one.renames)
             self._names |= one.names
-        guessed = {name: kind for one in decoded.met for name, kind in one.guessed.items()}
+        guessed = {name: kind for one in decoded.observed for name, kind in one.guessed.items()}
         if new := {name: kind for name, kind in guessed.items() if name not in self._table.now}:
             self._log.warning(
                 "columns typed by their values: records carry no schema",

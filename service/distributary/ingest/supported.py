@@ -5,6 +5,7 @@ from __future__ import annotations
 from distributary.config.table import TableSettings
 from distributary.errors import TableHalt
 from distributary.evolve.masks import key_redacted
+from distributary.ingest.keyless import NO_KEY
 from distributary.ingest.topic_format import TopicFormat
 
 
@@ -23,8 +24,8 @@ def check_supported(settings: TableSettings, topic_format: TopicFormat) -> None:
         raise key_redacted(redacted)
     if not (settings.key or topic_format.key or not topic_format.tells_all or settings.mode == "append"):
         raise TableHalt(
-            "no-key",
+            NO_KEY,
             f"the table can't be kept by mode: {settings.mode}: its records have no key",
             "name the columns of the key under `key` in the config, give the source table a primary key, name key"
-            " columns in the connector (message.key.columns), or set mode: append",
+            " columns in the connector (message.key.columns), or set keyless: append, for this table or under defaults",
         )

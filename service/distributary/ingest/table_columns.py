@@ -8,7 +8,7 @@ from typing import TypeVar
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import SchemaChanges
-from distributary.decode.met_columns import MetColumns, renames_of, table_columns
+from distributary.decode.observed_columns import ObservedColumns, renames_of, table_columns
 from distributary.evolve.diff import check_key
 from distributary.evolve.policy import allowed_changes, heeded
 from distributary.merge.table import LakeTable
@@ -46,14 +46,14 @@ class TableColumns:
         """Those of a row's columns that count for the table."""
         return heeded(self._policy, self._now, row)
 
-    def follow(self, met: Sequence[MetColumns], key: tuple[str, ...]) -> bool:
+    def follow(self, observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> bool:
         """Makes the table, adds columns or widens them, where records have more than it holds; whether it did. `key`
         are the table's key columns. Raises TableHalt where the table can't take what the records have."""
-        for columns in met:
+        for columns in observed:
             if columns.is_key:
                 check_key(key, columns.types)
-        renames = renames_of(met)
-        changes = allowed_changes(self._policy, self._now, table_columns(met), self._service_columns, key, renames)
+        renames = renames_of(observed)
+        changes = allowed_changes(self._policy, self._now, table_columns(observed), self._service_columns, key, renames)
         if not changes:
             return False
         if not self._now:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from distributary.consume.peek import Record
 from distributary.decode.position import NEEDED
 from distributary.decode.source_block import BY_OFFSET, CONNECTORS
+from distributary.decode.source_order import BUILT_IN, BY_FIELDS
 from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
+from distributary.ingest.record_form import (
+    connector_not_built,
+    is_envelope,
+    opened,
+    refuse_broken_envelopes,
+    refuse_other_forms,
+    source_connector,
+    without_payloads_alone,
+)
 
 _CONNECTOR_HEADER = "__debezium.context.connectorName"
 # What tells the connector of a row without envelope, by what was added to it.
@@ -23,17 +32,6 @@ _TELLING = (
     ("file", "mysql"),
     ("lsn", "postgresql"),
 )
-# Debezium's envelope, with all that its connectors put there.
-_ENVELOPE_FIELDS = frozenset(
-    ("before", "after", "source", "op", "ts_ms", "ts_us", "ts_ns", "transaction", "updateDescription")
-)
-# The fields that records of another form have, none of which is a column.
-_OTHER_FORMS = {
-    "CloudEvents": frozenset(("specversion", "id", "source", "type")),
-    "Maxwell": frozenset(("database", "table", "type", "ts", "data")),
-    "Canal": frozenset(("database", "table", "type", "isDdl", "data")),
-}
-_CLOUD_EVENT_ATTRIBUTES = "iodebezium"
 _DB2_LSN = len("00000027:00000ac0:0000000000000002")
 
 
@@ -44,6 +42,7 @@ class TopicFormat:
     `order` is the connector by whose positions the changes are ordered, or BY_OFFSET. `unwrapped`: the records are rows
     without an envelope. `only_truncates`: all of them are truncates, which have no key, so that nothing tells yet
     whether the table has one; `only_tombstones`: none has a value, or there are none, so that nothing tells the form.
+    `payload_alone`: keys and values are objects with the one field `payload`, which holds them.
     """
 
     order: str
@@ -52,6 +51,7 @@ class TopicFormat:
     only_truncates: bool = False
     unwrapped: Unwrapped | None = None
     only_tombstones: bool = False
+    payload_alone: bool = False
 
     @property
     def tells_all(self) -> bool:
@@ -68,13 +68,32 @@ class KnownFormat:
 
 
 def detect_format(
-    records: Sequence[Record], topic: str, configured: str | None, added: Unwrapped, known: KnownFormat | None = None
+    records: Sequence[Record],
+    topic: str,
+    configured: str | None,
+    added: Unwrapped,
+    known: KnownFormat | None = None,
+    has_order: bool = False,
 ) -> TopicFormat:
     """Looks at records from the head of a slice.
 
-    `configured` is the connector by the config, `added` what ExtractNewRecordState may have added.
+    `configured` is the connector by the config, `added` what ExtractNewRecordState may have added. `has_order`: the
+    config names the fields that order changes (see source_order.py), so that any connector's can be ordered.
     Raises TableHalt where they are not change events that can be applied.
     """
+    inner = without_payloads_alone(records, added)
+    found = _detect(records if inner is None else inner, topic, configured, added, known, has_order)
+    return replace(found, payload_alone=inner is not None)
+
+
+def _detect(
+    records: Sequence[Record],
+    topic: str,
+    configured: str | None,
+    added: Unwrapped,
+    known: KnownFormat | None,
+    has_order: bool,
+) -> TopicFormat:
     key: tuple[str, ...] = ()
     envelopes: list[Mapping[str, Any]] = []
     rows: list[Mapping[str, Any]] = []
@@ -94,15 +113,16 @@ def detect_format(
         return _unwrapped(records, rows, topic, configured, added, known, TopicFormat("", key, has_schema))
     if envelopes and known is not None and known.order == BY_OFFSET:
         raise _form_changed(topic, "rows without an envelope, ordered by their offsets", "envelopes")
-    named = _source_connector(envelopes)
-    if named is not None and named not in CONNECTORS and (known is None or configured is None):
-        raise _connector_not_built(topic, named)
-    connector = configured or named or (known.order if known else None)
+    named = source_connector(envelopes)
+    is_known = has_order or named is None or named in CONNECTORS or named in BUILT_IN
+    if not is_known and (known is None or configured is None):
+        raise connector_not_built(topic, str(named))
+    connector = configured or named or (known.order if known else BY_FIELDS if has_order and envelopes else None)
     if connector is None:
         raise TableHalt(
             "connector-unknown",
             f"the first records of {topic} do not tell which connector wrote them",
-            f"set source.connector to one of {', '.join(CONNECTORS)}",
+            f"set source.connector to one of {', '.join((*CONNECTORS, *BUILT_IN))}",
         )
     only_truncates = not key and bool(envelopes) and all(value["op"] == "t" for value in envelopes)
     nothing = not envelopes and all(_payload(record.value)[0] is None for record in records)
@@ -120,14 +140,8 @@ def _unwrapped(
 ) -> TopicFormat:
     """Rows without an envelope. Those of an envelope's parts (`op` without `source`) are no rows, but broken."""
     if known is None:
-        _refuse_other_forms(rows, topic, look.key, added)
-    if rows and all(_is_broken_envelope(value, look.key) for value in rows):
-        raise TableHalt(
-            "not-an-envelope",
-            f"the records of {topic} are neither Debezium envelopes nor rows as ExtractNewRecordState leaves them:"
-            " they have `before` or `after`, but no `source`",
-            "look at the transforms between the connector and the topic; an envelope needs `op` and `source`",
-        )
+        refuse_other_forms(rows, topic, look.key, added)
+    refuse_broken_envelopes(rows, topic, look.key)
     names = {name for record in records for name, _ in record.headers}
     headers = {name: meaning for name, meaning in added.headers.items() if name in names and meaning}
     present = {meaning for row in rows for meaning in added.present(row).values()} | set(headers.values())
@@ -135,7 +149,7 @@ def _unwrapped(
     if known is not None and known.unwrapped:
         order = known.order
     else:
-        ordered = connector is not None and all(name in present for name in NEEDED[connector])
+        ordered = connector is not None and connector in NEEDED and all(name in present for name in NEEDED[connector])
         order = connector if connector is not None and ordered else BY_OFFSET
         if known is not None and order != known.order:
             raise _form_changed(
@@ -151,55 +165,6 @@ def _unwrapped(
     )
 
 
-def _refuse_other_forms(rows: Sequence[Mapping[str, Any]], topic: str, key: Sequence[str], added: Unwrapped) -> None:
-    """Raises TableHalt where the first records are of a form whose fields are no columns."""
-    forms = {_other_form(value, key, added) for value in rows}
-    if not rows or len(forms) != 1 or (form := forms.pop()) is None:
-        return
-    if form == "payload":
-        named = _source_connector(value["payload"] for value in rows if is_envelope(value["payload"]))
-        if named is not None and named not in CONNECTORS:
-            raise _connector_not_built(topic, named)
-        raise TableHalt(
-            "payload-without-schema",
-            f"the records of {topic} are objects with the one field `payload`, which no Debezium converter writes",
-            'have the writer send the payload itself, or {"schema": …, "payload": …} (JsonConverter\'s schemas.enable)',
-        )
-    raise TableHalt(
-        "other-form",
-        f"the records of {topic} have the form of {form}: their fields are attributes of the event, and no columns",
-        "have the connector write Debezium's own events (JsonConverter or AvroConverter), or leave the topic out of"
-        " `tables`",
-    )
-
-
-def _other_form(value: Mapping[str, Any], key: Sequence[str], added: Unwrapped) -> str | None:
-    if set(value) == {"payload"} and isinstance(value["payload"], dict):
-        return "payload"
-    if added.present(value):
-        return None  # ExtractNewRecordState made it
-    is_cloud_event = any(name.startswith(_CLOUD_EVENT_ATTRIBUTES) for name in value)
-    for form, fields in _OTHER_FORMS.items():
-        # A table may have columns of such names: then the row has its key, too, or no attributes of Debezium's.
-        if fields <= set(value) and (is_cloud_event if form == "CloudEvents" else not _holds_key(value, key)):
-            return form
-    return None
-
-
-def _connector_not_built(topic: str, connector: str) -> TableHalt:
-    return TableHalt(
-        "connector-not-built",
-        f"the records of {topic} come from the connector {connector!r}, whose order of changes this version does not"
-        " know",
-        f"leave the topic out of `tables`; this version knows {', '.join(CONNECTORS)}",
-    )
-
-
-def _holds_key(row: Mapping[str, Any], key: Sequence[str]) -> bool:
-    """Whether a record's value is a row by the key beside it. Names that an envelope has too tell nothing."""
-    return set(key) <= set(row) and not set(key) <= _ENVELOPE_FIELDS
-
-
 def _form_changed(topic: str, before: str, now: str) -> TableHalt:
     return TableHalt(
         "form-changed",
@@ -210,27 +175,10 @@ def _form_changed(topic: str, before: str, now: str) -> TableHalt:
 
 def connector_of(records: Sequence[Record], added: Unwrapped) -> str | None:
     """The connector that the first records name, or that unwrapped rows show by what was added to them."""
+    records = without_payloads_alone(records, added) or records
     values = [value for record in records if isinstance(value := _payload(record.value)[0], dict)]
-    named = _source_connector(value for value in values if isinstance(value.get("source"), dict))
+    named = source_connector(value for value in values if isinstance(value.get("source"), dict))
     return named or _connector_of_rows(records, [value for value in values if not is_envelope(value)], added)
-
-
-def is_envelope(value: Mapping[str, Any]) -> bool:
-    """Whether a payload is Debezium's envelope and not a row."""
-    return isinstance(value.get("source"), dict) and "op" in value
-
-
-def _is_broken_envelope(value: Mapping[str, Any], key: Sequence[str]) -> bool:
-    """Columns may be called `op`, `before` and `after`: a row has its key beside them, an envelope nothing else."""
-    if _holds_key(value, key):
-        return False
-    has_row = any(isinstance(value.get(name), dict) for name in ("before", "after"))
-    return has_row or ("op" in value and set(value) <= _ENVELOPE_FIELDS)
-
-
-def _source_connector(envelopes: Iterable[Mapping[str, Any]]) -> str | None:
-    named = (value["source"].get("connector") for value in envelopes)
-    return next((name for name in named if isinstance(name, str)), None)
 
 
 def _connector_of_rows(records: Sequence[Record], rows: Sequence[Mapping[str, Any]], added: Unwrapped) -> str | None:
@@ -254,21 +202,6 @@ def _connector_of_rows(records: Sequence[Record], rows: Sequence[Mapping[str, An
         widths = {len(str(shown[name])) for name in ("commit_lsn", "change_lsn") if shown.get(name)}
         return "db2" if _DB2_LSN in widths else "sqlserver"
     return None
-
-
-def opened(data: bytes | None) -> tuple[Any, dict[str, Any] | None]:
-    """The JSON payload, and the Connect schema where one lies beside it; None for what is no JSON."""
-    if data is None:
-        return None, None
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return None, None
-    if isinstance(value, dict) and set(value) == {"schema", "payload"}:
-        schema = value["schema"]
-        if schema is None or (isinstance(schema, dict) and "type" in schema):
-            return value["payload"], schema
-    return value, None
 
 
 def _payload(data: bytes | None) -> tuple[Any, bool]:

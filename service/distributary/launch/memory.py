@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+import re
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from distributary.launch.classes import java_class
+from distributary.launch.control_groups import limit_files, read
 
+_UNITS = {"": 2**20, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}  # Spark takes a bare number as MiB
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 _OUTSIDE_OF_HEAP = 1 << 30  # what Java has outside of its heap: compiled code, threads, buffers
 
 
@@ -23,22 +25,24 @@ def machine_memory(root: Path = Path("/")) -> tuple[int | None, int | None]:
     total, free = sizes.get("MemTotal"), sizes.get("MemAvailable")
     if total is None or free is None:
         return total, free
-    limit = min(_limits(root), default=total)
+    files = limit_files(root, "memory.max", "memory", "memory.limit_in_bytes")
+    limit = min((int(text) for text in map(read, files) if text.isdecimal()), default=total)  # `max`: no limit
     return min(total, limit), min(free, limit)
 
 
-def _limits(root: Path) -> Iterator[int]:
-    """Of the control groups that this process is in; within a container its own one is the root."""
-    places = {Path("memory.max"), Path("memory/memory.limit_in_bytes")}
-    with suppress(OSError):
-        for line in (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines():
-            number, _, group = line.split(":", 2)
-            if number == "0":  # version 2, where a group has what those above it leave to it
-                mine = Path(group.lstrip("/"))
-                places |= {part / "memory.max" for part in (mine, *mine.parents)}
-    for place in places:
-        with suppress(OSError, ValueError):  # `max`: no limit
-            yield int((root / "sys/fs/cgroup" / place).read_text(encoding="ascii"))
+def default_heap(total: int | None) -> str:
+    """The heap of Spark's driver, as Spark writes it, where the config says none: 4 GiB, less where that would leave
+    less than 2 GiB of `total` beside it, and half of all where there are less than 4 GiB."""
+    if total is None:
+        return "4g"
+    mebibytes = total // 2**20
+    return f"{min(4096, max(mebibytes - 2048, mebibytes // 2))}m"
+
+
+def spark_bytes(text: str) -> int | None:
+    """The bytes of Spark's `4g`, `512m`; None for what is no such size."""
+    found = _SIZE.fullmatch(text.strip())
+    return int(found[1]) * _UNITS[found[2].lower()] if found else None
 
 
 def java_heap(session: SparkSession) -> int:

@@ -19,7 +19,10 @@ from pyspark.sql import SparkSession
 from distributary.config import secrets
 from distributary.errors import SetupError
 from distributary.launch.classes import java_class
+from distributary.launch.cores import bounded_master, granted_cores, limit_threads
 from distributary.launch.jars import jars
+from distributary.launch.memory import default_heap, machine_memory, spark_bytes
+from distributary.launch.network import LOOPBACK, is_local, network_settings
 
 # Settings that the rules of the tables rest on; the config refuses them.
 _OWNED = {
@@ -37,12 +40,10 @@ _OWNED = {
     # INT96, Spark's default, is read as nanoseconds by most readers, and years before 1678 or after 2262 overflow.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
-DRIVER_MEMORY = "4g"
 # Settings that suit small commits on few cores; the config may override them.
 _DEFAULTS = {
     "spark.master": "local[*]",
     "spark.app.name": "distributary",
-    "spark.driver.memory": DRIVER_MEMORY,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
@@ -90,6 +91,7 @@ _END_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
 # Java's default, G1, keeps pauses of large heaps short and pays for it with each reference that is written: a driver
 # that has the data itself takes a sixth more of the processors' time with it.
 _COLLECTOR = "-XX:+UseParallelGC"
+_PROCESSORS = "-XX:ActiveProcessorCount"
 _NAMES_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _JAVA_READS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 JVM_OPTIONS = f"{_JVM_UTC} {_COMPILE_ALL} {_END_WITHOUT_MEMORY} -Dlog4j2.level=warn"
@@ -108,22 +110,21 @@ def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None =
     time.tzset()
     # Tasks decode records by this package: by default they run the driver's Python, on each machine at the same path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {**_DEFAULTS, **properties, **_OWNED}
     submitted = "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
-    builder = SparkSession.builder
-    if submitted:
-        given = _given_to_spark_submit() - set(properties) - set(_OWNED)
-        settings = {key: value for key, value in settings.items() if key not in given}
-    else:
+    given = _given_to_spark_submit() if submitted else {}
+    defaults = {key: value for key, value in _DEFAULTS.items() if key not in given}
+    settings = {**defaults, **properties, **_OWNED}
+    if not submitted:
         settings["spark.jars"] = ",".join(str(jar) for jar in jars())
         for key in (_DRIVER_OPTIONS, _EXECUTOR_OPTIONS):
             settings[key] = f"{settings.get(key, '')} {JVM_OPTIONS}".strip()
-        settings[_DRIVER_OPTIONS] = f"{settings[_DRIVER_OPTIONS]} {collector(settings, os.environ)}".strip()
+    _fit(settings, given)
     if told:
         options = settings.get(_EXECUTOR_OPTIONS) or SparkConf().get(_EXECUTOR_OPTIONS, "")
         settings[_EXECUTOR_OPTIONS] = " ".join(
             [options, *(f"-D{name}={value}" for name, value in told.items())]
         ).strip()
+    builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
@@ -146,6 +147,28 @@ def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None =
     return session
 
 
+def _fit(settings: dict[str, str], given: Mapping[str, str]) -> None:
+    """Adds what depends on the machine, or the container, and on the master: how many tasks and how much memory, and
+    where Spark listens. `given` is what spark-submit was given; then Java runs already, and has its options."""
+    cores = granted_cores(os.environ)
+    limit_threads(cores)
+    if not given:
+        total, _ = machine_memory()
+        settings.setdefault("spark.driver.memory", default_heap(total))
+        options = f"{settings[_DRIVER_OPTIONS]} {collector(settings, os.environ)}".strip()
+        settings[_DRIVER_OPTIONS] = options if _PROCESSORS in options else f"{options} {_PROCESSORS}={cores}"
+        if is_local(settings["spark.master"]):
+            os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # where Spark's own page listens, if it is on
+    known = {**given, **settings}
+    heap = spark_bytes(known.get("spark.driver.memory") or "1g") or 2**30
+    master = bounded_master(known["spark.master"], cores, heap)
+    if master != known["spark.master"]:
+        settings["spark.master"] = master
+    for key, value in network_settings(master, known).items():
+        if key not in given:
+            settings.setdefault(key, value)
+
+
 def _start_java(settings: Mapping[str, str]) -> None:
     """Starts the JVM, where none runs yet, without secrets: PySpark gives it its settings on the command line, which
     every user of the machine may read. The session is told all of them once it is there."""
@@ -157,13 +180,14 @@ def _start_java(settings: Mapping[str, str]) -> None:
     SparkContext._ensure_initialized(conf=known)
 
 
-def _given_to_spark_submit() -> set[str]:
-    """The settings of its command line and of spark-defaults.conf, and those that it has decided in any case."""
-    decided = {"spark.master", "spark.app.name", "spark.driver.memory"}
+def _given_to_spark_submit() -> dict[str, str]:
+    """The settings of its command line and of spark-defaults.conf, and those that it has decided in any case; these are
+    empty where nothing tells them."""
+    decided = dict.fromkeys(("spark.master", "spark.app.name", "spark.driver.memory"), "")
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return decided
     SparkContext._ensure_initialized()  # before that a SparkConf has nothing of Java's
-    return decided | {name for name, _ in SparkConf().getAll()}
+    return {**decided, **dict(SparkConf().getAll())}
 
 
 def collector(settings: Mapping[str, str], environment: Mapping[str, str]) -> str:
@@ -172,7 +196,7 @@ def collector(settings: Mapping[str, str], environment: Mapping[str, str]) -> st
     given = [settings.get(key, "") for key in (_DRIVER_OPTIONS, "spark.driver.defaultJavaOptions")]
     given += [environment.get(name, "") for name in _JAVA_READS]
     named = any(_NAMES_COLLECTOR.search(options) for options in given)
-    return "" if named or not settings["spark.master"].startswith("local") else _COLLECTOR
+    return "" if named or not is_local(settings["spark.master"]) else _COLLECTOR
 
 
 def close_session(session: SparkSession) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from distributary import sql
 from distributary.merge.clause import Clause, Rows, with_kind
 from distributary.merge.mode import ORIGIN_COLUMNS, Destination
-from distributary.merge.position_sql import is_later
+from distributary.merge.position_sql import is_later, is_snapshot_row
 from distributary.merge.queries import Query
 from distributary.merge.standing import dead_at, older_than, stays
 from distributary.merge.values import WAITS, Fillable, from_text
@@ -163,7 +163,7 @@ class Clauses:
             return f"(s.kind IS NOT NULL AND ({is_later(self._connector, pos, held)} OR ({equal})))"
         # A snapshot row over a known position: a change at that position is one that is sent again.
         equal = f"{equal} AND t.__op <> 'r'"
-        only_read = "contains(t.__position, 'r')"
+        only_read = is_snapshot_row("t.__position")
         return f"(s.kind IS NOT NULL AND ({only_read} OR {is_later(self._connector, pos, held)} OR ({equal})))"
 
     def _inserts(self) -> str:
@@ -221,7 +221,7 @@ class Clauses:
         """A row of the table becomes the snapshot row `r`; the position already known stays."""
         position = (
             f"CASE WHEN s.kind IS NOT NULL AND {newer} THEN s.pos"
-            " WHEN contains(t.__position, 'r') THEN s.r.pos ELSE t.__position END"
+            f" WHEN {is_snapshot_row('t.__position')} THEN s.r.pos ELSE t.__position END"
         )
         return {
             **self._row("s.r"),
@@ -238,7 +238,7 @@ class Clauses:
         # Before the delete the slice may have had older changes alone, sent again.
         known = f"s.alive IS NOT NULL AND NOT {is_later(self._connector, origin, 's.alive.pos')}"
         if self._connector == "postgresql":  # what a snapshot read counts by its arrival
-            known = f"s.alive IS NOT NULL AND (s.alive.kind = 'r' OR contains({origin}, 'r') OR {known})"
+            known = f"s.alive IS NOT NULL AND (s.alive.kind = 'r' OR {is_snapshot_row(origin)} OR {known})"
         values = self._values_of("s.alive")
         kept = {n: f"CASE WHEN {known} THEN {v} ELSE {self._late_value(n)} END" for n, v in values.items()}
         # A delete ends no waiting: the last values of a row are those of its old key, whenever they come.

@@ -34,7 +34,12 @@ def committed_before(position: str, other: str, by_ms: int) -> str:
 
 def as_committed(position: str) -> str:
     """The place of a row that PostgreSQL's snapshot read, as one among the changes: by the time, then the lsn."""
-    return position.replace("r", "?")
+    return position.replace("r", "?").replace("R", "?")
+
+
+def is_snapshot_row(position: str) -> str:
+    """BOOLEAN: the PostgreSQL position is that of a row that a snapshot read."""
+    return f"contains(lower({position}), 'r')"
 
 
 def is_later(connector: str, a: str, b: str) -> str:
@@ -63,7 +68,7 @@ def is_later(connector: str, a: str, b: str) -> str:
     of_one_epoch = f"left({a}, 3) = left({b}, 3)"
     a_time, b_time = (f"right({p}, {_TIME_DIGITS})" for p in (a, b))
     return (
-        f"(CASE WHEN {of_one_epoch} AND (contains({a}, 'r') OR contains({b}, 'r')) THEN {lsn_of(a)} > {lsn_of(b)}"
+        f"(CASE WHEN {of_one_epoch} AND ({is_snapshot_row(a)} OR {is_snapshot_row(b)}) THEN {lsn_of(a)} > {lsn_of(b)}"
         f" WHEN {of_one_epoch} AND (contains({a}, '?') OR contains({b}, '?'))"
         f" THEN {a_time} > {b_time} OR ({a_time} = {b_time} AND {lsn_of(a)} > {lsn_of(b)})"
         f" ELSE {a} > {b} END)"

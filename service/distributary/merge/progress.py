@@ -75,7 +75,9 @@ class Progress(BaseModel):
     the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down).
     `short` has the ends of partitions that Kafka was seen to have lost what was taken in already of, until an operator
     has accepted it: by then they have grown again.
-    `key` has the table's names.
+    `key` has the table's names. `source_table` is the one whose changes the topic had so far, None where several may
+    come (see ingest/source_tables.py), or none was told. `order` are the fields that make positions, where the
+    connector has no rules of its own.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -109,6 +111,8 @@ class Progress(BaseModel):
     renames: Mapping[str, str] | None = None
     marks_deleted: bool | None = None
     short: Mapping[int, int] | None = None
+    source_table: str | None = None
+    order: tuple[tuple[str, str], ...] | None = None
 
     @property
     def is_new(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from distributary import sql
-from distributary.merge.position_sql import is_later
+from distributary.merge.position_sql import is_later, is_snapshot_row
 
 
 def older_than(connector: str, position: str, row: str) -> str:
@@ -38,5 +38,5 @@ def stays(connector: str, row: str, tx: str, at: str) -> str:
     delete, which is sent again. `row` as older_than() has it."""
     newer = f"NOT {is_later(connector, at, f'{row}position')}"
     if connector == "postgresql":  # what a snapshot read is older than any change
-        newer = f"NOT contains({row}position, 'r') AND {newer}"
+        newer = f"NOT {is_snapshot_row(f'{row}position')} AND {newer}"
     return f"({at} IS NULL OR coalesce({row}moved = {tx}, false) OR ({newer}))"

@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from distributary.consume.offsets import Slice
 from distributary.consume.refusals import java_refusal, offsets_gone, refusal
 from distributary.errors import DistributaryError, TableHalt, TransientError
 
@@ -50,6 +51,8 @@ _NO_PYTHON = re.compile(
 _LOST = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 _LONGEST_PAUSE = 60.0  # seconds
+UNEXPECTED = "unexpected-error"
+"""The code of an error of which nothing is known: neither that it may pass nor what helps."""
 DISK_FULL = "disk-full"
 """The code of an error that only room on a disk helps against."""
 
@@ -91,6 +94,15 @@ def stream_fault(query: StreamingQuery) -> DistributaryError | None:
     if error is None:
         return None
     return _meaning(error, _causes(query._jsq.exception().get()))
+
+
+def unexpected_in(error: Exception, batch: Slice) -> TableHalt | None:
+    """An error that nobody expected, with the records of the topic among which its cause may be; None for others."""
+    fault = classified(error)
+    if fault.code != UNEXPECTED or error is fault:
+        return None
+    ends = ", ".join(f"{p}: {batch.start[p]} to {end - 1}" for p, end in sorted(batch.end.items()))
+    return TableHalt(fault.code, f"{fault.message}, at these offsets of {batch.topic} by partition: {ends}", fault.fix)
 
 
 def pause_after(faults: int, interval: float) -> float:
@@ -168,10 +180,11 @@ def _passing(names: list[str], texts: list[str]) -> TransientError | None:
 def _unexpected(names: list[str], condition: str | None) -> TableHalt:
     detail = f"{names[-1]} ({condition})" if condition else names[-1]
     return TableHalt(
-        "unexpected-error",
+        UNEXPECTED,
         f"the batch failed with {detail}",
-        "run with DISTRIBUTARY_LOG=debug for the whole error, which may quote values of records; if it is a fault of"
-        " distributary, report it",
+        "`distributary resume -c FILE TABLE` tries again. DISTRIBUTARY_LOG=debug logs the whole error, which may quote"
+        " values of records: report it. If the same records fail again, a smaller trigger.max_records shows which, and"
+        " `distributary quarantine add -c FILE TABLE TOPIC:PARTITION:OFFSET` has the table pass over one",
     )
 
 

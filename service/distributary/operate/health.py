@@ -8,22 +8,18 @@ names, counts, offsets and positions only.
 from __future__ import annotations
 
 import errno
-import json
 import socket
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import structlog
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from waitress import wasyncore
+from waitress.channel import HTTPChannel
+from waitress.server import create_server
 
 from distributary.errors import UsageError
-from distributary.operate.page import page
+from distributary.operate.answers import Access, Answers, Request
 from distributary.operate.recorder import Recorder
 from distributary.operate.status import ServiceStatus
 
@@ -32,37 +28,31 @@ logger = structlog.get_logger(__name__)
 # A loop that waits for one large merge makes no turn meanwhile, and that takes minutes on a small machine: a shorter
 # limit makes Kubernetes kill a service that works.
 MAX_SILENCE_SECONDS = 600.0
-
-PLAIN_TEXT = "text/plain; charset=utf-8"
-JSON = "application/json; charset=utf-8"
-HTML = "text/html; charset=utf-8"
-INDEX = "distributary: / /livez /readyz /status /history /metrics\n"
-# What every answer carries. Only the page itself may do more than nothing, see page().
-HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+CLIENT_SECONDS = 10
+"""How long a client may take to ask, from when it connects or was answered; then its connection is closed."""
+_LIMITS = {
+    # Each takes a part of the driver's processors: a page of many tables costs far more than a probe.
+    "threads": 4,
+    "connection_limit": 100,
+    "channel_timeout": CLIENT_SECONDS,
+    "cleanup_interval": 1,
+    "max_request_header_size": 16_384,
+    "max_request_body_size": 1,  # the least that waitress takes: no page has a use for a body
 }
 
 
 class Server:
     """A running HTTP server; `stop` ends it and may be called twice."""
 
-    def __init__(self, http: _HTTPServer) -> None:
-        self._http = http
-        # Asked often, so that stop() returns at once and not after half a second.
-        self._thread = threading.Thread(target=http.serve_forever, args=(0.05,), name="http", daemon=True)
-        self._thread.start()
-
-    @property
-    def host(self) -> str:
-        return str(self._http.server_address[0])
-
-    @property
-    def port(self) -> int:
+    def __init__(self, wsgi: Any, sockets: dict[int, Any]) -> None:
+        self._wsgi = wsgi
+        self._sockets = sockets
+        self.host, port = str(wsgi.effective_host), int(wsgi.effective_port)
+        self.port = port
         """The port it really has, also where any free one was asked for."""
-        return int(self._http.server_address[1])
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="http", daemon=True)
+        self._thread.start()
 
     @property
     def url(self) -> str:
@@ -70,10 +60,17 @@ class Server:
         return f"http://{host}:{self.port}"
 
     def stop(self) -> None:
-        if self._thread.is_alive():
-            self._http.shutdown()
-            self._thread.join()
-        self._http.server_close()
+        if self._ending.is_set():
+            return
+        self._ending.set()
+        self._wsgi.pull_trigger()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        while not self._ending.is_set():
+            wasyncore.loop(timeout=1.0, map=self._sockets, count=1)
+        self._wsgi.task_dispatcher.shutdown()
+        wasyncore.close_all(self._sockets)
 
 
 def start(
@@ -82,23 +79,75 @@ def start(
     port: int = 8080,
     max_silence_seconds: float = MAX_SILENCE_SECONDS,
     recorder: Recorder | None = None,
+    access: Access | None = None,
 ) -> Server:
     """Serve `status` on `host` and `port` (0: any free port) until the server is stopped.
 
     `recorder` counts what happens to the same tables, for /metrics; without one only what the status knows is there.
-    `/livez` fails when the service's loop made no turn for `max_silence_seconds`.
+    `/livez` fails when the service's loop made no turn for `max_silence_seconds`. `access` says who may see the pages;
+    without it all who ask by an address or as localhost.
     Raises UsageError: `http-port-taken`, or `http-address-unusable` where this machine can't listen on that address.
     """
+    registry = (recorder or Recorder(status)).registry
+    answers = Answers(status, max_silence_seconds, registry, access or Access((host,)))
+    sockets: dict[int, Any] = {}
     try:
-        family, _, _, _, _ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        http = _HTTPServer(
-            (host, port), family, _Pages(status, max_silence_seconds, (recorder or Recorder(status)).registry)
-        )
+        listening = _listening(host, port)
+        wsgi = create_server(_application(answers), map=sockets, sockets=[listening], ident="distributary", **_LIMITS)
     except OSError as error:
         raise _unusable(host, port, error) from error
-    server = Server(http)
+    wsgi.channel_class = _Channel
+    server = Server(wsgi, sockets)
     logger.info("http server listens", url=server.url)
     return server
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        # Else a port stays taken for a minute after a service that had clients.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen()
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+class _Channel(HTTPChannel):  # type: ignore[misc]
+    """A connection. What comes of a request that is not complete is no sign of life: else a client that sends a byte
+    now and then holds its connection for ever, and a hundred of them keep all others out."""
+
+    last_activity: float
+
+    def handle_read(self) -> None:
+        before = self.last_activity
+        super().handle_read()
+        if self.request is not None:
+            self.last_activity = before
+
+
+def _application(answers: Answers) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
+    """The pages as a WSGI application."""
+
+    def application(environment: dict[str, Any], begin: Callable[..., Any]) -> Iterable[bytes]:
+        request = Request(
+            method=environment["REQUEST_METHOD"],
+            path=environment["PATH_INFO"],
+            host=environment.get("HTTP_HOST", ""),
+            authorization=environment.get("HTTP_AUTHORIZATION", ""),
+        )
+        answer = answers.answer(request)
+        # Probes come every few seconds: they have no place in the log of a service.
+        logger.debug("http request", method=request.method, path=request.path, status=int(answer.status))
+        begin(f"{answer.status.value} {answer.status.phrase}", answer.all_headers())
+        return [] if request.method == "HEAD" else [answer.body]
+
+    return application
 
 
 def _unusable(host: str, port: int, error: OSError) -> UsageError:
@@ -113,103 +162,3 @@ def _unusable(host: str, port: int, error: OSError) -> UsageError:
         f"can't listen on {host}, port {port}: {error.strerror or error}",
         "set http.host to an address of this machine (0.0.0.0: all of them) and http.port to 0 or 1024 to 65535",
     )
-
-
-@dataclass(frozen=True)
-class _Answer:
-    body: bytes
-    content_type: str = PLAIN_TEXT
-    status: HTTPStatus = HTTPStatus.OK
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-class _Pages:
-    """What each path answers."""
-
-    def __init__(self, status: ServiceStatus, max_silence_seconds: float, registry: CollectorRegistry) -> None:
-        self._status = status
-        self._max_silence_seconds = max_silence_seconds
-        self._pages: dict[str, Callable[[], _Answer]] = {
-            "/": self._page,
-            "/livez": self._livez,
-            "/readyz": self._readyz,
-            "/status": lambda: _json(status.snapshot()),
-            "/history": lambda: _json(status.history.as_json(), indent=None),
-            "/metrics": lambda: _Answer(generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4),
-        }
-
-    def answer(self, path: str) -> _Answer:
-        answer = self._pages.get(path.partition("?")[0])
-        if answer is None:
-            return _Answer(f"there is no such page\n{INDEX}".encode(), status=HTTPStatus.NOT_FOUND)
-        return answer()
-
-    @staticmethod
-    def _page() -> _Answer:
-        found = page()
-        return _Answer(found.body, HTML, headers={"Content-Security-Policy": found.policy})
-
-    def _livez(self) -> _Answer:
-        if self._status.live(self._max_silence_seconds):
-            return _Answer(b"live\n")
-        silence = self._status.seconds_since_beat()
-        text = f"the service's loop made no turn for {silence:.0f} s (limit {self._max_silence_seconds:g} s)\n"
-        return _Answer(text.encode(), status=HTTPStatus.SERVICE_UNAVAILABLE)
-
-    def _readyz(self) -> _Answer:
-        if self._status.ready:
-            return _Answer(b"ready\n")
-        return _Answer(b"the service is starting\n", status=HTTPStatus.SERVICE_UNAVAILABLE)
-
-
-def _json(value: object, indent: int | None = 2) -> _Answer:
-    return _Answer(f"{json.dumps(value, indent=indent, ensure_ascii=False)}\n".encode(), JSON)
-
-
-class _HTTPServer(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], family: int, pages: _Pages) -> None:
-        self.address_family = socket.AddressFamily(family)
-        self.pages = pages
-        super().__init__(address, _Handler)
-
-    def server_bind(self) -> None:
-        # HTTPServer's own asks the DNS for this machine's full name, which takes many seconds where there is no DNS.
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
-        logger.debug("http request failed", exc_info=True)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _HTTPServer
-    server_version = "distributary"
-    sys_version = ""
-    timeout = 10  # seconds; else a client that connects and says nothing holds its thread for ever
-
-    def do_GET(self) -> None:
-        self._send(self.server.pages.answer(self.path))
-
-    do_HEAD = do_GET  # noqa: N815 - the name that http.server asks for
-
-    def _refuse(self) -> None:
-        text = b"only GET and HEAD: nothing can be changed here\n"
-        self._send(_Answer(text, status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"}))
-
-    do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = do_TRACE = do_CONNECT = _refuse  # noqa: N815
-
-    def _send(self, answer: _Answer) -> None:
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.content_type)
-        self.send_header("Content-Length", str(len(answer.body)))
-        for name, value in {**HEADERS, **answer.headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(answer.body)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        # Probes come every few seconds: they have no place in the log of a service.
-        logger.debug("http request", line=format % args)

@@ -272,7 +272,7 @@ def as_markdown() -> str:
         lines.append(f"| `{names}` | {metric.kind.value} | {labels} | {metric.unit} | {metric.help} |")
     lines += ["", "| label | values |", "| --- | --- |"]
     lines.append("| `table` | `<schema>.<table>`; of maintenance `_quarantine`, too |")
-    lines.append("| `state` | `starting`, `running`, `catching_up`, `retrying`, `halted` |")
+    lines.append("| `state` | `starting`, `running`, `catching_up`, `retrying`, `paused`, `halted` |")
     lines.append(f"| `op` | {', '.join(f'`{op}`' for op in OPERATIONS)} |")
     lines.append(f"| `change` | {', '.join(f'`{change}`' for change in CHANGES)} |")
     lines.append(f"| `phase` | {'; '.join(f'`{phase}`: {what}' for phase, what in PHASES.items())} |")

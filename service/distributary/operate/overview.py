@@ -13,21 +13,23 @@ from distributary.consume.offsets import Offsets
 from distributary.errors import DistributaryError
 from distributary.merge.progress import Progress
 from distributary.operate.halts import read_halts
+from distributary.operate.pauses import ALL, IN_CONFIG, Pause, read_pauses
 from distributary.operate.records import Newest, newest_record
 from distributary.operate.tables import Listed, listed
 
-NEW, UP_TO_DATE, BEHIND, HALTED = "new", "up_to_date", "behind", "halted"
+NEW, UP_TO_DATE, BEHIND, PAUSED, HALTED = "new", "up_to_date", "behind", "paused", "halted"
 
 
 @dataclass(frozen=True)
 class TableOverview:
     """One table at one moment.
 
-    `state` is new (nothing is taken in yet), up_to_date, behind, or halted. `lag_seconds` is the age at the source of
-    the newest change taken in while the table is behind, 0 while it is not; `last_commit_at` is in seconds since 1970.
+    `state` is new (nothing is taken in yet), up_to_date, behind, paused, or halted. `lag_seconds` is the age at the
+    source of the newest change taken in while the table is behind, 0 while it is not; `last_commit_at` is in seconds
+    since 1970.
     `undecided` counts deletes that may have been of another row (see merge/doubts.py). `ghosts` counts the rows that
     the last complete snapshot does not have; None where that is not known. `error` has the keys `code`, `message` and
-    `fix`, for a halted table.
+    `fix`, for a halted table; `paused` says why a table is paused.
     """
 
     table: str
@@ -43,6 +45,7 @@ class TableOverview:
     undecided: int = 0
     ghosts: int | None = None
     error: dict[str, str] | None = None
+    paused: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The same with JSON's types only."""
@@ -53,7 +56,8 @@ def overview(config: Config, broker: Broker) -> list[TableOverview]:
     """All tables of the config that have a topic or are halted for want of it, by name. Raises what Kafka and the
     storage raise."""
     halts = read_halts(config)
-    found = [_of(one, broker, _error(halts.get(one.topic))) for one in listed(config, broker)]
+    pauses = read_pauses(config)
+    found = [_of(one, broker, _error(halts.get(one.topic)), _why_paused(one, pauses)) for one in listed(config, broker)]
     return sorted([*found, *without_topic(halts, {one.topic for one in found})], key=lambda one: one.table)
 
 
@@ -70,7 +74,14 @@ def _error(halt: Mapping[str, str] | None) -> dict[str, str] | None:
     return None if halt is None else {name: halt[name] for name in ("code", "message", "fix")}
 
 
-def _of(one: Listed, broker: Broker, halt: dict[str, str] | None) -> TableOverview:
+def _why_paused(one: Listed, pauses: Mapping[str, Pause]) -> str | None:
+    if one.settings.paused:
+        return IN_CONFIG
+    found = pauses.get(ALL) or pauses.get(one.topic)
+    return None if found is None else str(found)
+
+
+def _of(one: Listed, broker: Broker, halt: dict[str, str] | None, paused: str | None) -> TableOverview:
     topic = broker.topics([one.topic]).get(one.topic)
     first = broker.earliest(topic) if topic else {}
     end = broker.latest(topic) if topic else {}
@@ -78,18 +89,27 @@ def _of(one: Listed, broker: Broker, halt: dict[str, str] | None) -> TableOvervi
         newest = newest_record(one.path)
     except DistributaryError as fault:  # one table's trouble hides no other one
         newest, halt = None, fault.told()
-    return told(one, newest, first, end, halt, time.time())
+    return told(one, newest, first, end, halt, time.time(), paused)
 
 
 def told(
-    one: Listed, newest: Newest | None, first: Offsets, end: Offsets, halt: dict[str, str] | None, now: float
+    one: Listed,
+    newest: Newest | None,
+    first: Offsets,
+    end: Offsets,
+    halt: dict[str, str] | None,
+    now: float,
+    paused: str | None = None,
 ) -> TableOverview:
-    """The overview of a table from its newest record, the offsets that Kafka has, and the halt that was written."""
+    """The overview of a table from its newest record, the offsets that Kafka has, the halt that was written, and why it
+    is paused."""
     progress = newest.progress if newest else None
     taken = {**first, **(progress.next if progress else {})}
     lag = sum(max(0, offset - taken.get(p, 0)) for p, offset in end.items())
     if halt is not None:
         state = HALTED
+    elif paused is not None:
+        state = PAUSED
     elif progress is None:
         state = NEW
     else:
@@ -108,6 +128,7 @@ def told(
         undecided=progress.undecided if progress else 0,
         ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
         error=halt,
+        paused=paused,
     )
 
 

@@ -73,13 +73,14 @@ class Quarantine:
                 self._merge(rows, "b").whenMatchedUpdate("q.replayed_at IS NOT NULL", verdict).execute()
         return {pair["values"]: pair["counts"] for pair in named["code"].value_counts().to_pylist()}
 
-    def waiting(self, session: SparkSession, topic: str) -> DataFrame | None:
-        """The topic's records that were not applied since, as Kafka had them but for what was withheld (see
-        withheld.py); None where there are none."""
+    def waiting(self, session: SparkSession, topic: str, but: str = "") -> DataFrame | None:
+        """The topic's records that were not applied since, `but` for those of one reason, as Kafka had them without
+        what was withheld (see withheld.py); None where there are none."""
         if not DeltaTable.isDeltaTable(self._session, self.path):
             return None
         rows = session.read.format("delta").load(self.path)
-        rows = rows.where((F.col("topic") == topic) & F.col("replayed_at").isNull()).select(*_OF_KAFKA)
+        wanted = (F.col("topic") == topic) & F.col("replayed_at").isNull() & (F.col("reason") != but)
+        rows = rows.where(wanted).select(*_OF_KAFKA)
         return None if rows.isEmpty() else rows
 
     def applied(self, topic: str, places: DataFrame) -> None:

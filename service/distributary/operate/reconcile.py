@@ -100,6 +100,8 @@ class _Removal:
                 f"{one.name} has taken in nothing yet: there is no table at {one.path}",
                 "run the service first",
             )
+        if progress.mode != "upsert":
+            raise not_for_mode(one.name, progress.mode)
         snapshot = complete_snapshot(one.name, progress)
         condition = is_ghost(progress.connector, snapshot.position, marks_deleted=self._marks_deleted)
         found = count(lake.rows(), condition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -30,6 +31,7 @@ class Resuming:
         self._halts = halts
         self._goes_on = goes_on
         self._next = 0.0
+        self._looking = threading.Lock()
         self._handed: dict[str, tuple[Request, TableWorker]] = {}
         self._wanted: set[str] = set()
 
@@ -40,6 +42,10 @@ class Resuming:
 
     def look(self, tables: Iterable[TableWorker], *, now: bool = False) -> None:
         """Hands what is asked for to those of the tables that are not at work."""
+        with self._looking:
+            self._look(tables, now=now)
+
+    def _look(self, tables: Iterable[TableWorker], *, now: bool) -> None:
         if not now and not self._wanted and time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _EVERY

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from distributary.config.table import TableSettings
 from distributary.consume.offsets import Slice
-from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.source_block import BY_OFFSET, has_source_table
 from distributary.errors import TableHalt
 from distributary.merge.facts import Facts, WentBack, went_back
 from distributary.merge.progress import Progress
@@ -20,8 +20,8 @@ def check_source_log(
     """What of the slice the table can take: all of it, or what comes before the source was restored or failed over to
     an earlier position (rule 2.6): `epoch` is of all records of a slice.
 
-    Raises TableHalt where nothing comes before that, and where the slice has a truncate and `truncate` is halt. Costs a
-    Spark job only where the source may have gone back.
+    Raises TableHalt where nothing comes before that, where the slice has a truncate and `truncate` is halt, and where
+    it has one of a source table among several. Costs a Spark job only where the source may have gone back.
     """
     # Offsets never go back, and their times say nothing of the source.
     back = went_back(records, progress) if found.suspect and progress.connector != BY_OFFSET else []
@@ -37,6 +37,15 @@ def check_source_log(
             f"the source table was truncated at {found.truncated} and truncate is halt",
             "set truncate: apply or ignore for this table (or soft, where it has __deleted); once it is past the"
             " truncate, halt may be set again",
+        )
+    empties = settings.truncate in ("apply", "soft") and settings.mode != "append"
+    if found.truncated is not None and empties and has_source_table(progress.key):
+        raise TableHalt(
+            "truncated-part",
+            f"one of the source tables of {part.topic} was truncated at {found.truncated}; the table has the rows of"
+            " others too, which are still there",
+            "set truncate: ignore for this table: the rows stay, and those of the truncated table can be deleted by"
+            f" hand ({', '.join(filter(lambda name: has_source_table([name]), progress.key))} names it)",
         )
     return part
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import shlex
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from enum import Enum
@@ -31,6 +32,7 @@ class TableState(str, Enum):
     RUNNING = "running"
     CATCHING_UP = "catching_up"
     RETRYING = "retrying"
+    PAUSED = "paused"
     HALTED = "halted"
 
 
@@ -63,6 +65,7 @@ class TableStatus:
     `compacted_at` and `vacuumed_at` are when the table's files were looked after last (see upkeep.py), in seconds since
     1970; None where they never were.
     `catalog_name` is what the config's catalog calls the table; None without one, and while it does not have it.
+    `paused` says why a paused table is, None for all others.
     `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted. `warnings` have
     the same keys: likely mistakes in its config.
     """
@@ -86,6 +89,7 @@ class TableStatus:
     compacted_at: float | None = None
     vacuumed_at: float | None = None
     warnings: tuple[Mapping[str, str], ...] = ()
+    paused: str | None = None
 
     def __post_init__(self) -> None:
         # Copies: the service goes on changing its own dicts while another thread reads these.
@@ -165,6 +169,7 @@ class ServiceStatus:
         self._started_at = wall()
         # The start counts as a beat: a service that never gets to its loop must be found dead as well.
         self._last_beat = clock()
+        self._waits = False
 
     def update(self, table: str, **changes: Any) -> TableStatus:
         """Set fields of `TableStatus` by name for `table`, which is added if it is new.
@@ -242,6 +247,18 @@ class ServiceStatus:
         with self._lock:
             self._last_beat = self._clock()
 
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """The loop waits in here for the storage: a restart would only have it wait again, so that it counts as alive
+        for as long as that lasts."""
+        with self._lock:
+            self._waits = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waits = False
+
     def mark_ready(self, ready: bool = True) -> None:
         """Say that the service has started and takes records in."""
         with self._lock:
@@ -258,8 +275,9 @@ class ServiceStatus:
             return self._clock() - self._last_beat
 
     def live(self, max_silence_seconds: float) -> bool:
-        """Whether the loop made a turn within the last `max_silence_seconds`."""
-        return self.seconds_since_beat() <= max_silence_seconds
+        """Whether the loop made a turn within the last `max_silence_seconds`, or waits for the storage."""
+        with self._lock:
+            return self._waits or self._clock() - self._last_beat <= max_silence_seconds
 
     def table(self, name: str) -> TableStatus | None:
         """One table as it is now; None if the service does not know it."""

@@ -15,6 +15,7 @@ from distributary.consume.source import RecordSource
 from distributary.ingest.registry import Registry
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
+from distributary.operate.set_aside import SetAside
 from distributary.operate.source_types import Told
 from distributary.operate.status import ServiceStatus
 
@@ -23,8 +24,9 @@ from distributary.operate.status import ServiceStatus
 class Surroundings:
     """What all tables of the service share. `transactions` is set where there is a transaction topic; `taken` is told a
     table's topic and next offsets when they stand in its commits; `registry` is there where records are Avro; `told`
-    gives the types of a topic's columns that the connector tells beside them (see source_types.py); `options` are those
-    of Spark's source for Kafka, `records` has the records of offset ranges."""
+    gives the types of a topic's columns that the connector tells beside them (see source_types.py); `paused` says why
+    the table of a topic is paused, by a command; `set_aside` knows the records that `records` leaves out; `options` are
+    those of Spark's source for Kafka, `records` has the records of offset ranges."""
 
     config: Config
     session: SparkSession
@@ -38,6 +40,8 @@ class Surroundings:
     taken: Callable[[str, Offsets], None] = lambda _topic, _offsets: None
     registry: Registry | None = None
     told: Told = lambda _topic: {}
+    paused: Callable[[str], str | None] = lambda _topic: None
+    set_aside: SetAside | None = None
 
     @property
     def status(self) -> ServiceStatus:

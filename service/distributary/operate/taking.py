@@ -10,7 +10,9 @@ from structlog.typing import FilteringBoundLogger
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Slice
+from distributary.decode.source_order import order_of
 from distributary.evolve.diff import check_key
+from distributary.evolve.order import check_order
 from distributary.evolve.unknown_columns import CODE, FIX
 from distributary.ingest.batch_reader import BatchReader, Read
 from distributary.ingest.raw_records import RawSource
@@ -30,6 +32,7 @@ from distributary.operate.place import Place
 from distributary.operate.portion import Portion, key_bytes, slice_bytes
 from distributary.operate.recorder import Watch
 from distributary.operate.replay import replayed
+from distributary.operate.set_aside import REASON, RecordPlace, put_aside
 from distributary.operate.source_log import check_source_log
 from distributary.operate.status import Batch
 from distributary.operate.surroundings import Surroundings
@@ -91,6 +94,10 @@ class SliceTaker:
         """Commits a slice, or its beginning where one key has too much of it, or where the source went back in its
         middle; nothing where no record is left to make a table of. Gives how many of the table's last records were bad,
         where that is more than the config allows."""
+        if aside := self._set_aside(part):
+            around, withheld = self._around, withheld_columns(self._settings)
+            with watch.phase("quarantine"):
+                put_aside(aside, self._name, self._lake.session, around.records, around.quarantine, withheld)
         before = self._place.progress
         # No table has more rows than the records that made it.
         self._lake.suit(part.records, before.records if before else 0, self._portion.record_bytes or UNKNOWN_ROW)
@@ -133,6 +140,9 @@ class SliceTaker:
         self._record(came.found, watch, reasons)
         return bad
 
+    def _set_aside(self, part: Slice) -> Mapping[RecordPlace, str]:
+        return {} if self._around.set_aside is None else self._around.set_aside.within(part)
+
     def replay(self, topic: Topic) -> None:
         """Applies the table's records in quarantine again, those that can be applied by now."""
         try:
@@ -142,7 +152,7 @@ class SliceTaker:
 
     def _replay(self, topic: Topic) -> None:
         progress, head, first = self._place.progress, self._place.head, self._place.first
-        raw = self._around.quarantine.waiting(self._lake.session, self._topic)
+        raw = self._around.quarantine.waiting(self._lake.session, self._topic, but=REASON)
         if raw is None or progress is None or head is None:
             return
         self._lake.suit(SMALL_SLICE + 1, row_bytes=UNKNOWN_ROW)  # how many there are is not known
@@ -191,6 +201,7 @@ class SliceTaker:
             around.registry,
             self._queries,
             lambda: around.told(self._topic),
+            ignored=lambda: {} if around.set_aside is None else around.set_aside.places(),
         )
 
     def _going_on(self, before: Progress | None, topic_format: TopicFormat, topic: Topic) -> Progress:
@@ -200,7 +211,10 @@ class SliceTaker:
         progress = _filled(before) or first_progress(
             self._topic, topic.topic_id, topic_format.order, self._settings.mode, key
         )
-        changed: dict[str, object] = {}
+        order = order_of(progress.connector, self._around.config.source.order_fields)
+        if _filled(before) is not None:
+            check_order(progress.order, order)
+        changed: dict[str, object] = {"order": order or None}
         if before is not None:
             changed["sequence"] = before.sequence
         if not progress.key:
@@ -211,12 +225,14 @@ class SliceTaker:
         return progress.model_copy(update=changed)
 
     def _with_names(self, progress: Progress) -> Progress:
-        """The record with what the reader has learnt of its columns: how they are called, and masked."""
+        """The record with what the reader has learnt of its source table and of its columns: how they are called, and
+        masked."""
         renamed = {**(progress.renames or {}), **self._reader.sent.renamed} or None
         masked = self._reader.sent.marks or None
-        if (renamed, masked) == (progress.renames, progress.masks):
+        table = self._reader.source_table
+        if (renamed, masked, table) == (progress.renames, progress.masks, progress.source_table):
             return progress
-        return progress.model_copy(update={"renames": renamed, "masks": masked})
+        return progress.model_copy(update={"renames": renamed, "masks": masked, "source_table": table})
 
     def _foldable(self, found: Facts, keys: SliceKeys) -> float:
         """What share of a slice can be folded at once, by its key that has most."""
@@ -255,7 +271,9 @@ class SliceTaker:
         )
         ready = self._mode.write(self._destination(progress), slice_)
         recent, bad = too_many_bad(after.recent, self._around.config.quarantine.max_ratio)
-        after = after.model_copy(update={"undecided": after.undecided + ready.undecided, "recent": recent})
+        aside = len(self._set_aside(part))
+        changed = {"undecided": after.undecided + ready.undecided, "recent": recent}
+        after = after.model_copy(update={**changed, "quarantined": after.quarantined + aside})
         failpoints.passing("before-commit", self._name)
         self._place.head = head = self._lake.commit(head, after, ready.write)
         failpoints.passing("after-commit", self._name)
@@ -264,7 +282,7 @@ class SliceTaker:
             version=head.version,
             records=found.records,
             applied=found.applied,
-            quarantined=found.bad,
+            quarantined=found.bad + aside,
             next=dict(after.next),
         )
         return bad

@@ -31,9 +31,15 @@ _SIMPLE_VALUE = r'"[^"]*+"|[-+.0-9eE]++|true|false|null'
 _PLACES = f"exists(headers, h_ -> h_.key = {sql.text(HEADER)})"
 
 
+# The statement of a change, with the values of all its columns: MySQL's `include.query`, Oracle's LogMiner.
+_STATEMENTS = ("query", "redo_sql")
+_STATEMENT_FIELDS = tuple(f"{prefix}{name}" for name in _STATEMENTS for prefix in ("", "__", "__source_"))
+
+
 def withheld_columns(settings: TableSettings) -> tuple[str, ...]:
-    """The columns whose values must not be anywhere."""
-    return tuple(dict.fromkeys((*settings.exclude, *settings.mask)))
+    """The columns whose values must not be anywhere, and where there are any the fields that hold whole statements."""
+    columns = (*settings.exclude, *settings.mask)
+    return tuple(dict.fromkeys((*columns, *_STATEMENT_FIELDS))) if columns else ()
 
 
 def without(records: DataFrame, columns: Collection[str]) -> DataFrame:

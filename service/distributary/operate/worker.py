@@ -10,6 +10,7 @@ from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets, Slice, largest
 from distributary.consume.topics import TableId
 from distributary.errors import TableHalt
+from distributary.ingest.keyless import as_halt_tells, as_kept
 from distributary.logs import get_logger
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.files import Compacted
@@ -22,8 +23,10 @@ from distributary.operate import ghosts
 from distributary.operate.accept import Accept
 from distributary.operate.catalog import CatalogEntry
 from distributary.operate.continuity import accepted, check_continuity, lost_ends, nearer_goal, not_ours
+from distributary.operate.faults import unexpected_in
 from distributary.operate.laying_out import LayingOut
 from distributary.operate.note import Note
+from distributary.operate.pauses import IN_CONFIG
 from distributary.operate.place import Place
 from distributary.operate.recorder import Watch
 from distributary.operate.status import TableState
@@ -64,39 +67,43 @@ class TableWorker:
         self.halted: TableHalt | None = None
         self.running = threading.Lock()
         self._around = around
+        self.settings = settings
+        """What the config says of the table."""
+        self._path = path
+        self._place = Place()
+        self._started = False
+        self._bound = _log.bind(table=self.name, topic=topic)
+        self._keep_by(settings)
+        self.asked: Accept | None = None
+        """What an operator asks for, until a step has done it."""
+        self._doubtful = True
+        self._resting: str | None = None  # why, from when the table shows that it is paused
+        self._aiming = threading.Lock()
+        note = Note(around.session, maintenance_path(around.config, table))
+        self.upkeep = Upkeep(settings.maintenance, note)
+
+    def _keep_by(self, settings: TableSettings) -> None:
+        """From now on these settings count for the table."""
+        around = self._around
         self._settings = settings
         self._mode = mode_of(settings)
         layout = wanted_layout(settings)
         self._lake = LakeTable(
             around.session,
-            path,
+            self._path,
             self._mode.service_columns,
             fixed=around.config.spark,
             commit=settings.commit,
             layout=layout,
         )
-        self._deletes = RememberedDeletes(self._lake.session, deletes_path(around.config, table))
-        self._place = Place()
-        self._started = False
-        self._bound = _log.bind(table=self.name, topic=topic)
-        entry = catalog_name(around.config, table)
-        self._entry = CatalogEntry(self._lake.session, entry, path, self._bound) if entry else None
+        self._deletes = RememberedDeletes(self._lake.session, deletes_path(around.config, self.table))
+        entry = catalog_name(around.config, self.table)
+        self._entry = CatalogEntry(self._lake.session, entry, self._path, self._bound) if entry else None
         self._taker = SliceTaker(
-            around, topic, settings, self._mode, self._lake, self._deletes, self._place, self.name, self._bound
+            around, self.topic, settings, self._mode, self._lake, self._deletes, self._place, self.name, self._bound
         )
         self._laying_out = LayingOut(self._lake, self._place, layout, self._bound)
         self._tending = Tending(self._lake, self._deletes, self._place, settings.mode, self.name)
-        self.asked: Accept | None = None
-        """What an operator asks for, until a step has done it."""
-        self._doubtful = True
-        self._aiming = threading.Lock()
-        note = Note(around.session, maintenance_path(around.config, table))
-        self.upkeep = Upkeep(settings.maintenance, note)
-
-    @property
-    def settings(self) -> TableSettings:
-        """What counts for the table."""
-        return self._settings
 
     @property
     def taken(self) -> Offsets:
@@ -128,15 +135,25 @@ class TableWorker:
         self.failing = self.failing and self.halted is None
         self.halted, self.faults, self.asked = None, 0, accept
 
+    @property
+    def paused(self) -> str | None:
+        """Why the table takes nothing in for now; None where it does."""
+        return IN_CONFIG if self._settings.paused else self._around.paused(self.topic)
+
     def has_to_step(self) -> bool:
         """Whether there is anything to be done."""
+        if self.halted is not None:
+            return False
+        if self.paused is not None:
+            return self._resting != self.paused or self.failing
         doubtful = self._doubtful and self._started
-        wanted = self.behind() > 0 or self.asked is not None or doubtful or self.failing
-        return wanted and self.halted is None
+        rested = self._resting is not None
+        return self.behind() > 0 or self.asked is not None or doubtful or self.failing or rested
 
     def start(self) -> None:
         """Reads where the table is."""
         self._place.head = self._lake.head()
+        self._keep_changes(as_kept(self._settings, self.progress))
         self._tending.forget_old_deletes()
         self.upkeep.start()
         self._started = True
@@ -161,7 +178,13 @@ class TableWorker:
 
     @keeping()
     def step(self) -> None:
-        """Takes one slice on the way to the goal. Raises TableHalt, TransientError and what Spark raises."""
+        """Takes one slice on the way to the goal; nothing while the table is paused. Raises TableHalt, TransientError
+        and what Spark raises."""
+        paused = self.paused
+        if paused is not None:
+            self._rest(paused)
+            return
+        self._resting = None
         watch = Watch()
         with watch.phase("look"):
             if not self._started:
@@ -180,7 +203,12 @@ class TableWorker:
                 far = self.behind() > 2 * part.records
                 self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
             self._place.head = self._lake.renewed(self._place.head)  # columns may be added before the slice's commit
-            self._take(topic, part, watch)
+            try:
+                self._take(topic, part, watch)
+            except TableHalt as halt:
+                if not self._keep_changes(as_halt_tells(self._settings, halt, self.progress)):
+                    raise
+                return  # the next step takes the slice
         self._enter_in_catalog()
         self._place.head = ghosts.counted(
             self._lake, self._place.head, marks_deleted="__deleted" in self._mode.service_columns, log=self._bound
@@ -188,10 +216,29 @@ class TableWorker:
         self.failing = False
         self._report(TableState.RUNNING)
 
+    def _keep_changes(self, settings: TableSettings) -> bool:
+        """Keeps the table by these settings where they have another mode; whether they have. What it has by now are
+        truncates at most, and is taken in again."""
+        if settings.mode == self._settings.mode:
+            return False
+        self._bound.info("the records have no key: each change is kept as a row", keyless=settings.keyless)
+        self._keep_by(settings)
+        if self.progress is not None and self.progress.mode != settings.mode:
+            self.asked = Accept.REBUILD
+        return True
+
+    def _rest(self, why: str) -> None:
+        """The table is paused: from now on it shows that, and where it is."""
+        if not self._started:
+            self.start()
+        self.failing, self._resting = False, why
+        self._report(TableState.PAUSED)
+        self._bound.info("table is paused", reason=why)
+
     def due(self) -> Due | None:
-        """What the table's files need; nothing while it is halted."""
+        """What the table's files need; nothing while it is halted or paused."""
         head = self._place.head
-        if head is None or head.progress is None or self.halted is not None:
+        if head is None or head.progress is None or self.halted is not None or self.paused is not None:
             return None
         return self.upkeep.due(head.version, head.written.at if head.written else None)
 
@@ -247,6 +294,8 @@ class TableWorker:
     def _accept(self, topic: Topic) -> None:
         """Does what an operator asked for, in a commit of its own."""
         accept, head = self.asked, self._place.head
+        if accept is not None and self._around.set_aside is not None:
+            self._around.set_aside.read()  # what was set aside just before it was asked for
         if accept is None or head is None or head.progress is None:
             self.asked = None
             return
@@ -308,7 +357,12 @@ class TableWorker:
 
     def _take(self, topic: Topic, part: Slice, watch: Watch) -> None:
         goal = dict(self.goal)
-        bad = self._taker.take(topic, part, watch)
+        try:
+            bad = self._taker.take(topic, part, watch)
+        except Exception as error:
+            if (halt := unexpected_in(error, part)) is not None:
+                raise halt from error
+            raise
         if self.progress is None or self.progress.is_new:
             # Up to there no record is left, and there is no table to note it in: the next goal is looked at from the
             # start again.
@@ -338,6 +392,7 @@ class TableWorker:
             source_ts=progress.source_ts_ms if progress else None,
             ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
             error=None,
+            paused=self._resting,
             warnings=self._taker.warnings,
             **self.upkeep.told(),
         )

@@ -17,7 +17,8 @@ Every key of a config file. This page is made from the code (`make docs` writes 
 [full.yaml](../config/full.yaml) is an example with all keys, [schema.json](../config/schema.json) the JSON Schema for
 editors (`distributary schema` prints it). `distributary validate -c FILE` names every fault with its line.
 
-`${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}` may stand in any value, and must where it is a secret.
+`${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}` may stand in any value outside of `tables` and `defaults`,
+and must where it is a secret. What is said of tables is shown, so that a secret would be, too.
 Durations are a number with `ms`, `s`, `m`, `h` or `d`. Keys in **bold** must be there.
 """
 _SECTIONS = {

@@ -53,8 +53,8 @@ class Mark:
 
     `position` is its highest streamed one of known level, `ties` the identities read there. `unknown` holds the
     transactions of unknown level read since, each with its highest position and identities there. `time` is the latest
-    source time, `reach` the highest lsn that a position named, `clock` the latest Kafka timestamp. `deleted`: of
-    the newest keys the deletes whose tombstones have not come. `cleared`: see above.
+    source time, `reach` the highest lsn that a position named, `clock` the latest Kafka timestamp.
+    `awaiting_tombstone`: of the newest keys the deletes whose tombstones have not come. `cleared`: see above.
     """
 
     position: Position | None = None
@@ -63,7 +63,7 @@ class Mark:
     time: int = 0
     reach: tuple[int | str, ...] = ()
     clock: int = 0
-    deleted: dict[str, tuple[Arrival, ...]] = field(default_factory=dict)
+    awaiting_tombstone: dict[str, tuple[Arrival, ...]] = field(default_factory=dict)
     cleared: set[str] = field(default_factory=set)
 
     @property
@@ -75,7 +75,11 @@ class Mark:
         """A mark that changes on its own."""
         unknown = {name: (position, set(ties)) for name, (position, ties) in self.unknown.items()}
         return replace(
-            self, ties=set(self.ties), unknown=unknown, deleted=dict(self.deleted), cleared=set(self.cleared)
+            self,
+            ties=set(self.ties),
+            unknown=unknown,
+            awaiting_tombstone=dict(self.awaiting_tombstone),
+            cleared=set(self.cleared),
         )
 
 
@@ -128,21 +132,21 @@ def _was_reached(marks: dict[int, Mark], event: Event) -> bool:
 def await_tombstone(mark: Mark, op: str, key: str, arrival: Arrival, *, is_new: bool) -> None:
     """Rule 3.3: each delete has a tombstone. Between the two come only copies: a producer may repeat a batch there."""
     if op == "d":
-        mark.deleted[key] = (*mark.deleted.pop(key, ()), arrival)
-        while len(mark.deleted) > DELETES_REMEMBERED:
-            del mark.deleted[next(iter(mark.deleted))]
+        mark.awaiting_tombstone[key] = (*mark.awaiting_tombstone.pop(key, ()), arrival)
+        while len(mark.awaiting_tombstone) > DELETES_REMEMBERED:
+            del mark.awaiting_tombstone[next(iter(mark.awaiting_tombstone))]
     elif op == TOMBSTONE:
-        rest = mark.deleted.pop(key, ())[1:]
+        rest = mark.awaiting_tombstone.pop(key, ())[1:]
         if rest:
-            mark.deleted[key] = rest
+            mark.awaiting_tombstone[key] = rest
     elif is_new:
-        mark.deleted.pop(key, None)
+        mark.awaiting_tombstone.pop(key, None)
 
 
 def _judge(connector: str, mark: Mark, event: Event) -> Verdict:
     if event.op == TOMBSTONE:
         # Rule 3.3: the tombstone of a delete adds nothing.
-        return Verdict.SEEN if event.key in mark.deleted else Verdict.NEW
+        return Verdict.SEEN if event.key in mark.awaiting_tombstone else Verdict.NEW
     if event.op == "r" or event.position is None:
         return Verdict.NEW
     if _is_seen(connector, mark, event, event.position):
@@ -178,7 +182,7 @@ def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bo
         seen = seen or (bool(mark.unknown) and position.time <= mark.time and position.inside <= mark.reach)
     if seen:
         return True
-    _move(connector, mark, position, identity)
+    move_mark(connector, mark, position, identity)
     return False
 
 
@@ -187,7 +191,8 @@ def _is_at_or_below(position: Position, top: Position, ties: set[str], identity:
     return position.inside < top.inside or (position.inside == top.inside and identity in ties)
 
 
-def _move(connector: str, mark: Mark, position: Position, identity: str) -> None:
+def move_mark(connector: str, mark: Mark, position: Position, identity: str) -> None:
+    """Advances a mark to a streamed change that lies above it or shares its place."""
     mark.cleared.clear()
     mark.time = max(mark.time, position.time)
     mark.reach = max(mark.reach, position.inside, position.level or ())

@@ -11,8 +11,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.rules.admit import Mark, Verdict, admit, await_tombstone, identity_of
-from distributary.rules.columns import ALONE, DELETE, LETTERS, READ, Bools, EventColumns, Ints, as_bools, compare_rows
+from distributary.rules.admit import Mark, Verdict, admit, await_tombstone, identity_of, move_mark
+from distributary.rules.columns import (
+    DELETE,
+    LETTERS,
+    READ,
+    TOMBSTONE_CODE,
+    Bools,
+    EventColumns,
+    Ints,
+    as_bools,
+    compare_rows,
+)
 from distributary.rules.event import Event
 from distributary.rules.order import is_grouped_by_level, sort_key
 from distributary.rules.state import Rules, TableState
@@ -45,7 +55,7 @@ def admit_columns(rules: Rules, state: TableState, columns: EventColumns, order:
     for partition in np.unique(columns.partition):
         rows = np.flatnonzero(columns.partition == partition)
         mark = state.marks.setdefault(int(partition), Mark())
-        streamed = rows[(columns.operation[rows] != READ) & (columns.operation[rows] != ALONE)]
+        streamed = rows[(columns.operation[rows] != READ) & (columns.operation[rows] != TOMBSTONE_CODE)]
         if bool(rises[rows].all()) and _is_above(rules, columns, mark, streamed):
             _admit_rising(rules, columns, mark, rows, streamed, before, admitted)
         else:
@@ -68,11 +78,11 @@ def _is_above(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -
         return False
     if not len(streamed):
         return True
-    if columns.column("level").take(pa.array(streamed)).null_count:
+    level = columns.column("level").take(pa.array(streamed))
+    if level.null_count:
         return False
     later, same, _ = compare_rows(columns, streamed)
     if is_grouped_by_level(rules.connector):
-        level = columns.column("level").take(pa.array(streamed))
         in_order = as_bools(pc.greater_equal(level[1:], level[:-1]))
     else:
         in_order = later | same
@@ -121,9 +131,9 @@ def _await_tombstones(columns: EventColumns, mark: Mark, rows: Ints, before: Int
     operation, codes, behind = columns.operation[rows], columns.codes[rows], before[rows]
     after_delete = (behind >= 0) & (columns.operation[behind] == DELETE)
     odd = np.zeros(len(columns.names), np.bool_)
-    odd[codes[((operation == ALONE) & ~after_delete) | ((operation == DELETE) & after_delete)]] = True
-    odd[columns.codes_of(mark.deleted)] = True
-    admitted.new[rows[(operation == ALONE) & ~odd[codes]]] = False
+    odd[codes[((operation == TOMBSTONE_CODE) & ~after_delete) | ((operation == DELETE) & after_delete)]] = True
+    odd[columns.codes_of(mark.awaiting_tombstone)] = True
+    admitted.new[rows[(operation == TOMBSTONE_CODE) & ~odd[codes]]] = False
     _, places = np.unique(codes[::-1], return_index=True)
     is_last = np.zeros(len(rows), np.bool_)
     is_last[len(rows) - 1 - places] = True
@@ -132,28 +142,27 @@ def _await_tombstones(columns: EventColumns, mark: Mark, rows: Ints, before: Int
     names = columns.names.take(pa.array(columns.codes[counted])).to_pylist()
     for row, name in zip(counted.tolist(), names, strict=True):
         op = LETTERS[columns.operation[row]]
-        if columns.operation[row] == ALONE:
-            admitted.new[row] = name not in mark.deleted
+        if columns.operation[row] == TOMBSTONE_CODE:
+            admitted.new[row] = name not in mark.awaiting_tombstone
         arrival = (int(admitted.clock[row]), int(columns.partition[row]), int(offsets[row]))
         await_tombstone(mark, op, name, arrival, is_new=True)
 
 
 def _move(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> None:
-    """As admit does for one change after the other."""
-    connector = rules.connector
+    """Leaves the mark that move_mark would leave, row by row: only the rows with the latest time, with the highest
+    `inside` and at the last place have an effect that stays."""
+    inside = columns.column("inside").take(pa.array(streamed))
+    latest, highest = np.argmax(columns.ints("time")[streamed]), pc.index(inside, pc.max(inside)).as_py()
+    rows = {int(streamed[latest]), int(streamed[highest])}
     last = columns.event(int(streamed[-1])).position
-    latest = columns.event(int(streamed[np.argmax(columns.ints("time")[streamed])])).position
-    places = columns.column("inside").take(pa.array(streamed))
-    farthest = columns.event(int(streamed[pc.index(places, pc.max(places)).as_py()])).position
     assert last is not None
-    assert latest is not None
-    assert farthest is not None
-    mark.time = max(mark.time, latest.time)
-    mark.reach = max(mark.reach, farthest.inside, last.level or ())
-    mark.position, mark.ties = last, set()
     for row in streamed[::-1].tolist():
+        position = columns.event(row).position
+        assert position is not None
+        if sort_key(rules.connector, position) != sort_key(rules.connector, last):
+            break
+        rows.add(row)
+    for row in sorted(rows):
         event = columns.event(row)
         assert event.position is not None
-        if sort_key(connector, event.position) != sort_key(connector, last):
-            break
-        mark.ties.add(identity_of(event, event.position))
+        move_mark(rules.connector, mark, event.position, identity_of(event, event.position))

@@ -12,8 +12,8 @@ from dataclasses import replace
 from distributary.rules.admit import Verdict, admit, remember_read
 from distributary.rules.closing import close_key, forget, is_open_read
 from distributary.rules.event import TOMBSTONE, Event, Pointer
-from distributary.rules.fold import fold, insert, is_above, is_same, mark_copy, merge
-from distributary.rules.keyless import forget_told, is_told, number_equal_rows
+from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge
+from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
 from distributary.rules.order import compare
 from distributary.rules.outcome import Changes, outcome_of
 from distributary.rules.pointers import records_of
@@ -47,14 +47,14 @@ def apply(
     changes = Changes(went_back=admitted.of(Verdict.WENT_BACK))
     if rules.truncate == "halt":
         changes.halting = [event for event in admitted.of(Verdict.NEW) if event.op == "t"]
-    if changes.went_back or changes.halting:
+    if changes.halts:
         return changes
-    walk = Walk(rules, state, rows, changes)
+    processor = EventProcessor(rules, state, rows, changes)
     for event in replayed:
-        walk.replay(event)
+        processor.replay(event)
     for event, verdict in admitted.judged:
-        walk.see(event, is_new=verdict is Verdict.NEW)
-    walk.settle()
+        processor.process(event, is_new=verdict is Verdict.NEW)
+    processor.finish()
     return changes
 
 
@@ -65,39 +65,40 @@ def needed(state: TableState) -> set[Pointer]:
     return found | {event.at for key in state.special.values() for event in key.recent}
 
 
-class Walk:
+class EventProcessor:
     """One event after the other, for keys of which any may be special."""
 
     def __init__(self, rules: Rules, state: TableState, rows: Lookup, changes: Changes) -> None:
         self._rules, self._state, self._rows, self._changes = rules, state, rows, changes
         self._touched: dict[str, KeyState] = {}
 
-    def see(self, event: Event, *, is_new: bool) -> None:
+    def process(self, event: Event, *, is_new: bool) -> None:
         """An event that was judged."""
         if self._rules.keyless and event.op != "t":
-            self._see_keyless(event, is_new=is_new)
+            self._process_keyless(event, is_new=is_new)
         elif is_new or (self._rules.compacted and self._is_first(event)):
-            self.take(event)
+            self._insert(event)
         else:
-            self._pass_over(event)
+            self._skip(event)
 
-    def _see_keyless(self, event: Event, *, is_new: bool) -> None:
+    def _process_keyless(self, event: Event, *, is_new: bool) -> None:
         if event.key is None:
             if event.op != TOMBSTONE:
                 self._changes.rejected.append(event)
             return
         if is_new:
-            is_new = remember_read(self._state.reads, event) if event.op == "r" else not is_told(self._state, event)
+            is_read = event.op == "r"
+            is_new = remember_read(self._state.reads, event) if is_read else remember_change(self._state, event)
         if not is_new:
             self._changes.seen += 1
-        elif event.held:
-            self._changes.held.append(event)
+        elif event.quarantined:
+            self._changes.quarantined.append(event)
         self._append(event, is_new=is_new)
 
-    def take(self, event: Event) -> None:
+    def _insert(self, event: Event) -> None:
         """Puts a new event to its place."""
         if event.op == "t":
-            self._take_truncate(event)
+            self._add_truncate(event)
             return
         if event.key is None:
             self._changes.rejected.append(event)
@@ -108,18 +109,18 @@ class Walk:
             is_held_twice = not fresh and all(other.read != event.read for other in key.recent)
             is_new = not is_held_twice and merge(self._rules.connector, key, event)
             if not is_new:
-                self._pass_over(event)
+                self._skip(event)
             is_new = is_new and (fresh or self._rules.mode != "append")
         else:
             is_new = fresh
-            if fresh and (self._rules.mode != "append" or event.held):
+            if fresh and (self._rules.mode != "append" or event.quarantined):
                 is_new = insert(self._rules.connector, key, event)
             else:
                 self._know(key, event)
             if not is_new:
                 self._changes.seen += 1
-        if is_new and event.held:
-            self._changes.held.append(event)
+        if is_new and event.quarantined:
+            self._changes.quarantined.append(event)
         self._append(event, is_new=is_new)
 
     def _is_first(self, event: Event) -> bool:
@@ -128,97 +129,97 @@ class Walk:
             return False
         return is_above(self._rules.connector, self._load(event.key), event)
 
-    def _pass_over(self, event: Event) -> None:
+    def _skip(self, event: Event) -> None:
         """What was applied changes nothing. A delete tells that its tombstone means no other row, the tombstone tells
         that it has come."""
         self._changes.seen += 1
         if self._state.grown and event.op in ("d", TOMBSTONE) and event.key is not None:
-            mark_copy(self._rules.connector, self._load(event.key), event)
+            keep_copy(self._rules.connector, self._load(event.key), event)
 
     def replay(self, event: Event) -> None:
         """Puts an event from the quarantine to where it was."""
         if event.op == "t":
-            self._take_truncate(event)
+            self._add_truncate(event)
         elif self._rules.keyless:
             self._append(event, is_new=True)
         elif event.key is not None:
             recent = self._load(event.key).recent
             # Of the copies of an event only one waits for its replay.
-            place = next((i for i, other in enumerate(recent) if other.held and is_same(other, event)), None)
+            place = next((i for i, other in enumerate(recent) if other.quarantined and is_same(other, event)), None)
             if place is not None:
                 recent[place] = replace(event, arrival=recent[place].arrival)
                 self._append(event, is_new=True)
 
     @property
-    def holds(self) -> bool:
+    def has_quarantined(self) -> bool:
         """Whether any event is in quarantine."""
-        return self._state.holds or any(event.held for key in self._touched.values() for event in key.recent)
+        return self._state.has_quarantined or any(key.has_quarantined for key in self._touched.values())
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Folds what is touched, and moves what is settled into the rows."""
         state, rules = self._state, self._rules
         end_growth(rules.connector, state)
         if rules.mode == "append":
-            self._settle_appended()
+            self._finish_appended()
             return
         before = dict(state.departures)
         lines = {name: self._fold(name, key) for name, key in self._touched.items()}
         if self._changes.truncates or state.departures != before:
             lines |= {name: self._fold(name, key) for name, key in state.special.items() if name not in lines}
         for name, line in lines.items():
-            self._changes.outcomes[name] = outcome_of(rules, line, state.departures)
-        holds = self.holds
+            recent = (self._touched.get(name) or state.special[name]).recent
+            self._changes.outcomes[name] = outcome_of(rules, line, state.departures, recent)
+        has_quarantined = self.has_quarantined
         ending = any(is_passed(rules.connector, state, truncate.position) for truncate in state.truncates)
         for name, key in list({**state.special, **self._touched}.items()):
-            if (
-                name not in lines
-                and key.recent
-                and not is_settled(rules.connector, state, key.recent[0])
-                and not ending
-            ):
+            is_folded = name in lines
+            if not (is_folded or ending) and key.recent and not is_settled(rules.connector, state, key.recent[0]):
                 continue
-            close_key(rules, state, name, key, lines.get(name) or self._fold(name, key), self._changes, holds=holds)
-        if not holds:
+            line = lines[name] if is_folded else self._fold(name, key)
+            close_key(rules, state, name, key, line, self._changes, has_quarantined=has_quarantined)
+        if not has_quarantined:
             forget(rules, state)
 
-    def _settle_appended(self) -> None:
+    def _finish_appended(self) -> None:
         """Appended records say themselves up to where a key was read; only what is not settled is remembered."""
         state = self._state
         for name, key in list({**state.special, **self._touched}.items()):
-            while key.recent and not key.recent[0].held and is_settled(self._rules.connector, state, key.recent[0]):
+            while (
+                key.recent and not key.recent[0].quarantined and is_settled(self._rules.connector, state, key.recent[0])
+            ):
                 self._know(key, key.recent.pop(0))
             state.special.pop(name, None)
             if key.recent:
                 state.special[name] = key
         forget(self._rules, state)
-        forget_told(self._rules.connector, state)
+        forget_changes(self._rules.connector, state)
 
     def _know(self, key: KeyState, event: Event) -> None:
-        if event.op != "r" and event.position is not None and not event.copy:
+        if event.op != "r" and event.position is not None and not event.is_copy:
             known = key.known
             if known is None or compare(self._rules.connector, event.position, known) >= 0:
                 key.known = event.position
                 key.base = Row(event.at, event.op, ended="d" if event.op == "d" else "")
 
-    def _take_truncate(self, event: Event) -> None:
+    def _add_truncate(self, event: Event) -> None:
         if self._rules.truncate == "ignore" and self._rules.mode != "append":
             return
         if add_truncate(self._rules.connector, self._state.truncates, event):
-            if not event.held:
+            if not event.quarantined:
                 self._changes.truncates.append(event)
             self._append(event, is_new=True)
         else:
             self._changes.seen += 1
 
     def _append(self, event: Event, *, is_new: bool) -> None:
-        if self._rules.mode == "append" and is_new and not event.held and event.op != TOMBSTONE:
+        if self._rules.mode == "append" and is_new and not event.quarantined and event.op != TOMBSTONE:
             self._changes.appended.append(event)
 
     def _load(self, name: str) -> KeyState:
         key = self._touched.get(name) or self._state.special.get(name)
         if key is None:
             row = self._rows(name)
-            known = self._state.gone.pop(name, None)
+            known = self._state.deleted_keys.pop(name, None)
             if row is None:
                 key = KeyState(None, known)
             elif not row.ended and is_open_read(self._rules, self._state, row):
@@ -226,15 +227,14 @@ class Walk:
                 key = KeyState(None, row.known, [read])
             else:
                 key = KeyState(row, row.known)
-        for arrival in self._state.awaited.pop(name, ()):
+        for arrival in self._state.awaiting_tombstone.pop(name, ()):
             clock, partition, offset = arrival
-            mark_copy(self._rules.connector, key, Event("d", name, partition, offset, clock, arrival=arrival))
+            keep_copy(self._rules.connector, key, Event("d", name, partition, offset, clock, arrival=arrival))
         self._touched[name] = key
         return key
 
     def _fold(self, name: str, key: KeyState) -> Line:
-        truncates = [truncate for truncate in self._state.truncates if not truncate.held]
-        line = fold(self._rules.connector, key, key.recent, truncates)
+        line = fold(self._rules.connector, key, key.recent, self._state.known_truncates)
         for change, departure in line.departed.items():
             self._state.departures[name, change] = departure
         return line

@@ -10,9 +10,8 @@ from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event
 from distributary.rules.fold import fold
-from distributary.rules.order import stands_by_arrival
 from distributary.rules.outcome import Changes
-from distributary.rules.pointers import Departures, reference_of, reference_to, references_of, resolved, waits
+from distributary.rules.pointers import Departures, is_waiting, reference_of, reference_to, references_of, resolved
 from distributary.rules.state import Departure, KeyState, Origin, Row, Rules, TableState
 from distributary.rules.step import Line
 from distributary.rules.truncate import follows
@@ -20,18 +19,18 @@ from distributary.rules.watermark import is_passed, is_passed_read, is_settled
 
 
 def close_key(
-    rules: Rules, state: TableState, name: str, key: KeyState, line: Line, changes: Changes, *, holds: bool
+    rules: Rules, state: TableState, name: str, key: KeyState, line: Line, changes: Changes, *, has_quarantined: bool
 ) -> None:
-    """Moves what is settled of `recent` into `base`. `line` is what all of it leaves, `holds` whether any event of the
-    table is in quarantine."""
+    """Moves what is settled of `recent` into `base`. `line` is what all of it leaves, `has_quarantined` whether any
+    event of the table is in quarantine."""
     count = len(key.recent)
     if is_special(rules, state, key, line):
         count = _settled_count(rules, state, key.recent)
-        if holds and rules.mode == "history":
+        if has_quarantined and rules.mode == "history":
             count = min(count, _filled_count(key, line, state.departures))
     settled, rest = key.recent[:count], key.recent[count:]
     if rest:
-        remembered = [truncate for truncate in state.truncates if not truncate.held]
+        remembered = state.known_truncates
         truncates = [
             truncate
             for truncate in remembered
@@ -48,14 +47,14 @@ def close_key(
     changes.unknown += _unknown(line, state.departures, key.base)
     base = line.top or line.last
     if base is not None:
-        base = replace(base, known=line.known, origins=_final(base, state, holds=holds))
+        base = replace(base, known=line.known, origins=_final(base, state, has_quarantined=has_quarantined))
     key.base, key.known, key.recent = base, line.known, rest
     if base is not None and base.covered is not None and is_passed_read(state, base):
         base = key.base = replace(base, covered=None)
-    if not rest and not waits(base, state.departures) and (base is None or base.covered is None):
+    if not rest and not is_waiting(base, state.departures) and (base is None or base.covered is None):
         state.special.pop(name, None)
         if line.top is None and line.known is not None:
-            state.gone[name] = line.known
+            state.deleted_keys[name] = line.known
     else:
         state.special[name] = key
 
@@ -72,7 +71,7 @@ def _settled_count(rules: Rules, state: TableState, recent: list[Event]) -> int:
 def _filled_count(key: KeyState, line: Line, departures: Departures) -> int:
     """How many events in front have versions that wait for no value: `base` is one row, and can't keep such a version
     once it is closed."""
-    waiting = {stint.row.at for stint in line.stints if waits(stint.row, departures)}
+    waiting = {version.row.at for version in line.versions if is_waiting(version.row, departures)}
     if key.base is not None and key.base.at in waiting:
         return 0
     return next((i for i, event in enumerate(key.recent) if event.at in waiting), len(key.recent))
@@ -89,14 +88,8 @@ def _belong_together(one: Event, other: Event) -> bool:
 
 def is_special(rules: Rules, state: TableState, key: KeyState, line: Line) -> bool:
     """Whether a key's row of the table does not say all that later events may need."""
-    rows = [stint.row for stint in line.stints] if rules.mode == "history" else [line.top or line.last]
-    return (
-        state.grown
-        or line.stacked
-        or any(event.held for event in key.recent)
-        or any(waits(row, state.departures) for row in rows)
-        or _reads_ahead(rules, state, key)
-    )
+    rows = [version.row for version in line.versions] if rules.mode == "history" else [line.top or line.last]
+    return state.grown or line.stacked or key.has_quarantined or any(is_waiting(row, state.departures) for row in rows)
 
 
 def is_open_read(rules: Rules, state: TableState, row: Row) -> bool:
@@ -104,21 +97,12 @@ def is_open_read(rules: Rules, state: TableState, row: Row) -> bool:
     return row.op == "r" and rules.connector != "postgresql" and not is_passed(rules.connector, state, row.position)
 
 
-def _reads_ahead(rules: Rules, state: TableState, key: KeyState) -> bool:
-    if len(key.recent) == 1 and (key.base is None or key.base.ended):
-        return False
-    return any(
-        event.op == "r"
-        and not stands_by_arrival(rules.connector, event)
-        and not is_passed(rules.connector, state, event.position)
-        for event in key.recent
-    )
-
-
-def _final(row: Row, state: TableState, *, holds: bool) -> tuple[tuple[str, Origin], ...]:
+def _final(row: Row, state: TableState, *, has_quarantined: bool) -> tuple[tuple[str, Origin], ...]:
     """A settled row's origins: what no departure told so far, none will tell, unless it is in quarantine."""
-    waiting = resolved(row, state.departures, finally_=True)
-    return tuple((column, None if _is_nowhere(origin, state) and not holds else origin) for column, origin in waiting)
+    waiting = resolved(row, state.departures, exclude_provisional=True)
+    return tuple(
+        (column, None if _is_nowhere(origin, state) and not has_quarantined else origin) for column, origin in waiting
+    )
 
 
 def _is_nowhere(origin: Origin, state: TableState) -> bool:
@@ -128,7 +112,7 @@ def _is_nowhere(origin: Origin, state: TableState) -> bool:
 
 def _unknown(line: Line, departures: Departures, base: Row | None) -> int:
     """Rule 3.7: how many values of new rows are nowhere."""
-    new = (stint.row for stint in line.stints if base is None or stint.row.at != base.at)
+    new = (version.row for version in line.versions if base is None or version.row.at != base.at)
     return sum(
         origin is None or reference_of(origin) is not None for row in new for _, origin in resolved(row, departures)
     )
@@ -142,11 +126,7 @@ def forget(rules: Rules, state: TableState) -> None:
         truncate
         for truncate in state.truncates
         if not is_passed(connector, state, truncate.position)
-        or any(
-            follows(connector, truncate, event, event.position)
-            for key in state.special.values()
-            for event in key.recent
-        )
+        or any(follows(connector, truncate, event, event.position) for event in recent)
     ]
     state.departures = {name: _resolved(departure, state) for name, departure in state.departures.items()}
     rows = [departure.row for departure in state.departures.values()] + [key.base for key in state.special.values()]
@@ -159,7 +139,9 @@ def forget(rules: Rules, state: TableState) -> None:
     }
     if not rules.compacted:
         # Copies of what compaction took away may come long after all have passed it.
-        state.gone = {key: known for key, known in state.gone.items() if not is_passed(connector, state, known)}
+        state.deleted_keys = {
+            key: known for key, known in state.deleted_keys.items() if not is_passed(connector, state, known)
+        }
 
 
 def _resolved(departure: Departure, state: TableState) -> Departure:
@@ -168,5 +150,5 @@ def _resolved(departure: Departure, state: TableState) -> Departure:
     return (
         departure
         if row is None
-        else replace(departure, row=replace(row, origins=resolved(row, state.departures, finally_=True)))
+        else replace(departure, row=replace(row, origins=resolved(row, state.departures, exclude_provisional=True)))
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from distributary.rules.admit import Mark
 from distributary.rules.event import Arrival, Event, Plain, Position
-from distributary.rules.state import Departure, Equals, KeyState, Origin, Row, TableState
+from distributary.rules.state import Departure, EqualRows, KeyState, Origin, Row, TableState
 
 
 def to_plain(state: TableState) -> Plain:
@@ -18,7 +18,7 @@ def to_plain(state: TableState) -> Plain:
             [name, _optional(key.base, _row), _optional(key.known, _position), [_event(event) for event in key.recent]]
             for name, key in state.special.items()
         ],
-        "gone": [[name, _position(known)] for name, known in state.gone.items()],
+        "deleted_keys": [[name, _position(known)] for name, known in state.deleted_keys.items()],
         "truncates": [_event(truncate) for truncate in state.truncates],
         "departures": [
             [*name, _optional(departure.position, _position), _optional(departure.row, _row), departure.provisional]
@@ -27,9 +27,9 @@ def to_plain(state: TableState) -> Plain:
         "reads": list(state.reads),
         "grown": state.grown,
         "growth_ends": None if state.growth_ends is None else [_position(state.growth_ends[0]), state.growth_ends[1]],
-        "awaited": state.awaited,
-        "equals": [[name, _optional(one.place, _position), one.counts] for name, one in state.equals.items()],
-        "told": [[name, _position(place)] for name, place in state.told.items()],
+        "awaiting_tombstone": state.awaiting_tombstone,
+        "equal_rows": [[name, _optional(one.place, _position), one.counts] for name, one in state.equal_rows.items()],
+        "seen_changes": [[name, _position(place)] for name, place in state.seen_changes.items()],
     }
 
 
@@ -43,7 +43,7 @@ def from_plain(plain: Plain) -> TableState:
             name: KeyState(_optional(base, _to_row), _optional(known, _to_position), [_to_event(one) for one in recent])
             for name, base, known, recent in plain["special"]
         },
-        gone={name: _to_position(known) for name, known in plain["gone"]},
+        deleted_keys={name: _to_position(known) for name, known in plain["deleted_keys"]},
         truncates=[_to_event(truncate) for truncate in plain["truncates"]],
         departures={
             (key, change): Departure(_optional(position, _to_position), _optional(row, _to_row), provisional)
@@ -52,9 +52,11 @@ def from_plain(plain: Plain) -> TableState:
         reads=dict.fromkeys(plain["reads"]),
         grown=plain["grown"],
         growth_ends=None if ends is None else (_to_position(ends[0]), ends[1]),
-        awaited=_to_arrivals(plain["awaited"]),
-        equals={name: Equals(_optional(place, _to_position), counts) for name, place, counts in plain["equals"]},
-        told={name: _to_position(place) for name, place in plain["told"]},
+        awaiting_tombstone=_to_arrivals(plain["awaiting_tombstone"]),
+        equal_rows={
+            name: EqualRows(_optional(place, _to_position), counts) for name, place, counts in plain["equal_rows"]
+        },
+        seen_changes={name: _to_position(place) for name, place in plain["seen_changes"]},
     )
 
 
@@ -81,7 +83,7 @@ def _event(event: Event) -> Plain:
         *(event.op, event.key, event.partition, event.offset, event.timestamp),
         _optional(event.position, _position),
         *(event.change, event.read, event.moved_from, event.moved_to),
-        *(list(event.unavailable), event.held, event.copy, list(event.arrival)),
+        *(list(event.unavailable), event.quarantined, event.is_copy, list(event.arrival)),
     ]
 
 
@@ -90,8 +92,8 @@ def _to_event(plain: Plain) -> Event:
     op, key, partition, offset, timestamp = plain[:5]
     change, read, moved_from, moved_to = plain[6:10]
     names = change, read, moved_from, moved_to
-    held, copy = plain[11], plain[12]
-    return Event(op, key, partition, offset, timestamp, at, *names, unavailable, held, copy, arrival)
+    quarantined, is_copy = plain[11], plain[12]
+    return Event(op, key, partition, offset, timestamp, at, *names, unavailable, quarantined, is_copy, arrival)
 
 
 def _row(row: Row) -> Plain:
@@ -139,13 +141,13 @@ def _mark(mark: Mark) -> list[Plain]:
         mark.time,
         list(mark.reach),
         mark.clock,
-        mark.deleted,
+        mark.awaiting_tombstone,
         sorted(mark.cleared),
     ]
 
 
 def _to_mark(plain: list[Plain]) -> Mark:
-    place, ties, unknown, time, reach, clock, deleted, cleared = plain
+    place, ties, unknown, time, reach, clock, awaiting, cleared = plain
     newest = {name: (_to_position(at), set(tied)) for name, at, tied in unknown}
     return Mark(
         _optional(place, _to_position),
@@ -154,6 +156,6 @@ def _to_mark(plain: list[Plain]) -> Mark:
         time,
         tuple(reach),
         clock,
-        _to_arrivals(deleted),
+        _to_arrivals(awaiting),
         set(cleared),
     )

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.rules.admit_columns import admit_columns
-from distributary.rules.batch import Walk, apply
+from distributary.rules.batch import EventProcessor, apply
 from distributary.rules.columns import DELETE, TRUNCATE, EventColumns, Ints, as_bools
 from distributary.rules.event import Event
 from distributary.rules.outcome import Changes
@@ -33,40 +33,42 @@ def apply_columns(
     if rules.truncate == "halt":
         truncates = np.flatnonzero(new & (columns.operation == TRUNCATE))
         changes.halting = [admitted.event(columns, row) for row in truncates.tolist()]
-    if changes.went_back or changes.halting:
+    if changes.halts:
         return nothing, changes
-    walk = Walk(rules, state, rows.row, changes)
+    processor = EventProcessor(rules, state, rows.row, changes)
     for event in replayed:
-        walk.replay(event)
+        processor.replay(event)
     plain = choose_plain(rules, state, columns, order, rises, new, rows)
     is_plain = np.zeros(len(columns.names) + 1, np.bool_)
     is_plain[columns.codes_of(plain.keys)] = True
-    walked = ~is_plain[columns.codes]
+    by_event = ~is_plain[columns.codes]
     if not (state.grown or rules.compacted):
         # Nothing but their number is asked of events that were seen before.
         changes.seen += int((~new).sum())
-        walked &= new
-    for row in np.flatnonzero(walked).tolist():
-        walk.see(admitted.event(columns, row), is_new=bool(new[row]))
+        by_event &= new
+    for row in np.flatnonzero(by_event).tolist():
+        processor.process(admitted.event(columns, row), is_new=bool(new[row]))
     if rules.mode != "append":
-        _remember_gone(rules, state, columns, plain, holds=walk.holds)
-    walk.settle()
+        _remember_deleted(rules, state, columns, plain, has_quarantined=processor.has_quarantined)
+    processor.finish()
     return plain, changes
 
 
-def _remember_gone(rules: Rules, state: TableState, columns: EventColumns, plain: PlainKeys, *, holds: bool) -> None:
+def _remember_deleted(
+    rules: Rules, state: TableState, columns: EventColumns, plain: PlainKeys, *, has_quarantined: bool
+) -> None:
     """Keys without a row, as far as a record that is unread may still bring an older change of them."""
     deleted = np.flatnonzero(columns.operation[plain.last] == DELETE)
-    if not holds:
-        deleted = deleted[_may_be_unpassed(rules, state, columns, plain.last[deleted])]
+    if not has_quarantined:
+        deleted = deleted[_find_unpassed(rules, state, columns, plain.last[deleted])]
     names = plain.keys.take(pa.array(deleted)).to_pylist()
     for name, row in zip(names, plain.last[deleted].tolist(), strict=True):
         position = columns.event(row).position
         assert position is not None
-        state.gone[name] = position
+        state.deleted_keys[name] = position
 
 
-def _may_be_unpassed(rules: Rules, state: TableState, columns: EventColumns, rows: Ints) -> Ints:
+def _find_unpassed(rules: Rules, state: TableState, columns: EventColumns, rows: Ints) -> Ints:
     """The places of those rows that not surely all partitions have passed. All below the first level of which one is
     not passed are."""
     if not len(rows):

@@ -31,7 +31,7 @@ Ints = npt.NDArray[np.int64]
 LETTERS = ("c", "u", "r", "d", "t", TOMBSTONE)
 """The operations by their numbers."""
 
-CREATE, UPDATE, READ, DELETE, TRUNCATE, ALONE = range(len(LETTERS))
+CREATE, UPDATE, READ, DELETE, TRUNCATE, TOMBSTONE_CODE = range(len(LETTERS))
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,9 @@ class Event:
     `change` is the same for a change and for the same change sent again, and for both halves of a key change; no other
     change of the table has it. None where nothing tells. `read` is the identity of a snapshot row: its whole source
     block. `moved_from` and `moved_to` are the keys in the headers of a key change (rule 3.4). `unavailable` names the
-    columns whose values the record does not hold (rule 3.7). `held` marks an event in quarantine: it keeps its place
-    among its key's events, and does nothing until it is replayed. `copy`
-    marks a delete that was sent again, or its tombstone, kept only to tell tombstones apart (rule 3.3).
+    columns whose values the record does not hold (rule 3.7). `quarantined` marks an event in quarantine: it keeps its
+    place among its key's events, and does nothing until it is replayed. `is_copy` marks a delete that was sent again,
+    or its tombstone, kept only to tell tombstones apart (rule 3.3).
     """
 
     op: str
@@ -58,8 +58,8 @@ class Event:
     moved_from: str | None = None
     moved_to: str | None = None
     unavailable: tuple[str, ...] = ()
-    held: bool = False
-    copy: bool = False
+    quarantined: bool = False
+    is_copy: bool = False
     arrival: Arrival = field(default=(0, 0, 0), compare=False)
     """Set when it is admitted."""
 

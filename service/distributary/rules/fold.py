@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event, Pointer, Position
-from distributary.rules.order import compare, compare_events, latest, stands_by_arrival
+from distributary.rules.order import compare, compare_events, is_ordered_by_arrival, latest
 from distributary.rules.state import KeyState, Row
-from distributary.rules.step import Line, Stint, step
+from distributary.rules.step import Line, Version, step
 from distributary.rules.truncate import comes_again, follows
 
 
@@ -24,7 +24,7 @@ def insert(connector: str, key: KeyState, event: Event) -> bool:
     above the key's highest was sent again, and compaction had taken its first copy.
     """
     recent, place = key.recent, len(key.recent)
-    if connector != "postgresql" and not stands_by_arrival(connector, event):
+    if connector != "postgresql" and not is_ordered_by_arrival(connector, event):
         if _is_in_base(connector, key, event):
             return False
         while place and _is_before(connector, event, recent[place - 1]):
@@ -36,7 +36,7 @@ def insert(connector: str, key: KeyState, event: Event) -> bool:
 
 
 def _is_before(connector: str, one: Event, other: Event) -> bool:
-    return not stands_by_arrival(connector, other) and compare_events(connector, one, other) < 0
+    return not is_ordered_by_arrival(connector, other) and compare_events(connector, one, other) < 0
 
 
 def merge(connector: str, key: KeyState, event: Event) -> bool:
@@ -54,7 +54,7 @@ def merge(connector: str, key: KeyState, event: Event) -> bool:
     else:
         key.recent.remove(same)
         if same.op == "d":
-            mark_copy(connector, key, same)
+            keep_copy(connector, key, same)
         event = replace(same, arrival=event.arrival)
     key.recent = _in_order(connector, [*key.recent, event])
     return same is None
@@ -82,17 +82,17 @@ def _is_in_base(connector: str, key: KeyState, event: Event) -> bool:
     return sign < 0 or (sign == 0 and not (deleted and event.op != "d"))
 
 
-def mark_copy(connector: str, key: KeyState, event: Event) -> None:
+def keep_copy(connector: str, key: KeyState, event: Event) -> None:
     """Keeps a delete that was sent again in front of its tombstone, which may come by way of another partition; and a
     tombstone that has come."""
-    key.recent = _in_order(connector, [*key.recent, replace(event, copy=True, held=False)])
+    key.recent = _in_order(connector, [*key.recent, replace(event, is_copy=True, quarantined=False)])
 
 
 def is_same(one: Event, other: Event) -> bool:
     """Whether two events of a key are the same record, or copies of it."""
     if one.at == other.at:
         return True
-    if one.op != other.op or one.op == TOMBSTONE or one.copy:
+    if one.op != other.op or one.op == TOMBSTONE or one.is_copy:
         return False
     if one.op == "r":
         return one.read is not None and one.read == other.read
@@ -103,12 +103,12 @@ def _in_order(connector: str, events: Iterable[Event]) -> list[Event]:
     """Rule 2.1: by position; what has none stands after all that had arrived before it (rules 2.3, 3.3)."""
     order: list[Event] = []
     for event in sorted(events, key=lambda event: event.arrival):
-        if stands_by_arrival(connector, event):
+        if is_ordered_by_arrival(connector, event):
             order.append(event)
             continue
         place = next((i for i in reversed(range(len(order))) if _not_after(connector, order[i], event)), -1)
         later = order[place + 1 :]
-        newest = all(stands_by_arrival(connector, other) for other in later)
+        newest = all(is_ordered_by_arrival(connector, other) for other in later)
         if newest and (place < 0 or compare_events(connector, order[place], event) < 0):
             order.append(event)
         else:
@@ -117,7 +117,7 @@ def _in_order(connector: str, events: Iterable[Event]) -> list[Event]:
 
 
 def _not_after(connector: str, one: Event, other: Event) -> bool:
-    return not stands_by_arrival(connector, one) and compare_events(connector, one, other) <= 0
+    return not is_ordered_by_arrival(connector, one) and compare_events(connector, one, other) <= 0
 
 
 def fold(
@@ -133,7 +133,7 @@ def fold(
     if key.base is not None:
         _begin(connector, line, key.base, truncates if remembered is None else remembered)
     companions = _companions(events)
-    events = [event for event in events if not event.copy and event.at not in companions]
+    events = [event for event in events if not event.is_copy and event.at not in companions]
     places = [_place(connector, line, event) for event in events]
     steps: list[tuple[float, Event, Position | None]] = [(i, event, places[i]) for i, event in enumerate(events)]
     for truncate in truncates:
@@ -166,7 +166,7 @@ def _begin(connector: str, line: Line, base: Row, truncates: Sequence[Event]) ->
     if not base.ended or comes_again(connector, base, truncates):
         base = replace(base, ended="", ended_at=None)
         line.alive = [base]
-        line.stints = [Stint(base)]
+        line.versions = [Version(base)]
     line.last = base
 
 
@@ -182,4 +182,4 @@ def _place(connector: str, line: Line, event: Event) -> Position | None:
 
 def _streamed(event: Event) -> Position | None:
     """The position of a change; None for a snapshot row or a tombstone."""
-    return None if event.op in ("r", TOMBSTONE) or event.copy else event.position
+    return None if event.op in ("r", TOMBSTONE) or event.is_copy else event.position

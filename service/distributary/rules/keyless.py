@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from distributary.rules.event import TOMBSTONE, Event, Position
-from distributary.rules.state import Equals, TableState
+from distributary.rules.state import EqualRows, TableState
 from distributary.rules.watermark import is_passed
 
 
@@ -29,7 +29,7 @@ def number_equal_rows(connector: str, state: TableState, event: Event) -> Event:
     """The event with its ordinal in its content. To be called for each record of a partition, in order."""
     if event.op == TOMBSTONE or event.position is None:
         return event
-    run = state.equals.setdefault(event.partition, Equals())
+    run = state.equal_rows.setdefault(event.partition, EqualRows())
     if run.place is None or _place(run.place) != _place(event.position):
         run.place, run.counts = event.position, {}
     content = f"{event.op} {event.key}"
@@ -45,17 +45,19 @@ def _place(position: Position) -> tuple[object, ...]:
     return position.epoch, position.level, position.inside, position.transaction
 
 
-def is_told(state: TableState, event: Event) -> bool:
-    """Whether another partition has told a change. Remembers it."""
+def remember_change(state: TableState, event: Event) -> bool:
+    """Whether a change is new: no other partition has provided it. Remembers it."""
     if state.partitions == 1 or event.change is None or event.position is None:
-        return False
-    identity = f"{event.op} {event.key} {event.change}"
-    if identity in state.told:
         return True
-    state.told[identity] = event.position
-    return False
+    identity = f"{event.op} {event.key} {event.change}"
+    if identity in state.seen_changes:
+        return False
+    state.seen_changes[identity] = event.position
+    return True
 
 
-def forget_told(connector: str, state: TableState) -> None:
+def forget_changes(connector: str, state: TableState) -> None:
     """Drops what all partitions have passed: a copy lies below their marks."""
-    state.told = {name: place for name, place in state.told.items() if not is_passed(connector, state, place)}
+    state.seen_changes = {
+        name: place for name, place in state.seen_changes.items() if not is_passed(connector, state, place)
+    }

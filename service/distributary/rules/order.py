@@ -5,21 +5,18 @@
 | sqlserver | commit_lsn | change_lsn, event_serial_no; a null sorts lowest | commit_lsn |
 | db2 | commit_lsn | change_lsn | commit_lsn |
 | postgresql | sequence[0], null is unknown | sequence[1], else lsn | txId |
-| mysql, mariadb | number in file, pos | row | gtid |
+| mysql, mariadb | number in file, pos | row | GTID, as origin:number |
 | oracle | commit_scn, else scn | scn, rs_id, ssn | txId |
 
-Rule 1.3: bare rows have the fields that `add.fields` put there; where these name no place, offsets alone order them.
-Rule 1.4: a field that an older connector does not send is like a null.
+Rule 1.3: where a record names no place, offsets alone order it.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
 from typing import Any
 
-from distributary.rules.event import TOMBSTONE, Event, Part, Position
+from distributary.rules.event import TOMBSTONE, Event, Position
 
 _TIES_BY_ARRIVAL = ("oracle",)
 """Connectors whose changes of one row may share a position in any order. For all others a delete comes first there
@@ -40,46 +37,6 @@ def is_grouped_by_level(connector: str) -> bool:
     return connector in _GROUPED_BY_LEVEL
 
 
-def position(connector: str, source: Mapping[str, Any], epoch: int = 0) -> Position | None:
-    """The place that a source block names; None where it names none. Raises ValueError for an unknown connector."""
-    transaction = _transaction(connector, source)
-    time = int(source.get("ts_us") or 1000 * int(source.get("ts_ms") or 0))
-    parts = _parts(connector, source)
-    if parts is None:
-        return None
-    server = source.get("server_id")
-    return Position(*parts, transaction, time, epoch, None if server is None else int(server))
-
-
-def _parts(connector: str, source: Mapping[str, Any]) -> tuple[tuple[Part, ...] | None, tuple[Part, ...]] | None:
-    if connector == "postgresql":
-        level, lsn = json.loads(source["sequence"]) if source.get("sequence") else (None, source.get("lsn"))
-        return None if lsn is None else (None if level is None else (int(level),), (int(lsn),))
-    if connector in ("mysql", "mariadb"):
-        if source.get("file") is None:
-            return None
-        number = int(re.sub(r"\D", "", source["file"].rpartition(".")[2]) or 0)
-        return (number, int(source["pos"])), (int(source.get("row") or 0),)
-    if connector == "oracle":
-        if source.get("scn") is None:
-            return None
-        # A snapshot row has no commit: its scn, as of which it was read, stands for it.
-        redo = (str(source.get("rs_id") or "").strip(), int(source.get("ssn") or 0))
-        return (int(source.get("commit_scn") or source["scn"]),), (int(source["scn"]), *redo)
-    if connector not in ("sqlserver", "db2"):
-        raise ValueError(f"the order of {connector} is not known")
-    if "commit_lsn" not in source:
-        return None
-    serial = (int(source.get("event_serial_no") or 0),) if connector == "sqlserver" else ()
-    return (source.get("commit_lsn") or "",), (source.get("change_lsn") or "", *serial)
-
-
-def _transaction(connector: str, source: Mapping[str, Any]) -> str | None:
-    names = {"postgresql": "txId", "mysql": "gtid", "mariadb": "gtid", "oracle": "txId"}
-    value = source.get(names.get(connector, "commit_lsn"))
-    return None if value is None else str(value)
-
-
 def change_id(connector: str, at: Position | None) -> str | None:
     """What Event.change holds. Without PostgreSQL's level, which a restarted connector may not know any more."""
     if at is None:
@@ -88,10 +45,10 @@ def change_id(connector: str, at: Position | None) -> str | None:
     return json.dumps([at.epoch, level, at.inside])
 
 
-def stands_by_arrival(connector: str, event: Event) -> bool:
+def is_ordered_by_arrival(connector: str, event: Event) -> bool:
     """Whether nothing but its arrival tells where an event stands among its key's: a tombstone, a row without
     position (rule 1.3), and a row that PostgreSQL's snapshot read (rule 2.3)."""
-    if event.op == TOMBSTONE or event.copy or event.position is None:
+    if event.op == TOMBSTONE or event.is_copy or event.position is None:
         return True
     return event.op == "r" and connector == "postgresql"
 
@@ -138,7 +95,7 @@ def precedes_truncate(connector: str, place: Position | None, truncate: Position
     return compare(connector, place, truncate) < 0
 
 
-def read_ahead(connector: str, read: Position | None, change: Position | None) -> bool:
+def is_ahead(connector: str, read: Position | None, change: Position | None) -> bool:
     """Whether a PostgreSQL snapshot row at `read` may show what came of a change (rule 2.3): its lsn is higher."""
     if connector != "postgresql" or read is None or change is None or read.epoch != change.epoch:
         return False
@@ -160,19 +117,11 @@ def sort_key(connector: str, at: Position) -> tuple[Any, ...]:
 
 
 def _by_gtid(one: str | None, other: str | None) -> int | None:
-    """The order of two GTIDs of one origin: MySQL's `uuid:number`, MariaDB's `domain-server-number`."""
+    """The order of two GTIDs, if one origin numbered both."""
     if not one or not other:
         return None
-    (origin, number), (other_origin, other_number) = _gtid(one), _gtid(other)
-    return number - other_number if origin == other_origin else None
-
-
-def _gtid(text: str) -> tuple[str, int]:
-    if ":" in text:
-        origin, _, number = text.rpartition(":")
-        return origin, int(number)
-    domain, _, rest = text.partition("-")
-    return domain, int(rest.rpartition("-")[2])
+    (origin, _, number), (other_origin, _, other_number) = one.rpartition(":"), other.rpartition(":")
+    return int(number) - int(other_number) if origin == other_origin else None
 
 
 def _sign(one: tuple[Any, ...], other: tuple[Any, ...]) -> int:

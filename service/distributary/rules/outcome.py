@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from distributary.rules.event import Event
+from distributary.rules.event import Event, Pointer
 from distributary.rules.pointers import Departures, resolved
 from distributary.rules.state import Row, Rules
-from distributary.rules.step import Line, Stint
+from distributary.rules.step import Line, Version
 
 
 @dataclass(frozen=True)
@@ -16,12 +17,13 @@ class Outcome:
 
     `row`: None removes it; `ended` set marks it as deleted (rule 3.2). A value lies where `row.origins` says, else in
     the row of the table that the record `row.at` wrote, else in that record; what is still a reference to another key
-    is NULL until a later outcome. `stints` (history, rule 4.2): the versions that replace the key's from the first one
-    on that holds any of them.
+    is NULL until a later outcome. `versions` (history, rule 4.2): they replace the key's versions that the records
+    `replaced` wrote.
     """
 
     row: Row | None
-    stints: tuple[Stint, ...] = ()
+    versions: tuple[Version, ...] = ()
+    replaced: frozenset[Pointer] = frozenset()
 
 
 @dataclass
@@ -29,17 +31,17 @@ class Changes:
     """What a batch changes.
 
     First `truncates` take the rows of the table below them, then `outcomes` hold for their keys. `appended`: the
-    records of `mode: append`. `held`: the new events that are in quarantine, `rejected`:
+    records of `mode: append`. `quarantined`: the new events that are in quarantine, `rejected`:
     those that have to go there, as they lack a key (rule 1.6). `seen` counts what had been applied,
     `ambiguous` deletes that may have meant another row (rule 2.7), `unknown` values that became NULL (rule 3.7).
-    `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt): the table has to halt, nothing of the batch may be
-    applied and the state is void.
+    `went_back` (rule 2.6) and `halting` (rule 3.6, truncate: halt) hold the events that halt the table. After those
+    nothing of the batch may be applied, and the state is void.
     """
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     truncates: list[Event] = field(default_factory=list)
     appended: list[Event] = field(default_factory=list)
-    held: list[Event] = field(default_factory=list)
+    quarantined: list[Event] = field(default_factory=list)
     rejected: list[Event] = field(default_factory=list)
     went_back: list[Event] = field(default_factory=list)
     halting: list[Event] = field(default_factory=list)
@@ -47,12 +49,18 @@ class Changes:
     ambiguous: int = 0
     unknown: int = 0
 
+    @property
+    def halts(self) -> bool:
+        """Whether the table has to halt."""
+        return bool(self.went_back or self.halting)
 
-def outcome_of(rules: Rules, line: Line, departures: Departures) -> Outcome:
-    """Rules 4.1, 4.2 and 3.2: what a key's line means for the table."""
+
+def outcome_of(rules: Rules, line: Line, departures: Departures, recent: Iterable[Event]) -> Outcome:
+    """Rules 4.1, 4.2 and 3.2: what a key's line means for the table. `recent`: the events that it was made of."""
     if rules.mode == "history":
-        stints = (Stint(_filled(stint.row, line, departures), stint.end) for stint in line.stints)
-        return Outcome(None, tuple(stints))
+        versions = (Version(_filled(version.row, line, departures), version.end) for version in line.versions)
+        replaced = {event.at for event in recent} | {version.row.at for version in line.versions}
+        return Outcome(None, tuple(versions), frozenset(replaced))
     row = line.top
     if row is None and rules.deletes == "soft" and not (line.emptied and rules.truncate == "apply"):
         row = line.last

@@ -21,10 +21,10 @@ import pyarrow.compute as pc
 from distributary.rules.admit import READS_REMEMBERED, remember_reads
 from distributary.rules.closing import is_open_read
 from distributary.rules.columns import (
-    ALONE,
     CREATE,
     DELETE,
     READ,
+    TOMBSTONE_CODE,
     TRUNCATE,
     Bools,
     EventColumns,
@@ -32,18 +32,18 @@ from distributary.rules.columns import (
     as_bools,
     compare_rows,
 )
-from distributary.rules.order import compare, precedes_truncate, read_ahead, ties_by_arrival
+from distributary.rules.order import compare, is_ahead, precedes_truncate, ties_by_arrival
 from distributary.rules.state import Row, Rules, TableState
 
 
 @dataclass(frozen=True)
 class Found:
-    """What the table has of some keys. `there`: a row; `alive`: one that is not marked as deleted; `read`: its place in
-    a form that is equal for equal places, where a snapshot row wrote it, else null."""
+    """What the table has of some keys. `exists`: a row; `alive`: one that is not marked as deleted; `snapshot_place`:
+    its place in a form that is equal for equal places, where a snapshot row wrote it, else null."""
 
-    there: Bools
+    exists: Bools
     alive: Bools
-    read: Any
+    snapshot_place: Any
 
 
 class Rows(Protocol):
@@ -75,7 +75,7 @@ def order_by_key(columns: EventColumns) -> tuple[Ints, Bools]:
     stands above the change before in the same partition. At an equal place a put may follow a delete (rule 2.2)."""
     order = np.argsort(columns.codes, kind="stable")
     operation = columns.operation[order]
-    changes = order[(operation != ALONE) & (operation != READ) & (columns.codes[order] >= 0)]
+    changes = order[(operation != TOMBSTONE_CODE) & (operation != READ) & (columns.codes[order] >= 0)]
     rises = np.ones(columns.count, np.bool_)
     partition, by_key = columns.partition[order], columns.codes[order]
     rises[order[1:]] = (by_key[1:] != by_key[:-1]) | (partition[1:] == partition[:-1]) | (by_key[1:] < 0)
@@ -102,8 +102,8 @@ def choose_plain(
         if rules.mode != "append":
             if _truncates_reach(rules, state, columns, new):
                 plain[:] = False
-            plain[columns.codes_of(state.gone)] = False
-            plain[columns.codes[_unplain_rows(rules, columns, order, rises)]] = False
+            plain[columns.codes_of(state.deleted_keys)] = False
+            plain[columns.codes[_special_rows(rules, columns, order, rises)]] = False
             _exclude_by_table(rules, state, columns, order, plain, rows)
     order = order[plain[columns.codes[order]]]
     _remember_reads(state, columns, order)
@@ -113,7 +113,7 @@ def choose_plain(
     puts = np.where(columns.operation[order] == DELETE, -1, np.arange(len(order)))
     put = np.maximum.reduceat(puts, first) if len(order) else first
     put_rows = np.where(put >= 0, order[np.maximum(put, 0)], -1) if len(order) else first
-    appended = np.sort(order[columns.operation[order] != ALONE]) if rules.mode == "append" else first[:0]
+    appended = np.sort(order[columns.operation[order] != TOMBSTONE_CODE]) if rules.mode == "append" else first[:0]
     return PlainKeys(columns.names.take(pa.array(codes[first])), order[last], put_rows, appended)
 
 
@@ -152,7 +152,7 @@ def _truncates_reach(rules: Rules, state: TableState, columns: EventColumns, new
         return False
     if bool((new & (columns.operation == READ)).any()):
         return True
-    changes = np.flatnonzero(new & (columns.operation != ALONE))
+    changes = np.flatnonzero(new & (columns.operation != TOMBSTONE_CODE))
     if not len(changes):
         return False
     column = columns.column("inside" if rules.connector == "postgresql" else "level").take(pa.array(changes))
@@ -160,7 +160,7 @@ def _truncates_reach(rules: Rules, state: TableState, columns: EventColumns, new
         return True
     lowest = columns.event(int(changes[pc.index(column, pc.min(column)).as_py()])).position
     for truncate in state.truncates:
-        if truncate.held or truncate.position is None or lowest is None:
+        if truncate.quarantined or truncate.position is None or lowest is None:
             return True
         if precedes_truncate(rules.connector, lowest, truncate.position):
             return True
@@ -171,10 +171,10 @@ def _truncates_reach(rules: Rules, state: TableState, columns: EventColumns, new
     return False
 
 
-def _unplain_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools) -> Ints:
+def _special_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools) -> Ints:
     """The rows of which each makes its key special by itself, or with the row of the key before it."""
     operation, codes = columns.operation[order], columns.codes[order]
-    bad = (operation == ALONE) | (operation == TRUNCATE)
+    bad = (operation == TOMBSTONE_CODE) | (operation == TRUNCATE)
     bad |= (operation != READ) & ~as_bools(pc.is_valid(columns.column("level").take(pa.array(order))))
     bad |= ~rises[order]
     if len(order) > 1:
@@ -206,10 +206,10 @@ def _exclude_by_table(
     codes = columns.codes[first]
     found = rows.find(columns.names.take(pa.array(codes)))
     operation = columns.operation[first]
-    bad = (found.alive & (operation == CREATE)) | (found.there & (operation == READ))
+    bad = (found.alive & (operation == CREATE)) | (found.exists & (operation == READ))
     if rules.connector == "postgresql":
-        bad |= found.there & ~found.alive
-    places = found.read.dictionary_encode()
+        bad |= found.exists & ~found.alive
+    places = found.snapshot_place.dictionary_encode()
     for number in range(len(places.dictionary)):
         of_place = as_bools(pc.equal(places.indices, number))
         if _may_change(rules, state, columns, order, rows.row(columns.names[codes[of_place.argmax()]].as_py())):
@@ -228,4 +228,4 @@ def _may_change(rules: Rules, state: TableState, columns: EventColumns, order: I
         return True
     places = columns.column("inside").take(pa.array(changes))
     lowest = columns.event(int(changes[pc.index(places, pc.min(places)).as_py()])).position
-    return read_ahead(rules.connector, row.position, lowest)
+    return is_ahead(rules.connector, row.position, lowest)

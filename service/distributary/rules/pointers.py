@@ -51,30 +51,35 @@ def references_of(row: Row) -> set[tuple[str, str]]:
     return found
 
 
-def resolve(column: str, origin: Origin, departures: Departures, *, finally_: bool = False) -> Origin:
-    """The record that holds a column's value. A reference, if a departure on the way is not known (or, `finally_`, may
-    still become another one); None if the value is nowhere."""
+def resolve(column: str, origin: Origin, departures: Departures, *, exclude_provisional: bool = False) -> Origin:
+    """The record that holds a column's value. A reference, if a departure on the way is not known (or,
+    `exclude_provisional`, may still become another one); None if the value is nowhere."""
     asked: set[tuple[str, str]] = set()
     while (reference := reference_of(origin)) is not None:
         if reference in asked:
             return None
         asked.add(reference)
         departure = departures.get(reference)
-        if departure is None or (finally_ and departure.provisional):
+        if departure is None or (exclude_provisional and departure.provisional):
             return reference
         row = departure.row
         origin = None if row is None else dict(row.origins).get(column, row.at)
     return origin
 
 
-def resolved(row: Row, departures: Departures, *, finally_: bool = False) -> tuple[tuple[str, Origin], ...]:
+def resolved(row: Row, departures: Departures, *, exclude_provisional: bool = False) -> tuple[tuple[str, Origin], ...]:
     """All origins of a row, as far as departures are known."""
-    return tuple((column, resolve(column, origin, departures, finally_=finally_)) for column, origin in row.origins)
+    return tuple(
+        (column, resolve(column, origin, departures, exclude_provisional=exclude_provisional))
+        for column, origin in row.origins
+    )
 
 
-def waits(row: Row | None, departures: Departures) -> bool:
+def is_waiting(row: Row | None, departures: Departures) -> bool:
     """Whether a value of the row is in a row of another key whose departure is not known, or not for good."""
-    return row is not None and any(reference_of(origin) for _, origin in resolved(row, departures, finally_=True))
+    return row is not None and any(
+        reference_of(origin) for _, origin in resolved(row, departures, exclude_provisional=True)
+    )
 
 
 def records_of(row: Row) -> set[Pointer]:

@@ -5,7 +5,7 @@ may still be contradicted is left out, and `recent`, its events after that. A ke
 
 - a row was brought to it over a living one, and that transaction is open;
 - its row waits for a value of another key's row (rule 3.4);
-- a snapshot row stands ahead of the stream (rule 2.3);
+- a snapshot row lies over a living one, and changes from before the snapshot may still come (rule 2.3);
 - one of its events is in quarantine (rule 6.3);
 - the topic has got more partitions (rule 2.5), until every partition has passed its events.
 """
@@ -51,6 +51,11 @@ class KeyState:
     known: Position | None = None
     recent: list[Event] = field(default_factory=list)
 
+    @property
+    def has_quarantined(self) -> bool:
+        """Whether an event of the key is in quarantine."""
+        return any(event.quarantined for event in self.recent)
+
 
 @dataclass(frozen=True)
 class Departure:
@@ -65,7 +70,7 @@ class Departure:
 
 
 @dataclass
-class Equals:
+class EqualRows:
     """How often a partition's run sent each row at its newest place."""
 
     place: Position | None = None
@@ -76,33 +81,38 @@ class Equals:
 class TableState:
     """A table's memory: high-water marks, special keys and what has not been passed by every partition.
 
-    `gone`: the highest streamed position of keys without a row. `truncates` and `departures` (by old key and change)
-    are those that a record not read yet may still need. `reads`: identities of the newest snapshot rows.
+    `deleted_keys`: the highest streamed position of keys without a row. `truncates` and `departures` (by old key and
+    change) are those that a record not read yet may still need. `reads`: identities of the newest snapshot rows.
     `partitions`: how many the topic has. `grown`: it got more of them; `growth_ends`: once every partition has passed
-    this position and this clock, that is over (None: records of the time before it may still be unread). `awaited`:
-    deletes read before it grew, whose tombstones may come by another partition.
-    `equals`, by partition, and `told` are those of a table without key (keyless.py).
+    this position and this clock, that is over (None: records of the time before it may still be unread).
+    `awaiting_tombstone`: deletes read before it grew, whose tombstones may come by another partition. `equal_rows`, by
+    partition, and `seen_changes` are those of a table without key (keyless.py).
     """
 
     partitions: int = 1
     marks: dict[int, Mark] = field(default_factory=dict)
     special: dict[str, KeyState] = field(default_factory=dict)
-    gone: dict[str, Position] = field(default_factory=dict)
+    deleted_keys: dict[str, Position] = field(default_factory=dict)
     truncates: list[Event] = field(default_factory=list)
     departures: dict[tuple[str, str], Departure] = field(default_factory=dict)
     reads: dict[str, None] = field(default_factory=dict)
     grown: bool = False
     growth_ends: tuple[Position, int] | None = None
-    awaited: dict[str, tuple[Arrival, ...]] = field(default_factory=dict)
-    equals: dict[int, Equals] = field(default_factory=dict)
-    told: dict[str, Position] = field(default_factory=dict)
+    awaiting_tombstone: dict[str, tuple[Arrival, ...]] = field(default_factory=dict)
+    equal_rows: dict[int, EqualRows] = field(default_factory=dict)
+    seen_changes: dict[str, Position] = field(default_factory=dict)
 
     @property
-    def holds(self) -> bool:
+    def has_quarantined(self) -> bool:
         """Whether any event is in quarantine: then nothing is forgotten."""
-        return any(event.held for key in self.special.values() for event in key.recent) or any(
-            truncate.held for truncate in self.truncates
+        return any(key.has_quarantined for key in self.special.values()) or any(
+            truncate.quarantined for truncate in self.truncates
         )
+
+    @property
+    def known_truncates(self) -> list[Event]:
+        """The truncates that are not in quarantine."""
+        return [truncate for truncate in self.truncates if not truncate.quarantined]
 
 
 @dataclass(frozen=True)

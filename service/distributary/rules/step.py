@@ -20,14 +20,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from distributary.rules.event import TOMBSTONE, Event, Pointer, Position
-from distributary.rules.order import precedes_truncate, read_ahead
+from distributary.rules.order import is_ahead, precedes_truncate
 from distributary.rules.pointers import origins_of
 from distributary.rules.state import Departure, Row
 from distributary.rules.truncate import end_by_truncate
 
 
 @dataclass
-class Stint:
+class Version:
     """A row's time under its key: a version of `mode: history` (rule 4.2). `end` is the event that ended it."""
 
     row: Row
@@ -53,7 +53,7 @@ class Line:
     stacked: bool = False
     inserted_over: bool = False
     ambiguous: int = 0
-    stints: list[Stint] = field(default_factory=list)
+    versions: list[Version] = field(default_factory=list)
     departed: dict[str, Departure] = field(default_factory=dict)
 
     @property
@@ -64,7 +64,7 @@ class Line:
 
 def step(connector: str, line: Line, event: Event, place: Position | None) -> None:
     """Lets one event happen. `place`: where the event's row would stand against a truncate."""
-    if event.held:
+    if event.quarantined:
         line.incomplete = True
         return
     if event.op == "t":
@@ -96,7 +96,7 @@ def _uncover(connector: str, line: Line, event: Event) -> None:
     """
     while line.alive:
         top = line.alive[-1]
-        if top.op != "r" or not read_ahead(connector, top.position, event.position):
+        if top.op != "r" or not is_ahead(connector, top.position, event.position):
             return
         if top.covered is not None:
             _end(line, [top], event)
@@ -119,7 +119,7 @@ def _put(line: Line, event: Event, place: Position | None) -> None:
     _end(line, line.alive, event)
     line.alive = [*(line.alive if event.is_move else line.alive[:-1]), row]
     line.last, line.emptied = row, False
-    line.stints.append(Stint(row))
+    line.versions.append(Version(row))
 
 
 def _delete(line: Line, event: Event) -> None:
@@ -158,6 +158,6 @@ def _end_last(line: Line) -> None:
 
 def _end(line: Line, rows: list[Row], event: Event) -> None:
     ended: set[Pointer] = {row.at for row in rows}
-    for stint in line.stints:
-        if stint.end is None and stint.row.at in ended:
-            stint.end = event
+    for version in line.versions:
+        if version.end is None and version.row.at in ended:
+            version.end = event

@@ -27,7 +27,7 @@ def add_truncate(connector: str, truncates: list[Event], truncate: Event) -> boo
     """Remembers a truncate, in order; False if it is known. Sent again it may come by another partition."""
     for place, known in enumerate(truncates):
         if known.change is not None and known.change == truncate.change:
-            if known.held and not truncate.held and known.at == truncate.at:
+            if known.quarantined and not truncate.quarantined and known.at == truncate.at:
                 truncates[place] = truncate
                 return True
             return False

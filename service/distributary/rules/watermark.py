@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from distributary.rules.admit import Mark
 from distributary.rules.event import Event, Position
-from distributary.rules.order import compare, stands_by_arrival
+from distributary.rules.order import compare, is_ordered_by_arrival
 from distributary.rules.state import Row, TableState
 
 
@@ -41,9 +41,9 @@ def is_passed_read(state: TableState, row: Row) -> bool:
 
 def is_settled(connector: str, state: TableState, event: Event) -> bool:
     """Whether no record that is still unread can come before an event of a key."""
-    if event.held:
+    if event.quarantined:
         return False
-    if not stands_by_arrival(connector, event):
+    if not is_ordered_by_arrival(connector, event):
         return is_passed(connector, state, event.position)
     return not state.grown or event.arrival[0] < lowest_clock(state)
 
@@ -60,14 +60,14 @@ def grow(connector: str, state: TableState, partitions: int) -> None:
     """
     lowest = _lowest(connector, state)
     for partition in range(state.partitions, partitions):
-        state.marks[partition] = Mark() if lowest is None else replace(lowest.copy(), clock=0, deleted={})
+        state.marks[partition] = Mark() if lowest is None else replace(lowest.copy(), clock=0, awaiting_tombstone={})
     for partition in range(partitions):
         state.marks.setdefault(partition, Mark())
     for mark in state.marks.values():
         # The tombstone of a delete may come by another partition: from now on the order of arrival tells whose it is.
-        for key, arrivals in mark.deleted.items():
-            state.awaited[key] = (*state.awaited.get(key, ()), *arrivals)
-        mark.deleted, mark.cleared = {}, set()
+        for key, arrivals in mark.awaiting_tombstone.items():
+            state.awaiting_tombstone[key] = (*state.awaiting_tombstone.get(key, ()), *arrivals)
+        mark.awaiting_tombstone, mark.cleared = {}, set()
     state.partitions = partitions
     state.grown = True
     state.growth_ends = None
@@ -84,7 +84,7 @@ def _lowest(connector: str, state: TableState) -> Mark | None:
     return lowest
 
 
-def old_partitions_read(connector: str, state: TableState) -> None:
+def schedule_growth_end(connector: str, state: TableState) -> None:
     """Every record that was sent before the topic grew has been read. Once all partitions have passed what was read
     so far, keys are in one partition again."""
     highest: Position | None = None
@@ -100,6 +100,8 @@ def end_growth(connector: str, state: TableState) -> None:
     if state.growth_ends is not None:
         position, clock = state.growth_ends
         if is_passed(connector, state, position) and lowest_clock(state) > clock:
-            state.grown, state.growth_ends, state.awaited = False, None, {}
+            state.grown, state.growth_ends, state.awaiting_tombstone = False, None, {}
             for mark in state.marks.values():
-                mark.deleted = {key: arrivals for key, arrivals in mark.deleted.items() if arrivals[-1][0] > clock}
+                mark.awaiting_tombstone = {
+                    key: arrivals for key, arrivals in mark.awaiting_tombstone.items() if arrivals[-1][0] > clock
+                }

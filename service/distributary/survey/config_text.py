@@ -54,7 +54,8 @@ def variable(name: str) -> str:
 
 def config_text(wishes: Wishes, found: Found) -> str:
     """The whole file."""
-    return "\n".join([*_head(found), *_kafka(wishes.kafka), *_places(wishes, found), *_tables(found)]) + "\n"
+    parts = [_head(found), _kafka(wishes.kafka), _places(wishes, found), _defaults(found), _tables(found)]
+    return "\n".join(line for part in parts for line in part) + "\n"
 
 
 def _head(found: Found) -> Iterator[str]:
@@ -98,19 +99,28 @@ def _places(wishes: Wishes, found: Found) -> Iterator[str]:
     yield ""
 
 
+def _defaults(found: Found) -> Iterator[str]:
+    yield "defaults:"
+    yield "  # Tables whose records have no key: append keeps each change as a row, which suits tables that only"
+    yield "  # insert; halt stops such a table until its entry says how to keep it. Where columns are a key, an entry"
+    yield "  # with key: [COLUMN, …] keeps one row of each."
+    yield "  keyless: append"
+    for table in found.tables:
+        if table.mode == "append":
+            yield f"  #   {scalar(table.table)}"
+    yield ""
+
+
 def _tables(found: Found) -> Iterator[str]:
     named: dict[str, list[TablePlan]] = {}
     for table in found.tables:
         named.setdefault(table.table, []).append(table)
-    entries = {name: lines for name, tables in named.items() if (lines := [*_entry(tables)])}
+    entries = {name: lines for name, tables in named.items() if (lines := [*columns_text(tables)])}
     if any(table.by_value for table in found.tables):
         yield "# Where records carry no schema, `columns` has the types that a few values show, as run would take"
         yield "# them: bigint, double, boolean, else string. Comments say what such values may be beside. Write the"
         yield "# types that you know (decimal(18,2), date, timestamp_us …) before the first run: a table keeps those"
         yield "# that it was made with."
-    if any(_is_kept_whole(table) for table in found.tables):
-        yield "# Where no record has a key, each change is kept as a row (mode: append). If columns of the table are"
-        yield "# a key, write key: [COLUMN, …] in its place."
     yield "tables:"
     for name in sorted(entries):
         yield f"  - match: {scalar(name)}"
@@ -123,14 +133,3 @@ def _tables(found: Found) -> Iterator[str]:
             yield f"  # {table.table} would halt: {line(table.error['message'])}"
             yield f"  #   {line(table.error['fix'])}"
     yield '  - match: "*.*"'
-
-
-def _is_kept_whole(table: TablePlan) -> bool:
-    return table.mode == "append"
-
-
-def _entry(tables: Collection[TablePlan]) -> Iterator[str]:
-    """What counts for the tables of one name; nothing where the entry for all others does."""
-    if any(map(_is_kept_whole, tables)):
-        yield "    mode: append"
-    yield from columns_text(tables)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from distributary.config import Config
@@ -80,8 +80,7 @@ def _look(wishes: Wishes, prefix: str, file: Path) -> Found:
     """What the topics say, after what would halt tables and can be told apart in the config has been."""
     first = plan(_as_config(wishes, Found(prefix), file)).tables
     by_database = any(_would(table, "two-topics-one-table") for table in first)
-    kept_whole = tuple(replace(table, mode="append", error=None) for table in first if _would(table, "no-key"))
-    tables = plan(_as_config(wishes, Found(prefix, None, kept_whole, by_database), file)).tables
+    tables = plan(_as_config(wishes, Found(prefix, None, (), by_database), file)).tables if by_database else first
     return Found(prefix, _connector(tables), tables, by_database)
 
 

@@ -12,12 +12,9 @@ from distributary.errors import SetupError
 from distributary.launch.bundle import cache_directory
 from distributary.launch.jars import DIRECTORY_VARIABLE, declared
 from distributary.launch.java import java
-from distributary.launch.memory import machine_memory
-from distributary.launch.session import DRIVER_MEMORY
+from distributary.launch.memory import default_heap, machine_memory, spark_bytes
 from distributary.survey.finding import Doubtful, Healthy
 
-_UNITS = {"": 2**20, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}  # Spark takes a bare number as MiB
-_MEMORY = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
 _JVM_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "_JAVA_OPTIONS")
 _OTHER_ZONE = re.compile(r"-Duser\.timezone=(?!UTC\b|GMT\b)(\S+)", re.IGNORECASE)
 
@@ -43,8 +40,8 @@ def jars_are_there() -> Healthy | Doubtful:
 
 def memory_suffices(properties: Mapping[str, str]) -> Healthy | Doubtful:
     """Raises SetupError where Spark's driver is to have more than this machine has."""
-    wanted = spark_bytes(properties.get("spark.driver.memory", DRIVER_MEMORY))
     total, free = machine_memory()
+    wanted = spark_bytes(properties.get("spark.driver.memory", default_heap(total)))
     if wanted is None or total is None or free is None:
         return Doubtful("memory-unknown", "how much memory there is can't be told here", "see to it by hand")
     said = f"spark.driver.memory is {_in_gib(wanted)}, of {_in_gib(total)} memory {_in_gib(free)} are free"
@@ -54,12 +51,6 @@ def memory_suffices(properties: Mapping[str, str]) -> Healthy | Doubtful:
     if wanted > free:
         return Doubtful("memory-tight", said, fix)
     return Healthy(said)
-
-
-def spark_bytes(text: str) -> int | None:
-    """The bytes of Spark's `4g`, `512m`; None for what is no such size."""
-    found = _MEMORY.fullmatch(text.strip())
-    return int(found[1]) * _UNITS[found[2].lower()] if found else None
 
 
 def _in_gib(size: int) -> str:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.peek import Record
-from distributary.ingest.topic_format import is_envelope, opened
+from distributary.ingest.record_form import is_envelope, opened
 
 _NEWEST = 5  # records per partition
 _SIDE_BY_SIDE = 8

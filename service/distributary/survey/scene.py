@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
-from distributary.decode.met_columns import table_columns
+from distributary.decode.observed_columns import table_columns
 from distributary.decode.renames import Renames
 from distributary.decode.unwrapped import setting
 from distributary.ingest.topic_format import TopicFormat
@@ -66,13 +66,13 @@ class Scene:
     @property
     def columns(self) -> Mapping[str, str]:
         """The columns that the records show: name to Spark type."""
-        return {name: kind for columns in table_columns(self.shown.met) for name, kind in columns.items()}
+        return {name: kind for columns in table_columns(self.shown.observed) for name, kind in columns.items()}
 
     @property
     def known_columns(self) -> set[str]:
         """All columns that the records and the table show, excluded ones too, by the source's names; none where no
         record tells any."""
-        shown = {name for one in self.shown.met for name in one.names}
+        shown = {name for one in self.shown.observed for name in one.names}
         return shown and {*shown, *Renames(self.settings.rename).as_source(self.table_columns)}
 
     def said(self, named: str) -> str | None:

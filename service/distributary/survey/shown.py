@@ -9,12 +9,12 @@ from typing import Any
 from distributary.consume.fetch import raw_table
 from distributary.consume.peek import Record
 from distributary.decode.decoder import Decoder
-from distributary.decode.met_columns import MetColumns
+from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.renames import Renames
 from distributary.decode.unwrapped import Unwrapped
-from distributary.ingest.topic_format import is_envelope, opened
+from distributary.ingest.record_form import is_envelope, opened
 from distributary.survey.guesses import guess
 
 
@@ -41,12 +41,14 @@ class Cut:
 @dataclass(frozen=True)
 class Shown:
     """The columns of the records; of those whose types nothing but values tells, by the source's names, these types and
-    what they may be beside (see guesses.guess); and those whose type no value shows so far."""
+    what they may be beside (see guesses.guess); those whose type no value shows so far; and the tables that the
+    changes are of."""
 
-    met: tuple[MetColumns, ...] = ()
+    observed: tuple[ObservedColumns, ...] = ()
     by_value: Mapping[str, str] = field(default_factory=dict)
     guesses: Mapping[str, str] = field(default_factory=dict)
     untyped: tuple[str, ...] = ()
+    source_tables: frozenset[str] = frozenset()
 
 
 def cuts(records: Iterable[Record], unwrapped: Unwrapped | None, *, before: bool = False) -> list[Cut]:
@@ -78,17 +80,17 @@ def shown(found: Sequence[Cut], schema: RecordSchema, options: DecodeOptions) ->
     if decoded.conflict is not None:
         raise decoded.conflict
     renames = Renames(options.renames)
-    by_schema = {name for one in decoded.met if one.has_schema and not one.is_key for name in one.types}
-    guessed = {name: kind for one in decoded.met for name, kind in one.guessed.items() if name not in by_schema}
+    by_schema = {name for one in decoded.observed if one.has_schema and not one.is_key for name in one.types}
+    guessed = {name: kind for one in decoded.observed for name, kind in one.guessed.items() if name not in by_schema}
     by_value = {renames.source(name): kind for name, kind in guessed.items()}
     values = _values(found, by_value)
     guesses = {name: said for name, kind in by_value.items() if (said := guess(kind, values[name])) is not None}
-    typed = {renames.source(name) for one in decoded.met for name in one.types}
+    typed = {renames.source(name) for one in decoded.observed for name in one.types}
     sent = dict.fromkeys(name for cut in found for name in (cut.row or {}))
-    plain = {name for one in decoded.met if not (one.has_schema or one.is_key) for name in one.names}
+    plain = {name for one in decoded.observed if not (one.has_schema or one.is_key) for name in one.names}
     left_out = {*typed, *options.exclude, *(options.unwrapped.fields if options.unwrapped else ())}
     untyped = tuple(name for name in sent if name in plain and name not in left_out)
-    return Shown(decoded.met, by_value, guesses, untyped)
+    return Shown(decoded.observed, by_value, guesses, untyped, decoded.source_tables)
 
 
 def _values(found: Iterable[Cut], wanted: Iterable[str]) -> dict[str, list[Any]]:

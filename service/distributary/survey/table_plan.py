@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distributary.config import Config
-from distributary.decode.met_columns import renames_of, table_columns
+from distributary.decode.observed_columns import renames_of, table_columns
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.renames import Renames, check_renames
 from distributary.decode.unwrapped import added_by
@@ -17,6 +17,9 @@ from distributary.evolve.masks import Marks, check_masks, masks_of
 from distributary.evolve.policy import allowed_changes, heeded
 from distributary.evolve.unknown_columns import check_protected_columns
 from distributary.ingest.decode_options import decode_options
+from distributary.ingest.keyless import as_kept, as_records_tell
+from distributary.ingest.record_form import payload_of
+from distributary.ingest.source_tables import check_source_tables, with_source_in_key
 from distributary.ingest.supported import check_supported
 from distributary.ingest.topic_format import KnownFormat, detect_format
 from distributary.merge.layout import LayoutChanges, changes, check_layout, wanted_layout
@@ -119,6 +122,7 @@ def planned(
 ) -> tuple[TablePlan, Scene]:
     """The plan of one table, and the scene that its warnings were looked for in. `now`: milliseconds since 1970; `told`
     gives the types of a topic's columns that the connector tells beside its records."""
+    one = replace(one, settings=as_kept(one.settings, progress))
     columns = lake.of_the_source(mode_of(one.settings).service_columns) if lake else {}
     plan = replace(
         _bare(one), start=sample.start, end=sample.end, records=sample.left, columns=columns,
@@ -130,6 +134,7 @@ def planned(
         _check_place(one, sample, progress, lake, columns)
         scene = _looked(scene, columns, told, only_known=not sample.head)
         found = scene.shown
+        plan = replace(plan, mode=scene.settings.mode)
         plan = replace(plan, by_value=found.by_value, guesses=found.guesses, untyped=found.untyped)
         if progress is None or progress.is_new:
             check_protected_columns(one.settings, scene.known_columns)
@@ -169,11 +174,17 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
     known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
     properties = scene.source.connector_properties
     try:
-        look = detect_format(records, sample.topic.name, scene.source.connector, added_by(properties), known)
+        source = scene.source
+        has_order = bool(source.order)
+        look = detect_format(records, sample.topic.name, source.connector, added_by(properties), known, has_order)
+        settings = as_records_tell(settings, look, progress)
+        scene = replace(scene, settings=settings)
         check_supported(settings, look)
+        look = with_source_in_key(look, settings)
         scene = replace(scene, look=look)
         mode = mode_of(settings)
-        found = cuts(sample.records(), look.unwrapped, before=mode.reads_before)
+        sampled = map(payload_of, sample.records()) if look.payload_alone else sample.records()
+        found = cuts(sampled, look.unwrapped, before=mode.reads_before)
         scene = replace(scene, cuts=tuple(found))
         key = (progress.key if progress else ()) or Renames(settings.rename).all_of(look.key or settings.key)
         options = decode_options(
@@ -181,7 +192,7 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
         )
         schema = RecordSchema(columns, {name: columns[name] for name in key if name in columns})
         shows = shown(found, schema, options)
-        if any(not one.has_schema for one in shows.met):
+        if any(not one.has_schema for one in shows.observed):
             announced = taken_as(told(sample.topic.name), Renames(settings.rename).as_source(columns), properties)
             options = replace(options, types=replace(options.types, announced=announced))
             shows = shown(found, schema, options)
@@ -200,17 +211,21 @@ def _with_columns(plan: TablePlan, scene: Scene, columns: Mapping[str, str], *, 
     key = Renames(settings.rename).all_of(look.key or settings.key)
     known = progress.key if progress and progress.key else key
     check_key(known, key)
+    known_table = progress.source_table if progress else None
+    check_source_tables(scene.shown.source_tables, known_table, scene.sample.topic.name, settings, known)
     marks = Marks(progress.masks if progress else None, columns)
-    for one in scene.shown.met:
+    for one in scene.shown.observed:
         if one.is_key:
             check_key(known, one.types)
         marks.check(one.marks if one.is_key else heeded(settings.schema_changes, columns, one.marks))
     plan = replace(plan, key=known, connector=scene.connector, form=_form(scene))
     reserved = mode_of(settings).service_columns
-    met = scene.shown.met
-    evolved = allowed_changes(settings.schema_changes, columns, table_columns(met), reserved, known, renames_of(met))
+    observed = scene.shown.observed
+    evolved = allowed_changes(
+        settings.schema_changes, columns, table_columns(observed), reserved, known, renames_of(observed)
+    )
     after = {**columns, **evolved.added, **evolved.widened}
-    if met:
+    if observed:
         check_key_columns(known, after, settings.where)
     action = CREATE if not (exists and columns) else ALTER if evolved else GO_ON
     if action == CREATE and not after:

@@ -14,6 +14,7 @@ from distributary.config.clients import system_properties
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
 from distributary.errors import TableHalt, UsageError
+from distributary.ingest.keyless import as_kept
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.logs import get_logger
 from distributary.merge.deletes import RememberedDeletes
@@ -77,6 +78,9 @@ def verify(config: Config, name: str | None, asked: Asked, tell: Tell) -> Iterat
 
 def report(config: Config, one: Listed, session: SparkSession, broker: Broker, asked: Asked, tell: Tell) -> TableReport:
     """The comparison of one table, in a session that is there. Raises UsageError for a range of keys that can't be."""
+    if one.settings.keyless == "append":
+        head = LakeTable(session, one.path, mode_of(one.settings).service_columns).head()
+        one = replace(one, settings=as_kept(one.settings, head.progress if head else None))
     empty = TableReport(one.name, one.topic, one.path, one.settings.mode, State.NOT_VERIFIED)
     try:
         if asked.source_dsn is not None:

@@ -28,12 +28,17 @@ _COMPARABLE: Mapping[str, tuple[str, ...]] = {
     "float": ("real",),
     "double": ("real", "double precision"),
     "decimal": ("numeric",),
-    "string": ("text", "character varying", "uuid", "json", "jsonb", "numeric"),
+    "string": ("text", "character varying", "character", "uuid", "json", "jsonb", "numeric"),
     "date": ("date",),
     "timestamp_ntz": ("timestamp without time zone",),
     "timestamp": ("timestamp with time zone",),
     "binary": ("bytea",),
 }
+# How a value of the source becomes text; others are cast to it. A cast cuts the blanks behind a character(n), which the
+# connector sends.
+_AS_TEXT: Mapping[str, str] = {"bytea": "encode({}, 'hex')", "character": "textin(bpcharout({}))"}
+# `character` alone is a text of one character.
+_CAST_TO: Mapping[str, str] = {"character": "bpchar"}
 _INFINITE: Mapping[str, str] = {
     "date": "'infinity', DATE'9999-12-31', '-infinity', DATE'0001-01-01'",
     "timestamp_ntz": (
@@ -95,7 +100,7 @@ class PostgresTable(SourceTable):
         columns = list(columns)
         names = [sql.Identifier(f"k{i}") for i in range(len(key))]
         on = sql.SQL(" AND ").join(
-            sql.SQL("t.{} = w.{}::{}").format(self._column(name), alias, sql.SQL(self.types[name]))
+            sql.SQL("t.{} = w.{}::{}").format(self._column(name), alias, sql.SQL(self._cast_to(name)))
             for name, alias in zip(key, names, strict=True)
         )
         arrays = sql.SQL(", ").join([sql.SQL("%s::text[]")] * len(key))
@@ -111,10 +116,13 @@ class PostgresTable(SourceTable):
         from psycopg import sql
 
         texts = [
-            sql.SQL("encode(t.{}, 'hex')" if self.types[name] == "bytea" else "t.{}::text").format(self._column(name))
+            sql.SQL(_AS_TEXT.get(self.types[name], "{}::text")).format(sql.SQL("t.{}").format(self._column(name)))
             for name in columns
         ]
         return sql.SQL("SELECT {} FROM {} AS t").format(sql.SQL(", ").join(texts), self._name)
+
+    def _cast_to(self, name: str) -> str:
+        return _CAST_TO.get(self.types[name], self.types[name])
 
     def _column(self, name: str) -> Any:
         from psycopg import sql

@@ -161,12 +161,28 @@ def test_a_glob_may_match_nothing(write: Write) -> None:
     assert len(load(write(EVERYTHING + "include: ['tables/*.yaml']\n")).tables) == 1
 
 
-def test_references_in_an_included_file_start_at_that_file(write: Write) -> None:
-    write("2\n", "tables/epoch.txt")
-    write("tables: [{match: a.1, epoch: '${file:epoch.txt}'}]", "tables/a.yaml")
-    settings = load(write("include: [tables/a.yaml]\n")).settings_for("a", "1")
-    assert settings is not None
-    assert settings.epoch == 2
+@pytest.mark.parametrize(
+    "reference", ["${file:secret.txt}", "${env:HOME}", "${env:NOT_SET:-x}", "a ${file:secret.txt}"]
+)
+@pytest.mark.parametrize(
+    "key", ["match: {}", "match: a.1, rename: {{id: {}}}", "match: a.1, properties: {{delta.x: {}}}"]
+)
+def test_nothing_that_is_said_of_tables_comes_from_elsewhere(write: Write, reference: str, key: str) -> None:
+    """Whoever may onboard a table would read the service's secrets where tables are shown."""
+    write("hidden\n", "secret.txt")
+    entry = "{" + key.format(f"'{reference}'") + "}"
+    write(f"tables: [{entry}]", "tables/a.yaml")
+    for text in ("include: [tables/a.yaml]\n", f"tables: [{entry}]\n"):
+        path = write(text)
+        with pytest.raises(ConfigError) as caught:
+            load(path)
+        assert {fault.code for fault in caught.value.faults} == {"interpolation-in-tables"}
+        assert "hidden" not in str(caught.value)
+
+
+def test_a_sign_that_begins_a_reference_elsewhere_is_written_twice(write: Write) -> None:
+    write("tables: [{match: 'a.$${b}'}]", "tables/a.yaml")
+    assert load(write("include: [tables/a.yaml]\n")).settings_for("a", "${b}") is not None
 
 
 def test_a_file_that_is_not_there_is_a_fault_of_its_own(tmp_path: Path) -> None:

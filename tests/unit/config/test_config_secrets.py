@@ -152,3 +152,18 @@ def test_names_of_secrets(name: str) -> None:
 )
 def test_names_of_others(name: str) -> None:
     assert not is_secret(name)
+
+
+@pytest.mark.parametrize(("token", "code"), [("", "bad-value"), ("short", "bad-value"), (SECRET, None)])
+def test_the_token_of_the_pages_can_not_be_guessed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str, code: str | None
+) -> None:
+    monkeypatch.setenv("SECRET", SECRET)
+    monkeypatch.setenv("TOKEN", token)
+    (tmp_path / "secret.txt").write_text(SECRET)
+    (tmp_path / "config.yaml").write_text(f"{RIGHT}http: {{token: '${{env:TOKEN}}'}}\n")
+    if code is None:
+        assert SECRET not in repr(load(tmp_path / "config.yaml").http)
+        return
+    with pytest.raises(ConfigError, match=rf"\[{code}\] http\.token"):
+        load(tmp_path / "config.yaml")

@@ -293,7 +293,7 @@ def test_a_mask_is_over_the_converted_value() -> None:
     masks = Masks({"c": "hash"}, "salt")
     decoded, _, _ = decoded_by({"c": "decimal(20,4)"}, masks=masks)
     kind = masks.over("c", type_named("decimal(20,4)"))
-    assert decoded.met[0].marks["c"] == kind.mark
+    assert decoded.observed[0].marks["c"] == kind.mark
     [found] = decoded.events["row"].to_pylist()
     assert found["c"] == kind.convert([b"\x0f\x42\x40"]).array[0].as_py()  # 100.0000
 

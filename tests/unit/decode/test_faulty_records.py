@@ -18,10 +18,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.decoding import RAW, compact, events_by_place, made_records, rejections, struct_schema
+from tests.support.learning import learn
 from tests.unit.decode.test_bounds import envelope_schema
 from tests.unit.decode.test_strictness import COLUMNS, SOURCE
 
-from distributary.decode.decoder import Decoder, decode
+from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions, TypeSources
 from distributary.decode.reasons import REASONS
 from distributary.decode.record_schema import RecordSchema
@@ -149,7 +150,7 @@ def test_of_thousands_of_faulty_records_no_value_becomes_another_or_null(form: F
     records += [(whole[0], form.written(mutated(payload, chance))) for _ in range(1200)]
     records += [(form.written(mutated(key, chance), key=True), whole[1]) for _ in range(300)]
     records += [(whole[0], mutated(whole[1], chance)) for _ in range(300)]
-    decoded = decode(made_records(records), SCHEMA, form.options)
+    decoded = Decoder(form.options).decode(made_records(records), SCHEMA)
     events, rejected = events_by_place(decoded, "key", "row"), rejections(decoded)
     assert len(events) + len(rejected) == len(records)
     assert set(rejected.values()) <= CODES
@@ -185,7 +186,7 @@ def test_what_goes_on_behind_its_object_is_told_from_what_is_none(form: Form) ->
     trails = [trail.encode() for trail in TRAILS]
     records = [(whole[0], whole[1] + trail) for trail in trails] + [(whole[0] + trail, whole[1]) for trail in trails]
     records += [(whole[0], form.written(payload + trail)) for trail in trails]
-    found = rejections(decode(made_records(records), SCHEMA, form.options))
+    found = rejections(Decoder(form.options).decode(made_records(records), SCHEMA))
     assert set(found) == set(range(len(records)))
     assert set(found.values()) == {"text-after-json"}
 
@@ -240,7 +241,7 @@ def test_ten_thousand_records_with_faults_in_schemas_keys_and_headers_raise_noth
             "postgresql", transactions=True, before=True, types=TypeSources(announced={"n": "int"}), **more
         )
         decoder = Decoder(options)
-        schema = decoder.learn(raw.slice(0, 30))
+        schema = learn(decoder, raw.slice(0, 30))
         decoded = decoder.decode(raw.slice(0, count), schema)
         assert set(rejections(decoded).values()) <= CODES
         offsets = {*decoded.events["offset"].to_pylist(), *rejections(decoded)}
@@ -308,7 +309,7 @@ def test_whatever_json_stands_in_schemas_and_values_raises_nothing(
         ]
     )
     decoder = Decoder(DecodeOptions("sqlserver"))
-    decoded = decoder.decode(raw, decoder.learn(raw))
+    decoded = decoder.decode(raw, learn(decoder, raw))
     assert decoded.events.num_rows + decoded.rejected.num_rows == 2
 
 
@@ -340,5 +341,5 @@ def test_what_can_be_read_in_two_ways_is_ambiguous(form: Form) -> None:
             (whole[0], whole[1].replace(b'"price":' + price, b'"price":%s,"price":%s' % (first, price)))
             for first in (price, b"1")
         ]
-    found = rejections(decode(made_records([*good, *ambiguous]), SCHEMA, form.options))
+    found = rejections(Decoder(form.options).decode(made_records([*good, *ambiguous]), SCHEMA))
     assert found == dict.fromkeys(range(len(good), len(good) + len(ambiguous)), "ambiguous-json")

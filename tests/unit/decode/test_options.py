@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.support.changes import decimal
 from tests.support.decoding import decode_all, events_by_place, rejections, struct_schema, type_named, with_schema
+from tests.support.learning import unread_columns
 from tests.support.recorded import Record
 from tests.unit.decode.test_bounds import envelope_schema
 from tests.unit.decode.test_strictness import SOURCE
@@ -108,7 +109,7 @@ def test_without_a_schema_the_names_are_the_same() -> None:
     assert schema.row == {"id": "bigint", "ssn": "string", "cost": "decimal(12,2)"}
     assert schema.key == {"id": "bigint"}
     assert not decoded.rejected.num_rows
-    assert not decoded.unread
+    assert not unread_columns(decoded, schema.row)
 
 
 def test_a_config_that_can_not_be_rejects_the_records_and_says_why() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support.decoding import decode_all, plain_change, rejections
+from tests.support.learning import unread_columns
 
 from distributary.decode.decoder import Decoded
 from distributary.decode.masks import Masks
@@ -44,7 +45,7 @@ def test_values_show_a_type_that_holds_all_of_them(values: list[Any], kind: str)
     decoded, columns = decoded_rows(*({"c": value, f"other{place}": None} for place, value in enumerate(values)))
     assert columns == {"c": kind}
     assert not decoded.rejected.num_rows
-    assert not decoded.unread
+    assert not unread_columns(decoded, columns)
 
 
 def test_a_column_that_no_value_shows_has_no_type() -> None:
@@ -66,14 +67,14 @@ def test_5_1_records_from_before_and_after_a_column_was_renamed_are_one_column(t
     decoded, columns = decoded_rows(*rows, renames=RENAMED)
     assert columns == {"id": "bigint", "name": "string"}
     assert rows_of(decoded) == [{"name" if name == "full_name" else name: v for name, v in row.items()} for row in rows]
-    assert not decoded.unread
+    assert not unread_columns(decoded, columns)
 
 
 def test_a_name_that_no_record_has_is_not_met() -> None:
     decoded, columns = decoded_rows({"id": 1, "name": "a"}, renames=RENAMED)
     assert columns == {"id": "bigint", "name": "string"}
-    assert {name for met in decoded.met for name in met.names} == {"id", "name"}
-    assert {source: lake for met in decoded.met for source, lake in met.renames.items()} == {}
+    assert {name for columns in decoded.observed for name in columns.names} == {"id", "name"}
+    assert {source: lake for columns in decoded.observed for source, lake in columns.renames.items()} == {}
 
 
 def test_a_renamed_column_that_is_left_out_leaves_its_name_to_another() -> None:
@@ -81,7 +82,7 @@ def test_a_renamed_column_that_is_left_out_leaves_its_name_to_another() -> None:
     decoded, columns = decoded_rows(row, renames=RENAMED, exclude=frozenset(("full_name",)))
     assert columns == {"id": "bigint", "name": "string"}
     assert rows_of(decoded) == [{"id": 1, "name": "a"}]
-    assert [met.types["name"] for met in decoded.met if "name" in met.types] == ["string"]
+    assert [columns.types["name"] for columns in decoded.observed if "name" in columns.types] == ["string"]
 
 
 def test_both_names_of_a_renamed_column_are_read_as_each_is_typed() -> None:
@@ -115,9 +116,12 @@ def test_columns_that_differ_in_case_are_two_columns_to_the_decoder() -> None:
 def test_records_under_another_name_are_masked_as_that_name_is_and_tell_it() -> None:
     masks = Masks({"full_name": "redact"})
     decoded, _ = decoded_rows({"id": 1, "name": "a"}, masks=masks, renames=RENAMED)
-    assert [met.marks["name"] for met in decoded.met if "name" in met.marks] == [None]
+    assert [columns.marks["name"] for columns in decoded.observed if "name" in columns.marks] == [None]
     decoded, _ = decoded_rows({"id": 1, "name": "a"}, {"id": 2, "full_name": "b"}, masks=masks, renames=RENAMED)
-    assert [met.marks["name"] for met in decoded.met if "name" in met.marks] == ["redact", None]
+    assert [columns.marks["name"] for columns in decoded.observed if "name" in columns.marks] == [
+        "redact",
+        None,
+    ]
 
 
 def test_keys_have_the_lakes_names_under_either_name_of_the_source() -> None:
@@ -147,7 +151,7 @@ def test_a_key_that_the_config_contradicts_halts_the_table(more: dict[str, Any],
 def test_all_names_that_records_have_are_met_those_of_keys_and_of_excluded_columns_too() -> None:
     records = [plain_change(1, {"a": 1, "b": None}, {"k": 1})]
     decoded, _ = decode_all(records, DecodeOptions("sqlserver", exclude=frozenset("a")))
-    assert {name for met in decoded.met for name in met.names} == {"a", "b", "k"}
+    assert {name for columns in decoded.observed for name in columns.names} == {"a", "b", "k"}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support.decoding import compact, made_records, rejections, struct_rows, struct_schema, with_schema
+from tests.support.learning import learn
 
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions, TypeSources
@@ -184,7 +185,7 @@ def test_each_fault_is_one_records_own(name: str, has_schema: bool) -> None:
     else:
         good = GOOD.encode()
     decoder = Decoder(DecodeOptions("sqlserver", types=TypeSources(configured={} if has_schema else NAMED)))
-    schema = decoder.learn(made_records([(key, good)]))
+    schema = learn(decoder, made_records([(key, good)]))
     decoded = decoder.decode(made_records([(key, good), (key, data), (key, good)]), schema)
     rows = struct_rows(decoded.events["row"])
     if isinstance(wanted, str):
@@ -221,7 +222,7 @@ def test_a_key_has_its_own_faults() -> None:
     ]
     records += [(None, with_schema(ENVELOPE_SCHEMA, GOOD)), (b"\xff", with_schema(ENVELOPE_SCHEMA, GOOD))]
     decoder = Decoder(options())
-    schema = decoder.learn(made_records(records[:1]))
+    schema = learn(decoder, made_records(records[:1]))
     found = rejections(decoder.decode(made_records(records), schema))
     expected = {place: reason for place, reason in enumerate(faults.values()) if reason}
     assert found == {**expected, len(faults): "no-key", len(faults) + 1: "not-utf8"}
@@ -234,6 +235,6 @@ def test_what_is_written_with_blanks_or_the_other_way_round_is_the_same() -> Non
     twice = compact(turned)[:-1].encode() + b',"payload":null}'
     records = [(with_schema(KEY_SCHEMA, '{"id":17}'), value) for value in [*values, twice]]
     decoder = Decoder(DecodeOptions("sqlserver"))
-    decoded = decoder.decode(made_records(records), decoder.learn(made_records(records)))
+    decoded = decoder.decode(made_records(records), learn(decoder, made_records(records)))
     assert struct_rows(decoded.events["row"]) == [VALUES] * 3
     assert rejections(decoded) == {3: "ambiguous-json"}

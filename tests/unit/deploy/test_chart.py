@@ -144,7 +144,7 @@ def test_the_service_accepts_each_config(
 ) -> None:
     files = dict(only(manifests, "ConfigMap", "-config")["data"])
     for number, path in enumerate(sorted(set(re.findall(r"\$\{file:([^}]+)\}", files["config.yaml"])))):
-        (tmp_path / str(number)).write_text("a secret")
+        (tmp_path / str(number)).write_text("a secret that is long")
         files["config.yaml"] = files["config.yaml"].replace(path, str(tmp_path / str(number)))
     for name in re.findall(r"\$\{env:(\w+)\}", files["config.yaml"]):
         monkeypatch.setenv(name, "value")
@@ -199,6 +199,7 @@ def test_what_is_said_of_tables_restarts_nothing_and_all_else_does(helm: Helm) -
         "defaults": {"config.defaults.deletes": "soft"},
         "tables": {"config.tables[0].match": "dbo.orders", "tables.orders[0].match": "dbo.orders"},
         "include": {"config.include[0]": "more/*.yaml"},
+        "paused": {"config.paused": "true"},
     }
     assert set(changes) == set(ABOUT_TABLES)
     for change in changes.values():
@@ -249,8 +250,23 @@ def test_service_monitor_and_policy_select_the_driver_and_ask_the_port_of_the_co
         assert not selector.items() <= executor
     policy = only(manifests, "NetworkPolicy")["spec"]
     assert policy["podSelector"]["matchLabels"].items() <= labels
-    assert policy["ingress"][0]["ports"] == [{"port": port}]
-    assert len(policy["ingress"]) == (2 if executor else 1)
+    pages = [rule for rule in policy["ingress"] if "ports" in rule]
+    assert [rule["ports"] for rule in pages] == [[{"port": port}] for rule in pages]
+    assert all(rule["from"] for rule in policy["ingress"])
+    assert len(policy["ingress"]) == len(pages) + bool(executor)
+
+
+def test_the_pages_are_there_for_those_who_are_named_and_nobody_else(helm: Helm) -> None:
+    assert only(read(helm.template()), "NetworkPolicy")["spec"]["ingress"] == []
+    peers = only(read(helm.template(EVERYTHING)), "NetworkPolicy")["spec"]["ingress"][0]["from"]
+    assert peers == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+    with pytest.raises(HelmError, match=r"networkPolicy\.from"):
+        helm.template(set_={"podMonitor.enabled": "true"})
+
+
+def test_the_service_knows_the_names_of_its_service(helm: Helm) -> None:
+    config = config_of(read(helm.template(EVERYTHING, namespace="lake")))
+    assert config["http"]["names"] == ["orders-lake", "orders-lake.lake", "orders-lake.lake.svc", "status.example.com"]
 
 
 def test_a_deployment_with_executors_tells_spark_of_its_pod(helm: Helm) -> None:
@@ -310,7 +326,10 @@ def test_the_alerts_are_the_rules_of_the_repository(helm: Helm) -> None:
     rules["groups"][0]["rules"].pop(0)
     assert found == rules
     monitor = only(manifests, "PodMonitor")["spec"]
-    assert monitor["podMetricsEndpoints"] == [{"port": "http", "path": "/metrics", "interval": "30s"}]
+    token = {"credentials": {"name": "distributary-http", "key": "token"}}
+    assert monitor["podMetricsEndpoints"] == [
+        {"port": "http", "path": "/metrics", "interval": "30s", "authorization": token}
+    ]
 
 
 def test_an_uninstalled_release_leaves_the_tables(helm: Helm) -> None:
@@ -324,3 +343,20 @@ def test_the_notes_say_what_to_do_next(helm: Helm) -> None:
     assert "port-forward service/orders-lake 9090" in notes
     assert "Secret distributary-kafka" in notes
     assert "get sparkapplication distributary" in helm.notes(SPARK_APPLICATION)
+
+
+@pytest.mark.parametrize(
+    ("resources", "counted"),
+    [
+        ({}, "requests.cpu"),
+        ({"resources.limits.cpu": "2"}, "limits.cpu"),
+        ({"resources.requests.cpu": "null"}, None),
+    ],
+)
+def test_the_service_is_told_the_cores_that_it_is_granted(
+    helm: Helm, resources: dict[str, str], counted: str | None
+) -> None:
+    """A pod without a limit sees all processors of its node."""
+    driver = pods(read(helm.template(set_=resources)))["driver"]["spec"]["containers"][0]
+    told = [one for one in driver.get("env", ()) if one["name"] == "DISTRIBUTARY_CORES"]
+    assert [one["valueFrom"]["resourceFieldRef"]["resource"] for one in told] == ([counted] if counted else [])

@@ -13,7 +13,7 @@ from tests.support.kubernetes import Manifest, mount_config_map, volume_at
 
 import distributary
 from distributary.config import Config, load
-from distributary.operate import health
+from distributary.operate import answers
 
 ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "deploy/kubernetes"
@@ -119,7 +119,7 @@ def test_probes_and_service_ask_the_pages_and_the_port_of_the_config(container: 
     assert [one["targetPort"] for one in service["spec"]["ports"]] == [port["name"]]
     assert int(annotations["prometheus.io/port"]) == config.http.port
     asked = {page["path"] for page in pages.values()} | {annotations["prometheus.io/path"]}
-    assert asked <= set(re.findall(r"/\w+", health.INDEX))
+    assert asked <= set(re.findall(r"/\w+", answers.INDEX))
 
 
 def test_service_and_deployment_select_the_pods(deployment: Manifest) -> None:

@@ -12,6 +12,7 @@ import pytest
 from distributary.config.table import TableSettings
 from distributary.consume.peek import Record
 from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.source_order import BY_FIELDS
 from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.ingest.supported import check_supported
@@ -153,12 +154,6 @@ CLOUD_EVENT = {
         ),
         ({"payload": {"id": 1}}, {"payload": {"id": 1}}, "payload-without-schema", "payload"),
         (
-            {"payload": {"op": "c", "source": {"connector": "mysql"}, "after": {"id": 1}}},
-            None,
-            "payload-without-schema",
-            "payload",
-        ),
-        (
             {"payload": {"op": "c", "source": {"connector": "TiCDC", "pos": 0}, "after": {"id": 1}}},
             {"payload": {"id": 1}},
             "connector-not-built",
@@ -180,6 +175,53 @@ def test_1_1_records_of_another_form_halt_the_table_by_its_name(
             look(record(value, key), connector=connector)
         assert halt.value.code == code
         assert halt.value.fix
+
+
+WITHIN = {"op": "c", "source": {"connector": "mysql", "file": "b.1", "pos": 4}, "after": {"id": 1}}
+
+
+@pytest.mark.parametrize(
+    ("records", "key"),
+    [
+        ([record({"payload": WITHIN}, {"payload": {"id": 1}})], ("id",)),
+        ([record({"payload": WITHIN}, {"id": 1}), record(None, {"id": 1})], ("id",)),
+        ([record({"payload": WITHIN}), record({"payload": WITHIN}), record({"id": 1})], ()),
+        ([record(None, {"payload": {"id": 1, "n": 2}})], ("id", "n")),
+    ],
+)
+def test_1_1_an_envelope_under_payload_alone_is_one(records: list[Record], key: tuple[str, ...]) -> None:
+    found = look(*records, connector="mysql")
+    assert (found.order, found.key, found.unwrapped, found.payload_alone) == ("mysql", key, None, True)
+    assert connector_of(records, ANY) in ("mysql", None)
+
+
+def test_1_1_a_row_under_payload_alone_is_one_where_fields_were_added_to_it() -> None:
+    found = look(record({"payload": {"id": 1, "__file": "b.1", "__pos": 4}}, {"payload": {"id": 1}}))
+    assert (found.order, found.key, found.unwrapped is not None, found.payload_alone) == ("mysql", ("id",), True, True)
+
+
+@pytest.mark.parametrize("key", [{"payload": 1}, {"payload": "x"}, {"id": 1}, {"payload": {"id": 1}, "n": 1}])
+def test_1_1_a_key_column_called_payload_is_one(key: object) -> None:
+    assert not look(record(WITHIN, key)).payload_alone
+
+
+@pytest.mark.parametrize("connector", ["informix", "cockroachdb", "yashandb", "ibmi"])
+def test_2_1_connectors_whose_fields_are_known_are_taken(connector: str) -> None:
+    envelope = {"op": "c", "source": {"connector": connector}, "after": {"id": 1}}
+    assert look(record(envelope, {"id": 1})).order == connector
+    row = look(record({"id": 1}, {"id": 1}), connector=connector)
+    assert row.order == BY_OFFSET  # nothing is known of what its rows without envelope have
+
+
+def test_2_1_any_connector_is_taken_where_the_config_orders_it() -> None:
+    for named, order in (("vitess", "vitess"), (None, BY_FIELDS), ("postgresql", "postgresql")):
+        envelope = {"op": "c", "source": {"connector": named, "n": 1}, "after": {"id": 1}}
+        assert detect_format([record(envelope, {"id": 1})], "t", None, ANY, None, True).order == order
+    with pytest.raises(TableHalt, match="connector-not-built") as halt:
+        look(record({"op": "c", "source": {"connector": "vitess"}, "after": {"id": 1}}))
+    assert "source.order" in halt.value.fix
+    with pytest.raises(TableHalt, match="connector-unknown"):
+        detect_format([record("x")], "t", None, ANY, None, True)
 
 
 def test_1_3_the_form_is_that_of_most_records() -> None:

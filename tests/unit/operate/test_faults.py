@@ -11,8 +11,9 @@ import pytest
 from delta import exceptions
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
+from distributary.consume.offsets import Slice
 from distributary.errors import TableHalt, TransientError
-from distributary.operate.faults import classified
+from distributary.operate.faults import classified, unexpected_in
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,16 @@ def test_what_nobody_expects_halts_the_table_and_shows_no_text_of_it() -> None:
     assert fault.code == "unexpected-error"
     assert "ValueError" in fault.message
     assert "value" not in fault.message.replace("ValueError", "")
+
+
+def test_what_nobody_expects_names_the_records_among_which_it_is_and_a_way_out() -> None:
+    batch = Slice("p.dbo.t", {0: 5, 1: 7}, {0: 9, 1: 8})
+    halt = unexpected_in(ValueError("a user's value"), batch)
+    assert halt is not None
+    assert "at these offsets of p.dbo.t by partition: 0: 5 to 8, 1: 7 to 7" in halt.message
+    assert "quarantine add" in halt.fix
+    assert unexpected_in(Py4JNetworkError("no answer"), batch) is None
+    assert unexpected_in(halt, batch) is None
 
 
 @pytest.mark.parametrize(

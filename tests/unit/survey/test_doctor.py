@@ -20,7 +20,6 @@ from distributary.survey.machine import (
     jars_are_there,
     java_is_there,
     memory_suffices,
-    spark_bytes,
     time_zone_is_utc,
 )
 from distributary.survey.places import checkpoint_is_ours, disk_has_room, driver_is_known, target_is_writable
@@ -74,13 +73,6 @@ def test_jars_that_are_not_fetched_yet_are_no_failure(monkeypatch: pytest.Monkey
     assert isinstance(found, Doubtful)
     assert found.code == "jars-not-fetched"
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("4g", 4 * 2**30), ("512m", 2**29), ("2048", 2**31), ("1 GB", 2**30), ("much", None)]
-)
-def test_sparks_sizes(text: str, size: int | None) -> None:
-    assert spark_bytes(text) == size
 
 
 def test_a_driver_that_is_larger_than_the_machine_is_a_failure() -> None:

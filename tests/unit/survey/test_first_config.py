@@ -42,17 +42,18 @@ def test_the_config_says_what_was_found(tmp_path: Path) -> None:
         table("dbo.kept", mode="append"),
     )
     text, config = written(tmp_path, WISHES, Found("server1", "mysql", tables))
-    assert [(rule.match, rule.mode, rule.columns) for rule in config.tables] == [
-        ("dbo.kept", "append", None),
-        ("dbo.log", "append", {"a: b": "bigint", "line\nbreak": "string"}),
-        ("dbo.plain", None, {"price": "double"}),
-        ("*.*", None, None),
+    assert config.defaults.keyless == "append"
+    assert [(rule.match, rule.columns) for rule in config.tables] == [
+        ("dbo.log", {"a: b": "bigint", "line\nbreak": "string"}),
+        ("dbo.plain", {"price": "double"}),
+        ("*.*", None),
     ]
     assert (config.source.topic_prefix, config.source.connector) == ("server1", "mysql")
     assert (config.target.path, config.checkpoint) == (str(tmp_path / "lake"), "s3a://bucket/check points")
     lines = text.splitlines()
     assert lines[(at := lines.index("      price: double  # or another")) - 1] == "    columns:"
     assert lines[at + 1] == '    # Only nulls so far, which show no type: gone, "no\\nline"'
+    assert lines[lines.index("  keyless: append") + 1 :][:2] == ["  #   dbo.log", "  #   dbo.kept"]
     assert "  #   dbo.customers" in lines
     assert "  # dbo.odd would halt: the source has a column\\u0007" in lines
 

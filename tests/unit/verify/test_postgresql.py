@@ -26,11 +26,19 @@ class Source(PostgresTable):
 
 def test_columns_are_compared_whose_text_says_the_same() -> None:
     lake = {"id": "bigint", "n": "decimal(8,2)", "e": "string", "c": "string", "gone": "string", "at": "string"}
-    source = {"id": "integer", "n": "numeric", "e": "mood", "c": "character", "at": "time without time zone"}
+    lake["x"] = "string"
+    source = {
+        "id": "integer",
+        "n": "numeric",
+        "e": "mood",
+        "c": "character",
+        "x": "xml",
+        "at": "time without time zone",
+    }
     found = Source(source, ["e"]).comparable(lake)
-    assert found.types == {"id": "integer", "n": "numeric", "e": "mood"}
+    assert found.types == {"id": "integer", "n": "numeric", "e": "mood", "c": "character"}
     assert found.left_out == {
-        "c": "character can't be compared with string",
+        "x": "xml can't be compared with string",
         "gone": "the source does not have it",
         "at": "time without time zone can't be compared with string",
     }

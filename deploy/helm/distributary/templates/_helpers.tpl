@@ -55,6 +55,12 @@ true
 in pods of their own need. */ -}}
 {{- define "distributary.config" -}}
 {{- $config := deepCopy .Values.config -}}
+{{- /* The names under which the Service is asked for. */ -}}
+{{- $fullname := include "distributary.fullname" . -}}
+{{- $names := list $fullname (printf "%s.%s" $fullname .Release.Namespace) (printf "%s.%s.svc" $fullname .Release.Namespace) -}}
+{{- $http := default dict $config.http -}}
+{{- $_ := set $http "names" (uniq (concat $names (default list $http.names))) -}}
+{{- $_ := set $config "http" $http -}}
 {{- $_ := set $config "include" (append (default list $config.include) "tables/*.yaml") -}}
 {{- if and .Values.executors.enabled (eq .Values.mode "deployment") -}}
 {{- $_ := set $config "spark" (mergeOverwrite (include "distributary.sparkOnKubernetes" . | fromYaml) (default dict $config.spark)) -}}
@@ -64,7 +70,7 @@ in pods of their own need. */ -}}
 
 {{- /* What of the config a start alone takes: all but what is said of tables. */ -}}
 {{- define "distributary.configChecksum" -}}
-{{- omit (include "distributary.config" . | fromYaml) "defaults" "tables" "include" | toJson | sha256sum }}
+{{- omit (include "distributary.config" . | fromYaml) "defaults" "tables" "include" "paused" | toJson | sha256sum }}
 {{- end }}
 
 {{- /* For a driver in a Deployment. POD_IP and POD_NAME are in its environment. */ -}}

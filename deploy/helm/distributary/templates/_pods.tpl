@@ -59,8 +59,14 @@ spec:
         timeoutSeconds: 5
       securityContext:
         {{- toYaml .securityContext | nindent 8 }}
-      {{- if or .env (and $deployment $asksKubernetes) }}
+      {{- $cpu := and $deployment (or (dig "limits" "cpu" "" .resources) (dig "requests" "cpu" "" .resources)) }}
+      {{- if or .env $cpu (and $deployment $asksKubernetes) }}
       env:
+        {{- if $cpu }}
+        # What is granted: without a limit the container sees all processors of its node.
+        - name: DISTRIBUTARY_CORES
+          valueFrom: {resourceFieldRef: {resource: {{ ternary "limits.cpu" "requests.cpu" (ne (toString (dig "limits" "cpu" "" .resources)) "") }}}}
+        {{- end }}
         {{- if and $deployment $asksKubernetes }}
         - name: POD_NAME
           valueFrom: {fieldRef: {fieldPath: metadata.name}}

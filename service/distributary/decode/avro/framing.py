@@ -15,9 +15,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Literal
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from distributary.decode.headers import find_headers
 
@@ -43,12 +41,7 @@ FramingHeaders = Mapping[int, Mapping[str, "bytes | None"]]
 
 def framing_headers(raw: pa.RecordBatch | pa.Table) -> FramingHeaders:
     """The headers that name schemas."""
-    if "headers" not in raw.schema.names:
-        return {}
-    column = raw["headers"]
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
-    return find_headers(column, _NAMES, with_value=True)
+    return find_headers(raw, _NAMES, with_value=True)
 
 
 def find_address(data: bytes, headers: Mapping[str, bytes | None], side: Side) -> tuple[str, int] | None:
@@ -74,23 +67,3 @@ def _named(header: bytes) -> str | None:
     if header[:1] == _GUID and len(header) == 1 + _GUID_BYTES:
         return str(uuid.UUID(bytes=header[1:]))
     return None
-
-
-def schema_addresses(raw: pa.RecordBatch | pa.Table) -> dict[Side, frozenset[str]]:
-    """The addresses of all schemas that the keys and the values of records name. The caller asks the registry for those
-    that it does not know yet, and then decodes."""
-    headers = framing_headers(raw)
-    return {side: frozenset(_addresses(raw[side], headers, side)) for side in SIDES}
-
-
-def _addresses(column: pa.Array | pa.ChunkedArray, headers: FramingHeaders, side: Side) -> set[str]:
-    found = set()
-    bare = np.ones(len(column), bool)
-    for place, named in headers.items():
-        bare[place] = False
-        data = column[place].as_py()
-        if data is not None and (address := find_address(data, named, side)) is not None:
-            found.add(address[0])
-    is_framed = pc.and_(pa.array(bare), pc.greater(pc.binary_length(column), BODY))
-    fronts = pc.unique(pc.binary_slice(column.filter(is_framed), 0, BODY)).to_pylist()
-    return found | {str(int.from_bytes(front[1:], "big")) for front in fronts if front[:1] == _NUMBERED}

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from distributary.decode import reasons
 from distributary.decode.avro.framing import BODY, FramingHeaders
 from distributary.decode.avro.readers import ReaderFinder
 from distributary.decode.avro.values import UNREAD
 from distributary.decode.batch import Batch
+from distributary.decode.change_keeper import ChangeKeeper
 from distributary.decode.envelope import MESSAGE
 from distributary.decode.options import DecodeOptions
 from distributary.decode.readers import Readers
 from distributary.decode.reasons import UNREADABLE, Rejected
 
 
-class Keeper(Protocol):
-    """Puts changes into the batch."""
-
-    def nothing(self, place: int) -> None:
-        """A record without a value."""
-
-    def change(self, place: int, reader: Any, change: Any) -> None:
-        """A change."""
-
-
 def read_avro_values(
-    values: Sequence[bytes | None], framing: FramingHeaders, batch: Batch, readers: Readers, keep: Keeper
+    values: Sequence[bytes | None], framing: FramingHeaders, batch: Batch, readers: Readers, keep: ChangeKeeper
 ) -> None:
     """Reads envelopes. Most records name the schema of the one before."""
     finder = ReaderFinder("value", framing, readers.of_avro_value)

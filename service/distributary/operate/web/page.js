@@ -6,7 +6,7 @@
   const RATE_SLOTS = 4; // two minutes of history
   const SHOWN = 5; // tables in trouble that are told of before one has to ask for more
   const PAGE = 100; // rows that are drawn before one scrolls on: a thousand at once are slow on a phone
-  const STATES = { halted: "Halted", retrying: "Retrying", catching_up: "Catching up", starting: "Starting", running: "Running" };
+  const STATES = { halted: "Halted", retrying: "Retrying", paused: "Paused", catching_up: "Catching up", starting: "Starting", running: "Running" };
   const RANK = Object.fromEntries(Object.keys(STATES).map((state, i) => [state, i]));
   // id: label, the value it sorts by, the direction that tells most
   const COLUMNS = {
@@ -126,6 +126,7 @@
     parts.painted = table;
     if (parts.node.className !== table.state) parts.node.className = table.state;
     say(parts.state, STATES[table.state] ?? table.state);
+    attribute(parts.state, "title", table.state === "paused" ? table.paused : null);
     say(parts.lag, count(table.lag_records));
     parts.lag.className = table.lag_records ? "" : "zero";
     say(parts.lagNote, table.lag_records && table.lag_seconds !== null ? duration(table.lag_seconds) : "");
@@ -223,6 +224,7 @@
     if (!status.ready) return ["", "The service is starting"];
     if (of("retrying")) return ["warn", `${plural(of("retrying"), "table")} tried again`];
     if (!tables.length) return ["", "No tables yet"];
+    if (of("paused")) return ["warn", `${plural(of("paused"), "table")} paused`];
     if (of("catching_up")) return ["good", `${plural(of("catching_up"), "table")} catching up`];
     return ["good", `${plural(tables.length, "table")}, all running`];
   }

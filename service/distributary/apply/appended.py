@@ -1,0 +1,46 @@
+"""The rows of `mode: append`: one for each change, as it came."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.apply.values import one_array
+from distributary.rules.columns import Ints
+
+UNAVAILABLE = "__unavailable"
+
+
+def appended_rows(events: pa.Table, places: Ints, row: pa.StructType, topic: str) -> pa.Table:
+    """The rows of the decoded events at those places.
+
+    A delete leaves the row before it, as far as the source sent it, else its key. `__unavailable` has the names of
+    columns that were not sent.
+    """
+    taken = events.take(pa.array(places))
+    operation = one_array(taken["operation"])
+    values = one_array(taken["row"])
+    if "before" in taken.column_names:
+        values = pc.if_else(pc.equal(operation, "d"), one_array(taken["before"]), values)
+    key = one_array(taken["key"])
+    columns = {}
+    for field, array in zip(row, values.flatten(), strict=True):
+        place = key.type.get_field_index(field.name)
+        if place >= 0:
+            # A record without a row has at least its key.
+            array = pc.if_else(values.is_valid(), array, key.flatten()[place].cast(field.type))
+        columns[field.name] = array
+    return pa.table(
+        {
+            **columns,
+            "__op": operation,
+            "__source_ts": one_array(taken["source_time"])
+            .cast(pa.timestamp("ms", "UTC"))
+            .cast(pa.timestamp("us", "UTC")),
+            "__position": taken["position"],
+            "__topic": pa.array([topic] * len(taken), pa.string()),
+            "__partition": taken["partition"],
+            "__offset": taken["offset"],
+            UNAVAILABLE: taken["unavailable"],
+        }
+    )

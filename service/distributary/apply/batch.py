@@ -1,0 +1,194 @@
+"""One batch of a table's events, and what the table gets for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from distributary.apply.appended import appended_rows
+from distributary.apply.decoded_events import event_columns, events_of
+from distributary.apply.key_text import keys_of
+from distributary.apply.memory import Memory, TableLayout
+from distributary.apply.new_rows import NewRows
+from distributary.apply.table_rows import StoredRows, TableRows
+from distributary.apply.values import ValueSources, no_values, one_array, values_of_events, values_of_rows, with_columns
+from distributary.apply.versions import new_versions
+from distributary.rules.batch import needed
+from distributary.rules.column_batch import apply_columns
+from distributary.rules.columns import DELETE, EventColumns, Ints
+from distributary.rules.event import Event, Pointer
+from distributary.rules.outcome import Changes
+from distributary.rules.plain_keys import PlainKeys
+from distributary.rules.pointers import records_of
+from distributary.rules.state import Row
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What a batch makes of a table. First `truncates` take the rows below them, then the rows of the keys `removed`
+    go, then `rows` come in place of those with their keys. Of `mode: history` only those versions go that the records
+    `opened_by` (partition, offset; one for each of `removed`) opened, and `rows` are versions. `changes` has what is to
+    be counted, quarantined or halted for; after a halt nothing else counts. `plain`: how many keys were settled as
+    columns."""
+
+    changes: Changes
+    truncates: Sequence[Event]
+    removed: pa.StructArray
+    rows: pa.Table
+    opened_by: pa.Table | None = None
+    plain: int = 0
+
+
+def apply_events(
+    layout: TableLayout,
+    memory: Memory,
+    events: pa.Table,
+    stored: StoredRows,
+    *,
+    quarantined: pa.Array | None = None,
+    replayed: pa.Table | None = None,
+) -> Applied:
+    """Applies decoded events (see decode.events.make_events). The memory becomes what is to be kept with the rows.
+
+    `quarantined` (bool for each event): it is set aside. `replayed`: events that come back from quarantine.
+    """
+    connector = layout.rules.connector
+    columns = event_columns(connector, events, quarantined)
+    again = [] if replayed is None else events_of(event_columns(connector, replayed))
+    keys = _keys(layout, columns, events, replayed)
+    rows = TableRows(layout.rules, stored, keys, [truncate.position for truncate in memory.state.truncates])
+    plain, changes = apply_columns(layout.rules, memory.state, columns, rows, again)
+    nothing = keys_of([], layout.key)
+    if changes.halts:
+        return Applied(changes, (), nothing, events.slice(0, 0))
+    batch = _Values(layout, memory, events, replayed, rows)
+    if layout.rules.mode == "append":
+        return batch.appended(plain, changes)
+    if layout.rules.mode == "history":
+        return batch.versions(changes)
+    return batch.upserted(columns, plain, changes)
+
+
+def _keys(layout: TableLayout, columns: EventColumns, events: pa.Table, replayed: pa.Table | None) -> pa.StructArray:
+    """The keys of all events, each once."""
+    codes, first = np.unique(columns.codes, return_index=True)
+    keys = one_array(events["key"]).take(pa.array(first[codes >= 0]))
+    if replayed is None:
+        return keys
+    others = one_array(replayed["key"])
+    texts = [event.key for event in events_of(event_columns(layout.rules.connector, replayed))]
+    known = set(columns.names.to_pylist())
+    places = {text: place for place, text in enumerate(texts) if text is not None and text not in known}
+    return pa.concat_arrays([keys, others.take(pa.array(list(places.values()), pa.int64()))])
+
+
+class _Values:
+    """Finds the values of new rows, and those to keep."""
+
+    def __init__(
+        self, layout: TableLayout, memory: Memory, events: pa.Table, replayed: pa.Table | None, rows: TableRows
+    ) -> None:
+        self._layout, self._memory, self._rows = layout, memory, rows
+        self._events = [events] if replayed is None else [replayed, events]
+        self._begin = memory.values.num_rows + sum(one.num_rows for one in self._events[:-1])
+        """Where the batch's events begin among the sources."""
+
+    def upserted(self, columns: EventColumns, plain: PlainKeys, changes: Changes) -> Applied:
+        """The new rows of `mode: upsert`. Keeps the values that the state names."""
+        layout = self._layout
+        outcomes = {key: outcome.row for key, outcome in changes.outcomes.items()}
+        is_deleted = columns.operation[plain.last] == DELETE
+        plain_keys = np.asarray(plain.keys)
+        marked = plain_keys[is_deleted & (plain.put < 0)].tolist() if layout.soft else []
+        sources = self._sources(_pointers(outcomes.values()), marked)
+        new = NewRows(layout.row, layout.topic, soft=layout.soft, sources=sources)
+        new.add(plain.put[~is_deleted] + self._begin)
+        removed = [key for key, row in outcomes.items() if row is None]
+        if layout.soft:
+            self._mark_plain(new, plain, np.flatnonzero(is_deleted), sources)
+        else:
+            removed += plain_keys[is_deleted].tolist()
+        for row in outcomes.values():
+            if row is not None:
+                new.add_row(layout.rules.connector, row)
+        self._keep(sources)
+        removed_keys = keys_of(removed, layout.key)
+        return Applied(changes, changes.truncates, removed_keys, new.table(), plain=len(plain.keys))
+
+    def versions(self, changes: Changes) -> Applied:
+        """The new versions of `mode: history`. Keeps the values that the state names."""
+        layout, memory = self._layout, self._memory
+        outcomes = changes.outcomes
+        sources = self._sources(_pointers(version.row for outcome in outcomes.values() for version in outcome.versions))
+        new = new_versions(outcomes, sources, memory.aliases, layout.key, layout.topic, layout.rules.connector)
+        kept = needed(memory.state)
+        memory.aliases = {at: first for at, first in {**memory.aliases, **new.aliases}.items() if at in kept}
+        self._keep(sources)
+        return Applied(changes, changes.truncates, new.removed_keys, new.rows, new.removed)
+
+    def appended(self, plain: PlainKeys, changes: Changes) -> Applied:
+        """The rows of `mode: append`."""
+        layout = self._layout
+        events = pa.concat_tables(self._events)
+        sources = ValueSources([values_of_events(events)])
+        found = (sources.place(event.at) for event in changes.appended)
+        places = [place for place in found if place is not None]
+        begin = events.num_rows - self._events[-1].num_rows
+        every = np.concatenate([np.array(places, np.int64), plain.appended + begin]).astype(np.int64)
+        rows = appended_rows(events, every, layout.row, layout.topic)
+        return Applied(changes, (), keys_of([], layout.key), rows, plain=len(plain.keys))
+
+    def _named(self) -> set[Pointer]:
+        """The records that the memory names."""
+        aliases = self._memory.aliases
+        named = needed(self._memory.state)
+        return named | {aliases[at] for at in named if at in aliases}
+
+    def _sources(self, pointers: set[Pointer], keys: Sequence[str] = ()) -> ValueSources:
+        """The values of those records and of those keys' rows, and those that the memory names."""
+        aliases = self._memory.aliases
+        wanted = pointers | self._named() | {aliases[at] for at in pointers if at in aliases}
+        events = [values_of_events(one) for one in self._events]
+        kept = with_columns(self._memory.values, self._layout.row)
+        return ValueSources([kept, *events, self._read_rows(wanted, keys)])
+
+    def _keep(self, sources: ValueSources) -> None:
+        """Keeps the values that the memory names."""
+        places = [place for pointer in sorted(self._named()) if (place := sources.place(pointer)) is not None]
+        self._memory.values = sources.table.take(pa.array(places, pa.int64()))
+
+    def _read_rows(self, pointers: set[Pointer], keys: Sequence[str]) -> pa.Table:
+        """The values of the table's rows that those records wrote, and of some keys' rows."""
+        layout = self._layout
+        wanted = list(dict.fromkeys([*keys, *self._rows.keys_at(pointers)]))
+        if not wanted:
+            return no_values(layout.row)
+        columns = [field.name for field in layout.row]
+        service = ["__op", "__position", "__partition", "__offset", "__source_ts"]
+        if layout.rules.mode == "history":
+            service += ["__start_at", "__moved_from"]
+        return values_of_rows(self._rows.read_whole(wanted, [*columns, *service]), layout.row)
+
+    def _mark_plain(self, new: NewRows, plain: PlainKeys, deleted: Ints, sources: ValueSources) -> None:
+        """Plain keys that are deleted keep their last row, if there is one."""
+        for place in deleted.tolist():
+            put, last = int(plain.put[place]), int(plain.last[place])
+            if put >= 0:
+                source: int | None = put + self._begin
+            else:
+                row = self._rows.row(plain.keys[place].as_py())
+                source = None if row is None else sources.place(row.at)
+            if source is not None:
+                new.add_deleted(source, last + self._begin)
+
+
+def _pointers(rows: Iterable[Row | None]) -> set[Pointer]:
+    found: set[Pointer] = set()
+    for row in rows:
+        if row is not None:
+            found.add(row.at)
+            found |= records_of(row)
+    return found

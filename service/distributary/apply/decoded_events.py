@@ -1,0 +1,141 @@
+"""Decoded events (see decode.events.make_events) as the columns that the rules read (see rules.columns)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.apply.key_text import key_texts
+from distributary.apply.values import one_array
+from distributary.rules.columns import EventColumns
+from distributary.rules.event import TOMBSTONE, Event
+from distributary.rules.order import change_id
+from distributary.rules.position_text import read_position
+
+_EPOCH = len("000:")
+_LSN = 20
+_KIND = _EPOCH + _LSN
+_BINLOG_LEVEL = _EPOCH + 20 + 1 + 20
+_BINLOG_INSIDE = _BINLOG_LEVEL + 1 + 10
+_SEPARATOR = "/"
+_LOWEST = "\x01"
+"""In place of a separator it keeps the order of parts that have not all the same length."""
+
+
+def event_columns(connector: str, events: pa.Table, quarantined: pa.Array | None = None) -> EventColumns:
+    """The columns of events of one table. `quarantined` (bool for each): the event is set aside."""
+    arrays = {name: one_array(events[name]) for name in events.column_names}
+    reader = _EventReader(connector, arrays, quarantined)
+    position = reader.position
+    level, inside = _place(connector, position)
+    is_read = pc.fill_null(pc.equal(arrays["operation"], "r"), False)
+    columns = {
+        "partition": arrays["partition"],
+        "offset": arrays["offset"],
+        "timestamp": arrays["timestamp"].cast(pa.int64()),
+        "time": pc.multiply(pc.fill_null(arrays["source_time"], 0), 1000),
+        "operation": arrays["operation"],
+        "key": reader.key,
+        "level": level,
+        "inside": inside,
+        "series": pc.if_else(is_read, None, _series(connector, position)),
+        "read": reader.read,
+        "special": _is_special(arrays, quarantined),
+    }
+    return EventColumns(pa.table(columns), reader.event)
+
+
+def _place(connector: str, position: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Level and inside, as texts that sort as the parts do."""
+    if connector == "postgresql":
+        kind = pc.utf8_slice_codeunits(position, _KIND, _KIND + 1)
+        inside = pc.utf8_slice_codeunits(position, _KIND + 1, _KIND + 1 + _LSN)
+        nowhere = pc.and_(pc.equal(pc.utf8_lower(kind), "r"), pc.equal(inside, "0" * _LSN))
+        known = pc.and_(pc.is_in(kind, pa.array([".", "R"])), pc.invert(nowhere))
+        level = pc.if_else(known, pc.utf8_slice_codeunits(position, _EPOCH, _KIND), None)
+        return level, pc.if_else(nowhere, None, inside)
+    if connector in ("mysql", "mariadb"):
+        level = pc.utf8_slice_codeunits(position, _EPOCH, _BINLOG_LEVEL)
+        return level, pc.utf8_slice_codeunits(position, _BINLOG_LEVEL + 1, _BINLOG_INSIDE)
+    parts = pc.split_pattern(pc.utf8_slice_codeunits(position, _EPOCH, None), _SEPARATOR, max_splits=1)
+    count = pc.list_value_length(parts)
+    if len(count) and (pc.min(count).as_py() or 2) < 2:
+        raise ValueError(f"a position of {connector} has no part behind its level")
+    level = pc.list_element(parts, 0) if len(parts) else position
+    inside = pc.list_element(parts, 1) if len(parts) else position
+    return level, pc.replace_substring(inside, _SEPARATOR, _LOWEST)
+
+
+def _series(connector: str, position: pa.Array) -> pa.Array:
+    epoch = pc.utf8_slice_codeunits(position, 0, _EPOCH - 1)
+    if connector not in ("mysql", "mariadb"):
+        return epoch
+    rest = pc.utf8_slice_codeunits(position, _BINLOG_INSIDE + 1, None)
+    server = pc.list_element(pc.split_pattern(rest, _SEPARATOR, max_splits=1), 0) if len(rest) else rest
+    return pc.binary_join_element_wise(epoch, server, " ")
+
+
+def _is_special(arrays: dict[str, pa.Array], quarantined: pa.Array | None) -> pa.Array:
+    special = pc.is_valid(arrays["unavailable"])
+    for name in ("moved_in", "moved_out", "old_key", "new_key"):
+        column = arrays[name]
+        special = pc.or_(special, column if pa.types.is_boolean(column.type) else column.is_valid())
+    return special if quarantined is None else pc.or_(special, quarantined)
+
+
+@dataclass
+class _EventReader:
+    """Makes the event of a row when it is asked for."""
+
+    connector: str
+    arrays: dict[str, pa.Array]
+    quarantined: pa.Array | None
+
+    def __post_init__(self) -> None:
+        arrays = self.arrays
+        self.key = key_texts(arrays["key"]) if arrays["key"].type.num_fields else pa.nulls(len(self), pa.string())
+        self.old_key, self.new_key = (
+            key_texts(arrays[name]) if arrays[name].type.num_fields else pa.nulls(len(self), pa.string())
+            for name in ("old_key", "new_key")
+        )
+        position = arrays["position"]
+        by_offset = pc.equal(pc.utf8_slice_codeunits(position, _EPOCH, _EPOCH + 1), "@")
+        self.position = pc.if_else(pc.fill_null(by_offset, False), None, position)
+        time = arrays["source_time"].cast(pa.string())
+        place = pc.binary_join_element_wise(self.position, pc.fill_null(time, ""), "@")
+        identity = pc.coalesce(arrays["snapshot_identity"], place)
+        self.read = pc.if_else(pc.fill_null(pc.equal(arrays["operation"], "r"), False), identity, None)
+
+    def __len__(self) -> int:
+        return len(self.arrays["partition"])
+
+    def event(self, row: int) -> Event:
+        """The event of a row."""
+        arrays, connector = self.arrays, self.connector
+        op, text = arrays["operation"][row].as_py(), self.position[row].as_py()
+        at = None
+        if text is not None and op != TOMBSTONE:
+            time = 1000 * (arrays["source_time"][row].as_py() or 0)
+            at = read_position(connector, text, arrays["transaction"][row].as_py(), time)
+        return Event(
+            op,
+            self.key[row].as_py(),
+            arrays["partition"][row].as_py(),
+            arrays["offset"][row].as_py(),
+            arrays["timestamp"][row].value,
+            at,
+            None if op in ("r", TOMBSTONE) else change_id(connector, at),
+            self.read[row].as_py(),
+            self.old_key[row].as_py(),
+            self.new_key[row].as_py(),
+            tuple(arrays["unavailable"][row].as_py() or ()),
+            False if self.quarantined is None else self.quarantined[row].as_py(),
+        )
+
+
+def events_of(columns: EventColumns, rows: Sequence[int] | None = None) -> list[Event]:
+    """The events of some rows, or of all."""
+    return [columns.event(row) for row in (range(columns.count) if rows is None else rows)]

@@ -1,0 +1,105 @@
+"""A key as one text, by which the rules know it, and back.
+
+The text of a key of one column is that of its value. With several columns each value stands behind its length, so that
+no two keys have the same text: `2:101:x` is (10, x), and `-` is a null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_NULL = "-"
+
+
+def key_texts(keys: pa.StructArray) -> pa.StringArray:
+    """The texts of keys, one STRUCT each; null where there is no key."""
+    columns = [_texts(column) for column in keys.flatten()]
+    if len(columns) == 1:
+        return columns[0]
+    lengths = [pc.cast(pc.binary_length(column), pa.string()) for column in columns]
+    parts = [
+        pc.fill_null(pc.binary_join_element_wise(length, column, ":"), _NULL)
+        for length, column in zip(lengths, columns, strict=True)
+    ]
+    joined = pc.binary_join_element_wise(*parts, "")
+    return pc.if_else(keys.is_valid(), joined, pa.scalar(None, pa.string()))
+
+
+def keys_of(texts: Sequence[str], kind: pa.StructType) -> pa.StructArray:
+    """The keys that have those texts; `kind` is the type of the keys that they were made of."""
+    fields = list(kind)
+    split = [(text,) for text in texts] if len(fields) == 1 else [_split(text) for text in texts]
+    columns = [
+        _values(pa.array([parts[place] for parts in split], pa.string()), field.type)
+        for place, field in enumerate(fields)
+    ]
+    return pa.StructArray.from_arrays(columns, fields=fields)
+
+
+def _split(text: str) -> list[str | None]:
+    """The lengths count bytes."""
+    parts: list[str | None] = []
+    rest = text.encode()
+    while rest:
+        if rest.startswith(_NULL.encode()):
+            parts.append(None)
+            rest = rest[1:]
+            continue
+        length, _, rest = rest.partition(b":")
+        parts.append(rest[: int(length)].decode())
+        rest = rest[int(length) :]
+    return parts
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if pa.types.is_floating(kind):
+        column = pc.add(column, pa.scalar(0.0, kind))  # -0.0 is the same key as 0.0
+    if pa.types.is_timestamp(kind):
+        column = column.cast(pa.int64())
+    elif pa.types.is_date(kind):
+        column = column.cast(pa.int32())
+    elif _is_binary(kind):
+        return _each(column, lambda value: value.hex())
+    elif pa.types.is_nested(kind):
+        return _each(column, _nested_text)
+    return column.cast(pa.string())
+
+
+def _values(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(kind):
+        return texts.cast(pa.int64()).cast(kind)
+    if pa.types.is_date(kind):
+        return texts.cast(pa.int32()).cast(kind)
+    if _is_binary(kind):
+        return pa.array([None if text is None else bytes.fromhex(text) for text in texts.to_pylist()], kind)
+    if pa.types.is_nested(kind):
+        return pa.array([None if text is None else _nested_value(text, kind) for text in texts.to_pylist()], kind)
+    return texts.cast(kind)
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _each(column: pa.Array, text: Callable[[Any], str]) -> pa.Array:
+    return pa.array([None if value is None else text(value) for value in _scalars(column)], pa.string())
+
+
+def _scalars(column: pa.Array) -> list[Any]:
+    return list(column) if pa.types.is_nested(column.type) else column.to_pylist()
+
+
+def _nested_text(value: pa.Scalar) -> str:
+    """The bytes of a batch with that value alone. Equal values have equal bytes."""
+    batch = pa.record_batch([pa.array([value.as_py()], value.type)], ["v"])
+    return str(batch.serialize().to_pybytes().hex())
+
+
+def _nested_value(text: str, kind: pa.DataType) -> Any:
+    schema = pa.schema([("v", kind)])
+    return pa.ipc.read_record_batch(pa.py_buffer(bytes.fromhex(text)), schema)["v"][0].as_py()

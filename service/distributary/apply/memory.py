@@ -1,0 +1,41 @@
+"""What is known of a table before a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from distributary.apply.values import no_values
+from distributary.apply.versions import Aliases
+from distributary.rules.state import Rules, TableState
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """What is known of a table: its topic, its columns and those of its key, and what the rules need."""
+
+    rules: Rules
+    topic: str
+    row: pa.StructType
+    key: pa.StructType
+
+    @property
+    def soft(self) -> bool:
+        """Whether rows have `__deleted`."""
+        return self.rules.deletes == "soft"
+
+
+@dataclass
+class Memory:
+    """What a table remembers beside its rows: the rules' state, the values that it names, and (`mode: history`) which
+    version each of its records belongs to."""
+
+    state: TableState
+    values: pa.Table
+    aliases: Aliases = field(default_factory=dict)
+
+
+def first_memory(layout: TableLayout, partitions: int) -> Memory:
+    """The memory of a table that has no row yet."""
+    return Memory(TableState(partitions), no_values(layout.row))

@@ -1,0 +1,53 @@
+"""What the rules know of a row of the table: what stands in its service columns.
+
+`__partition` and `__offset` name the record that wrote the row, `__position` is that of the row's last change (of a row
+that was deleted softly the delete's), `__op` its operation: `t` after a soft truncate, which leaves the position as it
+was. Of `mode: history` they are those of the change that opened the version, and `__end_at` is where it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from distributary.rules.event import Position
+from distributary.rules.order import compare
+from distributary.rules.position_text import read_position
+from distributary.rules.state import Row, Rules
+
+DELETED = "__deleted"
+END = "__end_at"
+CURRENT = "__current"
+ORIGIN = ("__op", "__position", "__partition", "__offset")
+
+
+def columns_of_end(rules: Rules) -> tuple[str, ...]:
+    """The columns that say whether a row is one of the source's."""
+    if rules.mode == "history":
+        return (CURRENT, END)
+    return (DELETED,) if rules.mode == "upsert" and rules.deletes == "soft" else ()
+
+
+def row_of(connector: str, columns: Mapping[str, Any], truncates: Sequence[Position | None] = ()) -> Row:
+    """The rules' row of one row of the table, of which these columns are given: ORIGIN, and those of its end.
+
+    `truncates`: the positions of those that are remembered.
+    """
+    op = columns["__op"]
+    pointer = (columns["__partition"], columns["__offset"])
+    at = _position(connector, columns["__position"])
+    known = None if op == "r" else at
+    if op == "d" and DELETED not in columns:  # `mode: append`
+        return Row(pointer, op, at, at, at, ended="d")
+    if columns.get(CURRENT, True) and not columns.get(DELETED):
+        return Row(pointer, op, at, at, known)
+    if CURRENT not in columns:
+        return Row(pointer, op, at, at, at, ended="t" if op == "t" else "d")
+    end = _position(connector, columns[END])
+    if end is not None and any(one is not None and compare(connector, one, end) == 0 for one in truncates):
+        return Row(pointer, op, at, at, known, ended="t", ended_at=end)
+    return Row(pointer, op, at, at, end or known, ended="d")
+
+
+def _position(connector: str, text: str | None) -> Position | None:
+    return None if text is None else read_position(connector, text)

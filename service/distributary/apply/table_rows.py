@@ -1,0 +1,91 @@
+"""The rows that the table has of a batch's keys, as the rules ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.apply.key_text import key_texts, keys_of
+from distributary.apply.stored_rows import DELETED, ORIGIN, columns_of_end, row_of
+from distributary.apply.values import one_array
+from distributary.rules.columns import Bools, as_bools
+from distributary.rules.event import Pointer, Position
+from distributary.rules.plain_keys import Found
+from distributary.rules.state import Row, Rules
+
+
+class StoredRows(Protocol):
+    """Reads rows of the table. Of `mode: history` the newest version of each key, be it ended or not; of `mode: append`
+    the newest streamed change of each key."""
+
+    def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
+        """Those columns, and the key's, of the rows that have one of the keys; a row for each that exists."""
+        ...
+
+
+class TableRows:
+    """What the table has of keys. `keys` are those of the batch, each once: the table is asked for them at once, for
+    others one by one. `truncates` are the positions of those that are remembered."""
+
+    def __init__(
+        self, rules: Rules, stored: StoredRows, keys: pa.StructArray, truncates: Sequence[Position | None]
+    ) -> None:
+        self._connector, self._stored, self._kind = rules.connector, stored, keys.type
+        self._truncates = truncates
+        self._columns = (*ORIGIN, *columns_of_end(rules))
+        self._rows = self._read(keys)
+        self._texts = self._texts_of(self._rows)
+        self._places: Mapping[str, int] = {text: place for place, text in enumerate(self._texts.to_pylist())}
+        self._asked = frozenset(key_texts(keys).to_pylist())
+
+    def _read(self, keys: pa.StructArray) -> pa.Table:
+        return self._stored.read(keys, self._columns).combine_chunks()
+
+    def _texts_of(self, rows: pa.Table) -> pa.Array:
+        names = [field.name for field in self._kind]
+        arrays = [one_array(rows[name]).cast(self._kind.field(name).type) for name in names]
+        return key_texts(pa.StructArray.from_arrays(arrays, fields=list(self._kind)))
+
+    def find(self, keys: Any) -> Found:
+        """See rules.plain_keys.Rows."""
+        places = pc.index_in(keys, self._texts)
+        exists = as_bools(places.is_valid())
+        deleted = self._taken(DELETED, places) if DELETED in self._columns else None
+        alive: Bools = exists if deleted is None else exists & ~as_bools(deleted)
+        is_read = pc.equal(self._taken("__op", places), "r")
+        return Found(exists, alive, pc.if_else(is_read, self._taken("__position", places), None))
+
+    def _taken(self, name: str, places: pa.Array) -> pa.Array:
+        return one_array(self._rows[name]).take(places)
+
+    def row(self, key: str) -> Row | None:
+        """See rules.plain_keys.Rows."""
+        place = self._places.get(key)
+        if place is not None:
+            return self._row(self._rows, place)
+        rows = self._rows.slice(0, 0) if key in self._asked else self._read(keys_of([key], self._kind))
+        return self._row(rows, 0) if rows.num_rows else None
+
+    def _row(self, rows: pa.Table, place: int) -> Row:
+        return row_of(self._connector, {name: rows[name][place].as_py() for name in self._columns}, self._truncates)
+
+    def keys_at(self, pointers: set[Pointer]) -> list[str]:
+        """The keys whose rows were written by one of those records."""
+        if not pointers or not self._rows.num_rows:
+            return []
+        offsets = pa.array([offset for _, offset in pointers], pa.int64())
+        near = np.flatnonzero(as_bools(pc.is_in(one_array(self._rows["__offset"]).cast(pa.int64()), offsets)))
+        partition, offset = self._rows["__partition"], self._rows["__offset"]
+        return [
+            self._texts[place].as_py()
+            for place in near.tolist()
+            if (partition[place].as_py(), offset[place].as_py()) in pointers
+        ]
+
+    def read_whole(self, keys: Sequence[str], columns: Sequence[str]) -> pa.Table:
+        """Those columns, and the key's, of the rows of some keys."""
+        return self._stored.read(keys_of(keys, self._kind), columns)

@@ -1,0 +1,120 @@
+"""Row values by the record that holds them: from the batch, from the rows of the table, or kept beside it.
+
+The rules name values by pointers (partition, offset). A table of values has
+
+| column | type | content |
+| --- | --- | --- |
+| partition, offset | int32, int64 | the record |
+| op, position | string | its operation and its place in the source's log |
+| source_time | int64 | milliseconds since 1970 |
+| start, moved_from | string | of a version (`mode: history`): where it started, and the key that its row had before |
+| row | struct | the columns of the table |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.apply.key_text import key_texts
+from distributary.rules.event import Pointer
+
+SERVICE = {
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "op": pa.string(),
+    "position": pa.string(),
+    "source_time": pa.int64(),
+    "start": pa.string(),
+    "moved_from": pa.string(),
+}
+
+
+def values_type(row: pa.StructType) -> pa.Schema:
+    """The columns of a table of values whose rows have that type."""
+    return pa.schema([*SERVICE.items(), ("row", row)])
+
+
+def no_values(row: pa.StructType) -> pa.Table:
+    """A table of values without any."""
+    return values_type(row).empty_table()
+
+
+def values_of_events(events: pa.Table) -> pa.Table:
+    """The values that decoded events hold, in their order."""
+    old_key = one_array(events["old_key"])
+    moved_from = key_texts(old_key) if old_key.type.num_fields else pa.nulls(len(old_key), pa.string())
+    columns = {
+        **{name: events[name] for name in ("partition", "offset", "position", "source_time", "row")},
+        "op": events["operation"],
+        "start": events["position"],
+        "moved_from": moved_from,
+    }
+    return pa.table({name: columns[name] for name in (*SERVICE, "row")})
+
+
+def values_of_rows(rows: pa.Table, row: pa.StructType) -> pa.Table:
+    """The values of rows of the table, in their order."""
+    arrays = [one_array(rows[field.name]).cast(field.type) for field in row]
+    time = one_array(rows["__source_ts"]).cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    columns = {
+        "partition": rows["__partition"],
+        "offset": rows["__offset"],
+        "op": rows["__op"],
+        "position": rows["__position"],
+        "source_time": pc.divide(time, 1000),
+        **{
+            name: rows[column] if column in rows.column_names else pa.nulls(rows.num_rows, pa.string())
+            for name, column in (("start", "__start_at"), ("moved_from", "__moved_from"))
+        },
+        "row": pa.StructArray.from_arrays(arrays, fields=list(row)),
+    }
+    return pa.table(columns).cast(values_type(row))
+
+
+def with_columns(values: pa.Table, row: pa.StructType) -> pa.Table:
+    """The values when the table has got other columns: new ones are null, types are widened."""
+    if values.schema.field("row").type == row:
+        return values
+    old = one_array(values["row"])
+    known = {field.name: part for field, part in zip(old.type, old.flatten(), strict=True)}
+    arrays = [
+        known[field.name].cast(field.type) if field.name in known else pa.nulls(len(old), field.type) for field in row
+    ]
+    struct = pa.StructArray.from_arrays(arrays, fields=list(row), mask=old.is_null())
+    return values.set_column(values.schema.get_field_index("row"), "row", struct)
+
+
+def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """A column in one piece."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+class ValueSources:
+    """Tables of values, of which the later ones count where several have a record."""
+
+    def __init__(self, tables: Iterable[pa.Table]) -> None:
+        self.table = pa.concat_tables(tables).combine_chunks()
+        partitions = np.asarray(one_array(self.table["partition"])).astype(np.int64)
+        offsets = np.asarray(one_array(self.table["offset"])).astype(np.int64)
+        order = np.lexsort((np.arange(len(offsets)), offsets, partitions))
+        self._order = order
+        self._starts: Mapping[int, tuple[int, int]] = {
+            int(p): (int(np.searchsorted(partitions[order], p)), int(np.searchsorted(partitions[order], p, "right")))
+            for p in np.unique(partitions)
+        }
+        self._offsets = offsets[order]
+
+    def place(self, pointer: Pointer) -> int | None:
+        """The row of the table that has a record's values."""
+        partition, offset = pointer
+        start, end = self._starts.get(partition, (0, 0))
+        found = start + int(np.searchsorted(self._offsets[start:end], offset, "right")) - 1
+        if found < start or self._offsets[found] != offset:
+            return None
+        return int(self._order[found])

@@ -1,0 +1,159 @@
+"""The versions of `mode: history` (rule 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from distributary.apply.key_text import keys_of
+from distributary.apply.values import ValueSources, one_array
+from distributary.rules.event import Event, Pointer
+from distributary.rules.outcome import Outcome
+from distributary.rules.position_text import write_position
+from distributary.rules.state import Row
+from distributary.rules.step import Version
+
+Aliases = Mapping[Pointer, Pointer]
+"""By the record of a change that left its row as it was: the record that opened the row's version."""
+
+
+@dataclass
+class _Opened:
+    """A version: the places of its opening record and of its values (None: NULL) by column, and how it ended."""
+
+    at: Pointer
+    opening: int
+    places: tuple[int | None, ...]
+    row: Row
+    end: Event | None
+
+
+@dataclass(frozen=True)
+class NewVersions:
+    """`rows` come in place of the versions that the records `removed` (partition, offset) opened under their keys.
+    `aliases` are those of the new versions."""
+
+    rows: pa.Table
+    removed_keys: pa.StructArray
+    removed: pa.Table
+    aliases: Aliases
+
+
+def new_versions(
+    outcomes: Mapping[str, Outcome],
+    sources: ValueSources,
+    aliases: Aliases,
+    key: pa.StructType,
+    topic: str,
+    connector: str,
+) -> NewVersions:
+    """The versions that the outcomes of keys mean. Raises KeyError where a value is not among the sources."""
+    opened: list[_Opened] = []
+    removed: dict[tuple[str, Pointer], None] = {}
+    found: dict[Pointer, Pointer] = {}
+    gather = _Gatherer(sources)
+    for name, outcome in outcomes.items():
+        removed.update({(name, aliases.get(at, at)): None for at in sorted(outcome.replaced)})
+        of_key: list[_Opened] = []
+        for version in outcome.versions:
+            one = gather.opened(version, aliases.get(version.row.at, version.row.at))
+            before = of_key[-1] if of_key else None
+            follows = before is not None and before.end is not None and before.end.at == version.row.at
+            if before is not None and follows and gather.is_equal(before.places, one.places):
+                # Rule 4.2: a change that leaves the row as it was opens no version.
+                before.row, before.end = one.row, one.end
+                found[version.row.at] = before.at
+                continue
+            if one.at != version.row.at:
+                found[version.row.at] = one.at
+            of_key.append(one)
+        opened += of_key
+    pointers = [at for _, at in removed]
+    return NewVersions(
+        gather.table(opened, topic, connector),
+        keys_of([name for name, _ in removed], key),
+        pa.table(
+            {
+                "partition": pa.array([partition for partition, _ in pointers], pa.int32()),
+                "offset": pa.array([offset for _, offset in pointers], pa.int64()),
+            }
+        ),
+        found,
+    )
+
+
+class _Gatherer:
+    def __init__(self, sources: ValueSources) -> None:
+        self._sources = sources
+        self._struct = one_array(sources.table["row"])
+        self._columns = dict(zip((field.name for field in self._struct.type), self._struct.flatten(), strict=True))
+
+    def opened(self, version: Version, at: Pointer) -> _Opened:
+        row = version.row
+        values = self._found(row.at)
+        opening = values if at == row.at else self._found(at)
+        places: dict[str, int | None] = dict.fromkeys(self._columns, values)
+        for column, origin in row.origins:
+            places[column] = None if origin is None or isinstance(origin[0], str) else self._found(origin)
+        return _Opened(at, opening, tuple(places.values()), row, version.end)
+
+    def _found(self, pointer: Any) -> int:
+        place = self._sources.place(pointer)
+        if place is None:
+            raise KeyError(f"the values of the record at partition {pointer[0]}, offset {pointer[1]} were not kept")
+        return place
+
+    def is_equal(self, one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
+        return all(
+            self._value(column, left) == self._value(column, right)
+            for column, left, right in zip(self._columns.values(), one, other, strict=True)
+            if left != right
+        )
+
+    @staticmethod
+    def _value(column: pa.Array, place: int | None) -> pa.Scalar:
+        null = pa.scalar(None, column.type)
+        return null if place is None else column[place]
+
+    def table(self, opened: list[_Opened], topic: str, connector: str) -> pa.Table:
+        opening = pa.array([one.opening for one in opened], pa.int64())
+        taken = self._sources.table.take(opening)
+        columns = {
+            name: column.take(
+                pa.array(
+                    np.array([one.places[number] or 0 for one in opened], np.int64),
+                    mask=np.array([one.places[number] is None for one in opened], np.bool_),
+                )
+            )
+            for number, (name, column) in enumerate(self._columns.items())
+        }
+        return pa.table(
+            {
+                **columns,
+                "__start_at": taken["start"],
+                "__end_at": pa.array([self._end(one, connector) for one in opened], pa.string()),
+                "__current": pa.array([one.end is None for one in opened], pa.bool_()),
+                "__op": taken["op"],
+                "__source_ts": one_array(taken["source_time"])
+                .cast(pa.timestamp("ms", "UTC"))
+                .cast(pa.timestamp("us", "UTC")),
+                "__position": taken["position"],
+                "__topic": pa.array([topic] * len(opened), pa.string()),
+                "__partition": taken["partition"],
+                "__offset": taken["offset"],
+                "__moved_from": taken["moved_from"],
+            }
+        )
+
+    def _end(self, one: _Opened, connector: str) -> str | None:
+        """What ends a version without a place in the log ends it at the highest position that is known of its key."""
+        if one.end is None:
+            return None
+        place = self._sources.place(one.end.at)
+        text: str | None = None if place is None else self._sources.table["position"][place].as_py()
+        at = one.end.position or one.row.known or one.row.place
+        return text if text is not None or at is None else write_position(connector, at)

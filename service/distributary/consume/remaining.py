@@ -1,0 +1,60 @@
+"""The records of a topic without those that an operator set aside: they are never decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from distributary.consume.offsets import Slice
+from distributary.consume.source import RecordSource
+
+Places = frozenset[tuple[int, int]]
+"""Partition and offset of records of one topic."""
+
+
+@dataclass(frozen=True)
+class FetchRemaining:
+    """`fetch_pieces` without the records at these places, by topic, in whatever process it was sent to."""
+
+    fetch_pieces: Callable[[Slice, int, int], Iterator[pa.Table]]
+    places: Mapping[str, Places]
+
+    def __call__(self, part: Slice, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
+        """See fetch.FetchPieces."""
+        for piece in self.fetch_pieces(part, most_records, most_bytes):
+            yield without(piece, self.places.get(part.topic, frozenset()))
+
+
+class RemainingRecords:
+    """A RecordSource without the records at the places that `places` gives now, by topic. `frame` has all of them: it
+    is what the quarantine table is filled from."""
+
+    def __init__(self, source: RecordSource, places: Callable[[], Mapping[str, Places]]) -> None:
+        self._source = source
+        self._places = places
+
+    def fetch(self, part: Slice, most_bytes: int) -> pa.Table | None:
+        """See RecordSource."""
+        found = self._source.fetch(part, most_bytes)
+        return None if found is None else without(found, self._places().get(part.topic, frozenset()))
+
+    @property
+    def fetch_pieces(self) -> Callable[[Slice, int, int], Iterator[pa.Table]]:
+        """See RecordSource."""
+        places = self._places()
+        return FetchRemaining(self._source.fetch_pieces, places) if places else self._source.fetch_pieces
+
+    def frame(self, session: SparkSession, part: Slice) -> DataFrame:
+        """See RecordSource."""
+        return self._source.frame(session, part)
+
+
+def without(records: pa.Table, places: Places) -> pa.Table:
+    """The records (fetch.RAW) but for those at these places."""
+    if not places:
+        return records
+    found = zip(records["partition"].to_pylist(), records["offset"].to_pylist(), strict=True)
+    return records.filter(pa.array([place not in places for place in found], pa.bool_()))

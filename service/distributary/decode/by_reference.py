@@ -1,0 +1,67 @@
+"""Large values that the connector keeps elsewhere: it sends a reference in their place, which is no value.
+
+Debezium's S3LargeMessagePostProcessor (3.7) puts texts and bytes of more than a limit into a bucket, and writes
+`__debezium:s3:ref:v1:BUCKET|KEY` instead. Bytes are on the wire as binary.handling.mode says, be it that the column is
+read as text.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.decode.types.base import ColumnType
+
+_REFERENCE = re.compile(rb"__debezium:[a-z0-9]+:ref:v[0-9]+:")
+# What a reference begins with as text, in Base64 (also that of URLs), and in hexadecimal digits.
+_BEGINNINGS = r"^(__debezium:|X19kZWJleml1b|5[fF]5[fF]646562657[aA]69756[dD]3[aA])"
+_MAY_BE = re.compile(_BEGINNINGS)
+
+
+def find_references(kind: ColumnType, values: Sequence[Any], array: pa.Array, bad: Iterable[int]) -> list[int]:
+    """The places of references among the wire values of a column, of which `array` is made; `bad` are the places of
+    values that it can't hold."""
+    if kind.wire is not str and kind.wire is not bytes:
+        return []
+    if kind.mark is not None:  # the array has hashes
+        places: Iterable[int] = range(len(values))
+    elif pa.types.is_string(array.type):
+        places = {*np.flatnonzero(np.asarray(_may_be(array))).tolist(), *bad}
+    elif pa.types.is_binary(array.type):
+        begins = pc.equal(pc.binary_slice(array, 0, 11), b"__debezium:").fill_null(False)
+        places = {*np.flatnonzero(np.asarray(begins)).tolist(), *bad}
+    else:
+        places = bad
+    return sorted(place for place in places if is_reference(values[place]))
+
+
+def is_reference(value: Any) -> bool:
+    """Whether a wire value is one."""
+    if isinstance(value, bytes):
+        return _REFERENCE.match(value) is not None
+    if not isinstance(value, str) or _MAY_BE.match(value) is None:
+        return False
+    forms = (str.encode, _from_base64, bytes.fromhex)
+    return any(_REFERENCE.match(_formed(form, value)) is not None for form in forms)
+
+
+def _may_be(array: pa.Array) -> pa.Array:
+    return pc.match_substring_regex(array, _BEGINNINGS).fill_null(False)
+
+
+def _from_base64(value: str) -> bytes:
+    return base64.urlsafe_b64decode(value.replace("+", "-").replace("/", "_"))
+
+
+def _formed(form: Any, value: str) -> bytes:
+    try:
+        return bytes(form(value))
+    except (ValueError, binascii.Error):
+        return b""

@@ -1,0 +1,92 @@
+"""The order of changes by fields of the source block: of connectors whose positions need no rules of their own.
+
+The first field tells the transaction. A position is all fields, each as a text that sorts as its values do:
+
+| type    | values                                                       | in the position                       |
+| ---     | ---                                                          | ---                                   |
+| number  | whole numbers from 0 to 20 digits, as numbers or as text     | 20 digits                             |
+| decimal | the same with up to 10 digits behind a point                 | 20 digits, a point, 10 digits         |
+| text    | texts that sort character by character, of one length        | as it is                              |
+
+A field that is missing, null, `NULL` or -1 sorts lowest; a change without any of them has no position. Facts of the
+connectors are from Debezium's sources.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, cast
+
+import msgspec
+
+from distributary.decode.order_fields import Kind, Order, OrderField
+from distributary.decode.position import BadPosition, PositionOf
+from distributary.decode.source_block import CONNECTORS, SOURCE_FIELDS, Source
+
+BY_FIELDS = "source.order"
+"""Stands for a connector's name where the config names the fields, and no record its connector."""
+
+_DIGITS, _FRACTION = 20, 10
+_MOST_CHARACTERS = 128
+_NUMBER = re.compile(rf"[0-9]{{1,{_DIGITS}}}")
+_DECIMAL = re.compile(rf"([0-9]{{1,{_DIGITS}}})(?:\.([0-9]{{1,{_FRACTION}}}))?")
+_MISSING = ("", "NULL", "-1")
+
+
+BUILT_IN: Mapping[str, Order] = {
+    # The transaction's commit, then the change within it: places in Informix's logical log, as text.
+    "informix": (OrderField("commit_lsn"), OrderField("change_lsn")),
+    # CockroachDB's hybrid logical clock: nanoseconds, then a counter of 10 digits. A transaction changes a row once.
+    "cockroachdb": (OrderField("ts_hlc", "decimal"),),
+    # The commit's SCN, then the place of the change in the redo log.
+    "yashandb": tuple(map(OrderField, ("position_scn", "group_lsn", "group_offset", "batch_row_id"))),
+    # The number of the entry in the journal of IBM i.
+    "ibmi": (OrderField("sequence"),),
+}
+
+
+def order_of(connector: str, configured: Order) -> Order:
+    """The fields by which a connector's changes are ordered; none for one whose positions have rules of their own
+    (see position.py), or that is not known."""
+    return () if connector in CONNECTORS else configured or BUILT_IN.get(connector, ())
+
+
+@lru_cache(maxsize=64)
+def source_class(order: Order) -> type[Source]:
+    """A source block with these fields too."""
+    told: Any = int | str | None
+    new = [(field.name, told, None) for field in order if field.name not in SOURCE_FIELDS]
+    if not new:
+        return Source
+    made: Any = msgspec.defstruct("OrderedSource", new, bases=(Source,), gc=False)
+    return cast("type[Source]", made)
+
+
+def position_by(order: Order) -> PositionOf:
+    """The function from a source block to the position, see position.position_of."""
+
+    def position(source: Source, op: str | None) -> str | None:
+        parts = [_part(getattr(source, field.name), field.kind) for field in order]
+        return "/".join(parts) if any(parts) or op == "r" else None
+
+    return position
+
+
+def _part(told: object, kind: Kind) -> str:
+    """Raises BadPosition."""
+    text = "" if told is None else str(told)
+    if text in _MISSING:
+        return ""
+    if kind == "text":
+        if len(text) > _MOST_CHARACTERS or "/" in text:
+            raise BadPosition(told)
+        return text
+    found = (_NUMBER if kind == "number" else _DECIMAL).fullmatch(text)
+    if found is None:
+        raise BadPosition(told)
+    if kind == "number":
+        return text.zfill(_DIGITS)
+    whole, fraction = found.groups()
+    return f"{whole.zfill(_DIGITS)}.{(fraction or '').ljust(_FRACTION, '0')}"

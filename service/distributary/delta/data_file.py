@@ -1,0 +1,142 @@
+"""Rows to data files: Parquet, sorted by key, with the `add` action that puts each into the table."""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from distributary.delta.live_file import LiveFile
+from distributary.delta.partitions import directory, split
+from distributary.delta.snapshot import Snapshot
+from distributary.delta.statistics import file_statistics, indexed_columns
+from distributary.delta.storage import TableFiles
+from distributary.delta.table_schema import TableSchema, fitted_column, renamed
+from distributary.errors import TableHalt
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How data files are written. `codec`: compression as Parquet's writer names it. `group_rows`: rows of a row group;
+    the fewer, the less is read for single old values (a reader takes whole columns of one), and the larger the file.
+    `target_bytes` of a file, as its rows are in memory."""
+
+    codec: str = "snappy"
+    group_rows: int = 20_000
+    target_bytes: int = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """A written data file, and its rows in the file's order."""
+
+    file: LiveFile
+    rows: pa.Table
+
+
+def write_files(
+    files: TableFiles, table: Snapshot, rows: pa.Table, key: Sequence[str], options: FileOptions
+) -> list[NewFile]:
+    """Writes rows, see `fitted`, into new files, sorted by `key`. After an error none of the files is left."""
+    schema = table.schema
+    indexed = indexed_columns(schema.in_files, table.properties, key)
+    written: list[NewFile] = []
+    begun: list[str] = []
+    try:
+        for values, part in split(rows, schema.of_partition):
+            ordered = part.sort_by([(name, "ascending") for name in key]) if key else part
+            for piece in _pieces(ordered, options.target_bytes):
+                path = files.log_path(f"{directory(values)}part-00000-{uuid.uuid4()}.c000.{options.codec}.parquet")
+                begun.append(path)
+                stored = as_stored(piece, schema)
+                write_parquet(files, path, stored, options)
+                action: dict[str, Any] = {
+                    "path": path,
+                    "partitionValues": values,
+                    "size": files.size(path),
+                    "modificationTime": int(time.time() * 1000),
+                    "dataChange": True,
+                    "stats": file_statistics(stored, indexed),
+                }
+                written.append(NewFile(LiveFile(action), piece))
+    except BaseException:
+        files.delete(begun)
+        raise
+    return written
+
+
+def as_stored(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    """Rows as data files have them: physical names and ids, without the columns of the partition."""
+    columns = schema.in_files
+    arrays = [renamed(rows.column(column.name), column.stored.type) for column in columns]
+    return pa.Table.from_arrays(arrays, schema=pa.schema([column.stored for column in columns]))
+
+
+def write_parquet(files: TableFiles, path: str, rows: pa.Table, options: FileOptions) -> None:
+    """Writes rows as they are into a new file at a path of the log."""
+    place = files.place(path)
+    files.make_parent(place)
+    pq.write_table(
+        rows,
+        place,
+        filesystem=files.filesystem,
+        compression=options.codec,
+        row_group_size=options.group_rows,
+        store_schema=False,
+        store_decimal_as_integer=True,
+        write_page_index=True,
+    )
+
+
+def _pieces(rows: pa.Table, target_bytes: int) -> list[pa.Table]:
+    if not rows.num_rows:
+        return []
+    count = max(1, math.ceil(rows.nbytes / target_bytes))
+    step = math.ceil(rows.num_rows / count)
+    return [rows.slice(start, step) for start in range(0, rows.num_rows, step)]
+
+
+def fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    """Rows with all of the table's columns by users' names, in the table's order and of its types.
+
+    Raises TableHalt where a column is missing or unknown, has another type, or has NULL and must not.
+    """
+    names = set(rows.column_names)
+    missing = [column.name for column in schema.columns if column.name not in names]
+    unknown = sorted(names - set(schema.by_name))
+    if missing or unknown or len(names) != rows.num_columns:
+        raise TableHalt(
+            "columns-differ",
+            f"the batch's columns are not the table's: it lacks {', '.join(missing) or 'none'}, and has"
+            f" {', '.join(unknown) or 'none'} that the table lacks",
+            "the table was changed by another writer: start the service again; if it stays, report it",
+        )
+    arrays = []
+    for column in schema.columns:
+        values = rows.column(column.name)
+        try:
+            found = fitted_column(values, column.logical.type)
+        except pa.ArrowException as error:  # its text may quote a value
+            raise TableHalt(
+                "type-differs",
+                f"a value of the column {column.name} ({values.type}) does not fit into its type {column.logical.type}",
+                "widen the table's column, or fill the table again: `distributary resume --rebuild`",
+            ) from error
+        if found.null_count and not column.nullable:
+            raise TableHalt(
+                "null-not-allowed",
+                f"the column {column.name} must not be NULL, and is so in row {_first_null(found)} of the batch",
+                "let the column be NULL (ALTER TABLE … ALTER COLUMN … DROP NOT NULL), or mend the source",
+            )
+        arrays.append(found)
+    return pa.Table.from_arrays(arrays, schema=schema.arrow)
+
+
+def _first_null(column: pa.ChunkedArray) -> int:
+    return int(pa.compute.index(column.is_null(), True).as_py())

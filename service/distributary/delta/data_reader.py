@@ -1,0 +1,81 @@
+"""Rows of data files, read by where they stand: only the columns and the row groups that are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from distributary.delta.live_file import LiveFile
+from distributary.delta.partitions import constant
+from distributary.delta.storage import TableFiles, file_damaged
+from distributary.delta.table_schema import Column, TableSchema, renamed, stored_column
+
+
+class DataReader:
+    """Reads data files of one table with its columns as they are now: columns that a file lacks are NULL, narrower
+    values are widened, values of the partition come from the log."""
+
+    def __init__(self, files: TableFiles, schema: TableSchema) -> None:
+        self._files, self._schema = files, schema
+
+    def pieces(self, file: LiveFile, names: Sequence[str]) -> Iterator[pa.Table]:
+        """All rows of a file in their order, dead ones too, row group by row group. Raises TableHalt where the file is
+        missing or damaged."""
+        with self._files.parquet(file.path) as parquet:
+            for group in range(parquet.num_row_groups):
+                yield self._group(file, parquet, group, names)
+
+    def rows(self, file: LiveFile, rows: npt.NDArray[np.int64], names: Sequence[str]) -> pa.Table:
+        """The rows with these numbers, in their order. Raises TableHalt as `pieces`, and where there is no such row."""
+        order = np.argsort(rows, kind="stable")
+        wanted = rows[order]
+        found = []
+        with self._files.parquet(file.path) as parquet:
+            counts = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
+            ends = np.cumsum([0, *counts])
+            if len(wanted) and not 0 <= wanted[0] <= wanted[-1] < ends[-1]:
+                raise file_damaged(file.path)
+            groups = np.searchsorted(ends, wanted, "right") - 1
+            for group in np.unique(groups).tolist():
+                whole = self._group(file, parquet, group, names)
+                found.append(whole.take(pa.array(wanted[groups == group] - ends[group])))
+        if not found:
+            return self.schema_of(names).empty_table()
+        return pa.concat_tables(found).take(pa.array(np.argsort(order, kind="stable")))
+
+    def survivors(self, file: LiveFile, gone: npt.NDArray[np.int64]) -> pa.Table:
+        """All columns of the rows that are not among `gone`, in their order."""
+        whole = pa.concat_tables(self.pieces(file, self._schema.arrow.names))
+        stays = np.ones(whole.num_rows, np.bool_)
+        stays[gone] = False
+        return whole.filter(pa.array(stays))
+
+    def schema_of(self, names: Sequence[str]) -> pa.Schema:
+        """The columns with these names as Arrow has them."""
+        return pa.schema([self._schema.by_name[name].logical for name in names])
+
+    def _group(self, file: LiveFile, parquet: pq.ParquetFile, group: int, names: Sequence[str]) -> pa.Table:
+        stored = [self._schema.by_name[name] for name in names if name not in self._schema.partition_by]
+        try:
+            read = parquet.read_row_group(group, columns=[column.physical for column in stored], use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and not isinstance(error, pa.ArrowException) and error.errno:
+                raise  # the storage's error, which may pass
+            raise file_damaged(file.path) from error
+        count = parquet.metadata.row_group(group).num_rows
+        arrays = [self._column(file, read, self._schema.by_name[name], count) for name in names]
+        return pa.Table.from_arrays(arrays, schema=self.schema_of(names))
+
+    def _column(self, file: LiveFile, read: pa.Table, column: Column, count: int) -> pa.ChunkedArray:
+        if column.name in self._schema.partition_by:
+            return constant(file.partition_values.get(column.physical), column, count)
+        if column.physical not in read.column_names:
+            return pa.chunked_array([pa.nulls(count, column.logical.type)])
+        try:
+            return renamed(stored_column(read.column(column.physical), column.stored.type), column.logical.type)
+        except pa.ArrowException as error:  # its text may quote a value
+            raise file_damaged(file.path) from error

@@ -1,0 +1,83 @@
+"""Where the rows of keys are: which data file, which row.
+
+Each data file has an index of its own. A data file never changes, so that its index is right for ever: nothing has to
+be repaired after a crash, another writer's commit or a RESTORE. What changes from version to version is which files are
+live and which of their rows are dead, and both come from the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from distributary.delta.file_index import FileIndex
+from distributary.delta.index_cache import IndexCache
+from distributary.delta.key_codec import KeyCodec, Keys
+from distributary.delta.live_file import LiveFile
+
+KeyReader = Callable[[LiveFile], Iterable[pa.Table]]
+"""Reads the key columns of a data file, all rows in their order, piece by piece."""
+
+
+@dataclass(frozen=True)
+class FoundInFile:
+    """The live rows of one file that have a key of those asked for: `keys[i]` is the number of the key that row
+    `rows[i]` has."""
+
+    file: LiveFile
+    keys: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+
+
+class KeyIndex:
+    """Finds rows by keys in the files of one table. `root` names the table, for a cache that several tables share."""
+
+    def __init__(self, root: str, codec: KeyCodec, cache: IndexCache, read_keys: KeyReader) -> None:
+        self._root, self._codec, self._cache, self._read_keys = root, codec, cache, read_keys
+
+    def locate(
+        self, keys: Keys, files: Iterable[LiveFile], dead_rows: Callable[[LiveFile], BitMap64]
+    ) -> list[FoundInFile]:
+        """The live rows with these keys, by file. `dead_rows` gives the rows that a file's deletion vector has; it is
+        asked only for files that have one of the keys.
+
+        Where several rows have a key, which only another writer can bring about, all of them are found.
+        """
+        found = []
+        for file in files:
+            numbers, rows = self._cache.find(self._identity(file), keys, partial(self._build, file))
+            if len(rows) and file.vector is not None:
+                dead = dead_rows(file)
+                live = np.fromiter((row not in dead for row in rows.tolist()), np.bool_, len(rows))
+                numbers, rows = numbers[live], rows[live]
+            if len(rows):
+                found.append(FoundInFile(file, numbers, rows))
+        return found
+
+    def add(self, file: LiveFile, keys: Keys) -> None:
+        """Keeps the index of a new file, whose row i has the key i: nobody has to read it for that."""
+        self._cache.put(self._identity(file), FileIndex.of(keys))
+
+    def _identity(self, file: LiveFile) -> str:
+        """Names of data files are never used twice; the size is one more guard."""
+        parts = (self._root, file.path, str(file.size), self._codec.signature, *map(str, file.partition_values.items()))
+        return "\n".join(f"{len(part)}:{part}" for part in parts)
+
+    def _build(self, file: LiveFile) -> FileIndex:
+        pieces = [self._codec.encode(piece) for piece in self._read_keys(file)]
+        if not pieces:
+            empty = np.empty(0, np.int64 if self._codec.is_number else np.uint64)
+            return FileIndex.of(Keys((empty,) * self._codec.word_count))
+        words = tuple(
+            np.concatenate([piece.words[number] for piece in pieces]) for number in range(self._codec.word_count)
+        )
+        if all(piece.null is None for piece in pieces):
+            return FileIndex.of(Keys(words))
+        nulls = [np.zeros(len(piece), np.bool_) if piece.null is None else piece.null for piece in pieces]
+        return FileIndex.of(Keys(words, np.concatenate(nulls)))

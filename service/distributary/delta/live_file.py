@@ -1,0 +1,57 @@
+"""A data file that belongs to a version of a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from distributary.delta.vectors import VectorDescriptor
+
+
+@dataclass(frozen=True)
+class LiveFile:
+    """A data file as the log's `add` action has it; `action` is all of that, with what this code knows nothing of.
+    Without a `vector` all rows are live."""
+
+    action: Mapping[str, Any]
+
+    @property
+    def path(self) -> str:
+        """The file's path as the log has it."""
+        return str(self.action["path"])
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return int(self.action["size"])
+
+    @property
+    def partition_values(self) -> Mapping[str, str | None]:
+        """By physical column names."""
+        return self.action.get("partitionValues") or {}
+
+    @cached_property
+    def stats(self) -> Mapping[str, Any]:
+        """The statistics; empty where the log has none."""
+        found = json.loads(self.action.get("stats") or "{}")
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def row_count(self) -> int | None:
+        """Rows in the file, dead ones included; None where the log does not say."""
+        count = self.stats.get("numRecords")
+        return None if count is None else int(count)
+
+    @cached_property
+    def vector(self) -> VectorDescriptor | None:
+        """Where its deletion vector lies."""
+        found = self.action.get("deletionVector")
+        return VectorDescriptor.from_json(found) if found else None
+
+    @property
+    def entry(self) -> tuple[str, str | None]:
+        """What the log tells entries apart by: the path, and which vector the file has."""
+        return self.path, self.vector.unique_id if self.vector else None

@@ -1,0 +1,163 @@
+"""A table's log, read where it lies: the newest checkpoint once, then one small file for each commit."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from distributary.delta.snapshot import Action, Snapshot, first_snapshot
+from distributary.delta.storage import TableFiles, file_damaged
+from distributary.errors import TableHalt
+
+_LOG = "_delta_log"
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-f-]{36}))?\.(parquet|json)")
+_ACTIONS = ("add", "metaData", "protocol", "sidecar")
+_PARSED = ("stats_parsed", "partitionValues_parsed")  # the same once more, for readers that skip files
+_Seen = tuple[int | None, int]  # time of the last change in ns, bytes
+
+
+@dataclass(frozen=True)
+class LogState:
+    """A version, and how the file of its commit looked, which tells a table that was made anew under the same name."""
+
+    snapshot: Snapshot
+    seen: _Seen | None
+
+
+class LogReader:
+    """Reads versions of one table."""
+
+    def __init__(self, files: TableFiles) -> None:
+        self._files = files
+
+    def newest(self, known: LogState | None = None) -> LogState:
+        """The newest version. From a `known` one only later commits are read, while that is still in the log.
+
+        Raises TableHalt where there is no table, or its log lacks a file.
+        """
+        if known is None or known.seen is None or self._seen(known.snapshot.version) != known.seen:
+            return self._advance(self._oldest_needed())
+        return self._advance(known)
+
+    def commit(self, version: int) -> list[Action] | None:
+        """The actions of a commit; None where that version is not there."""
+        path = f"{_LOG}/{version:020d}.json"
+        try:
+            with self._files.filesystem.open_input_stream(self._files.place(path)) as stream:
+                text = stream.read()
+        except FileNotFoundError:
+            return None
+        return _lines(path, text)
+
+    def _advance(self, known: LogState) -> LogState:
+        while (seen := self._seen(version := known.snapshot.version + 1)) is not None:
+            actions = self.commit(version)
+            if actions is None:
+                break
+            known = LogState(known.snapshot.after(version, actions), seen)
+        return known
+
+    def _oldest_needed(self) -> LogState:
+        """The table at its newest checkpoint, or at version 0."""
+        commits, checkpoints = self._listed()
+        if not commits and not checkpoints:
+            raise TableHalt(
+                "no-delta-table",
+                f"there is no Delta table at {self._files.root}",
+                "it is made by the first batch; if it was there, restore its directory",
+            )
+        if checkpoints:
+            version, names = max(checkpoints.items())
+            snapshot = first_snapshot(version, self._checkpoint(names))
+        else:
+            version = 0
+            snapshot = first_snapshot(0, self.commit(0) or ())
+        if commits and max(commits) > version and version + 1 not in commits:
+            raise TableHalt(
+                "log-incomplete",
+                f"the log of the table at {self._files.root} lacks the commit of version {version + 1}",
+                "restore the log's files (_delta_log), or delete the table's directory to have it filled again",
+            )
+        return LogState(snapshot, self._seen(version))
+
+    def _listed(self) -> tuple[set[int], dict[int, list[str]]]:
+        """Versions with a commit file, and the files of each complete checkpoint."""
+        folder = fs.FileSelector(self._files.place(_LOG), allow_not_found=True)
+        commits: set[int] = set()
+        parts: dict[tuple[int, str], list[str]] = defaultdict(list)
+        expected: dict[tuple[int, str], int] = {}
+        for info in self._files.filesystem.get_file_info(folder):
+            if found := _COMMIT.fullmatch(info.base_name):
+                commits.add(int(found[1]))
+            elif found := _CHECKPOINT.fullmatch(info.base_name):
+                kind = found[4] or (f"of {found[3]}" if found[3] else "")
+                parts[int(found[1]), kind].append(info.base_name)
+                expected[int(found[1]), kind] = int(found[3] or 1)
+        complete = {
+            version: sorted(names) for (version, kind), names in parts.items() if len(names) == expected[version, kind]
+        }
+        return commits, complete
+
+    def _seen(self, version: int) -> _Seen | None:
+        info = self._files.filesystem.get_file_info(self._files.place(f"{_LOG}/{version:020d}.json"))
+        return None if info.type == fs.FileType.NotFound else (info.mtime_ns, info.size)
+
+    def _checkpoint(self, names: list[str]) -> Iterator[Action]:
+        for name in names:
+            for action in self._part(f"{_LOG}/{name}"):
+                if sidecar := action.get("sidecar"):
+                    yield from self._part(f"{_LOG}/_sidecars/{sidecar['path'].rpartition('/')[2]}")
+                else:
+                    yield action
+
+    def _part(self, path: str) -> Iterator[Action]:
+        if path.endswith(".json"):
+            with self._files.open(path) as stream:
+                yield from _lines(path, stream.read())
+            return
+        with self._files.parquet(path) as file:
+            yield from _rows(file)
+
+
+def _lines(path: str, text: bytes) -> list[Action]:
+    try:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except ValueError as error:
+        raise file_damaged(path) from error
+
+
+def _rows(file: pq.ParquetFile) -> Iterator[Action]:
+    """The actions in a checkpoint's file, as in a commit."""
+    wanted = []
+    for i in range(len(file.schema)):
+        path = file.schema.column(i).path
+        parts = path.split(".")
+        if parts[0] in _ACTIONS and not (len(parts) > 1 and parts[1] in _PARSED):
+            wanted.append(path)
+    for batch in file.iter_batches(columns=wanted):
+        for name in batch.schema.names:
+            column = batch.column(name)
+            for value in column.filter(column.is_valid()).to_pylist():
+                yield {name: _plain(value, column.type)}
+
+
+def _plain(value: Any, kind: pa.DataType) -> Any:
+    """A value as JSON would have it: structs without their NULLs, maps as objects."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {
+            inner.name: _plain(value[inner.name], inner.type) for inner in kind if value.get(inner.name) is not None
+        }
+    if pa.types.is_map(kind):
+        return dict(value)
+    return value

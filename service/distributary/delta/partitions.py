@@ -1,0 +1,74 @@
+"""Partitions: values of columns that the log has once for each file, as text, instead of the file for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+from distributary.delta.table_schema import Column
+
+_NONE = "__HIVE_DEFAULT_PARTITION__"
+_LONGEST = 200  # bytes of a directory's name: file systems take 255
+
+
+def split(rows: pa.Table, columns: Sequence[Column]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
+    """The rows of each partition, with its values by physical names. Rows keep their order.
+
+    An empty text is NULL there, as Delta's format has it.
+    """
+    if not columns or not rows.num_rows:
+        yield {}, rows
+        return
+    names = [column.name for column in columns]
+    texts = pa.table({column.name: _as_text(rows.column(column.name)) for column in columns})
+    numbered = texts.append_column("row", pa.array(range(rows.num_rows)))
+    groups = numbered.group_by(names, use_threads=False).aggregate([("row", "list")])
+    for group in groups.to_pylist():
+        values = {column.physical: group[column.name] for column in columns}
+        yield values, rows.take(pa.array(sorted(group["row_list"])))
+
+
+def directory(values: Mapping[str, str | None]) -> str:
+    """The directory of a partition's files, as Hive and Spark name it; empty where there are no partitions."""
+    parts = []
+    for name, value in values.items():
+        text = f"{quote(name, safe=' ')}={_NONE if value is None else quote(value, safe=' ')}"
+        if len(text) > _LONGEST:
+            text = xxhash.xxh3_128_hexdigest(text.encode())
+        parts.append(f"{text}/")
+    return "".join(parts)
+
+
+def constant(text: str | None, column: Column, count: int) -> pa.ChunkedArray:
+    """A partition's value as a column of `count` rows. Raises pa.ArrowInvalid where the text is no such value."""
+    kind = column.logical.type
+    value = pa.array([text or None], pa.string())
+    if pa.types.is_timestamp(kind) and text:
+        # Written in UTC by this code and with a zone by today's Delta; without one it is that of the session: UTC here.
+        zoned = text.endswith("Z") or text[-6:-5] in ("+", "-")
+        value = value.cast(pa.timestamp("us", "UTC" if zoned else None)).view(pa.int64()).view(kind)
+    else:
+        value = value.cast(kind)
+    return pa.chunked_array([value.take(pa.array([0] * count, pa.int8()))], kind)
+
+
+def without_empty_texts(rows: pa.Table, columns: Sequence[Column]) -> pa.Table:
+    """The rows with NULL in place of empty texts in the columns of the partition, as they come back from the table."""
+    for column in columns:
+        if column.name in rows.column_names and pa.types.is_string(column.logical.type):
+            values = rows.column(column.name)
+            number = rows.column_names.index(column.name)
+            rows = rows.set_column(number, column.name, pc.if_else(pc.equal(values, ""), None, values))
+    return rows
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        return pc.strftime(column, "%Y-%m-%dT%H:%M:%SZ" if kind.tz else "%Y-%m-%d %H:%M:%S")
+    text = column.cast(pa.string())
+    return pc.if_else(pc.equal(text, ""), None, text) if pa.types.is_string(kind) else text

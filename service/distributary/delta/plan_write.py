@@ -1,0 +1,132 @@
+"""What a write does to the files of a table, as actions of its log. Pure: reads and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap64
+
+from distributary.delta.live_file import LiveFile
+from distributary.delta.snapshot import Snapshot
+from distributary.delta.vectors import VectorDescriptor
+
+REWRITE_FACTOR = 20
+"""How many times the bytes of a change may be rewritten for it before vectors are better."""
+_SMALL_CHANGE = 16 * 1024
+"""Bytes that every change counts as at least: to write a file costs as much whatever is in it."""
+
+
+class Layout(Enum):
+    """How rows leave a table: files without them are written (any reader can read that), vectors say which are dead, or
+    whatever is cheaper."""
+
+    AUTO = "auto"
+    REWRITE = "rewrite"
+    VECTORS = "vectors"
+
+
+@dataclass(frozen=True)
+class TouchedFile:
+    """A live file of which rows are to go. `dead`: what its vector has already; `rows`: the numbers of those to go,
+    live until now; `row_count`: all rows in the file."""
+
+    file: LiveFile
+    dead: BitMap64
+    rows: npt.NDArray[np.int64]
+    row_count: int
+
+
+@dataclass(frozen=True)
+class RemovalPlan:
+    """How rows go: files that have no other live rows are `removed`, others `marked` by a vector that has the rows too,
+    or `rewritten` without them: then their other live rows are to be written anew."""
+
+    removed: tuple[TouchedFile, ...]
+    marked: tuple[tuple[TouchedFile, BitMap64], ...]
+    rewritten: tuple[tuple[TouchedFile, BitMap64], ...]
+
+
+def choose_layout(layout: Layout, touched: Iterable[TouchedFile], change_bytes: int) -> Layout:
+    """REWRITE or VECTORS. `change_bytes`: of the rows that come and go."""
+    if layout is not Layout.AUTO:
+        return layout
+    rewritten = sum(one.file.size for one in touched)
+    return Layout.VECTORS if rewritten > REWRITE_FACTOR * max(change_bytes, _SMALL_CHANGE) else Layout.REWRITE
+
+
+def plan_removal(touched: Iterable[TouchedFile], layout: Layout) -> RemovalPlan:
+    """How the rows go, by REWRITE or VECTORS."""
+    removed: list[TouchedFile] = []
+    kept: list[tuple[TouchedFile, BitMap64]] = []
+    for one in touched:
+        if not len(one.rows):
+            continue
+        dead = one.dead | BitMap64(one.rows.astype(np.uint64))
+        if len(dead) >= one.row_count:
+            removed.append(one)
+        else:
+            kept.append((one, dead))
+    if layout is Layout.REWRITE:
+        return RemovalPlan(tuple(removed), (), tuple(kept))
+    return RemovalPlan(tuple(removed), tuple(kept), ())
+
+
+def write_actions(
+    table: Snapshot, plan: RemovalPlan, vectors: Sequence[VectorDescriptor], new_files: Iterable[LiveFile], now: int
+) -> list[dict[str, Any]]:
+    """The actions of the write. `vectors` are those of the plan's marked files, in order; `now` in ms since 1970.
+
+    Raises ValueError where they would leave a row twice or lose one: Delta itself takes that without a word.
+    """
+    gone = [*plan.removed, *(one for one, _ in plan.rewritten)]
+    actions = [_remove(one.file, now) for one in gone]
+    for (one, dead), vector in zip(plan.marked, vectors, strict=True):
+        if vector.cardinality != len(dead):
+            raise ValueError(f"the new vector of {one.file.path} has {vector.cardinality} rows, not {len(dead)}")
+        actions += [_remove(one.file, now), _marked(one, vector)]
+    actions += [{"add": dict(file.action)} for file in new_files]
+    check_actions(table, actions)
+    return actions
+
+
+def check_actions(table: Snapshot, actions: Iterable[Mapping[str, Any]]) -> None:
+    """Raises ValueError where actions remove an entry that is not live, or add a live file whose old entry stays."""
+    removed: set[str] = set()
+    added: set[str] = set()
+    for action in actions:
+        if (found := action.get("add")) is not None:
+            if found["path"] in added:
+                raise ValueError(f"the file {found['path']} would be added twice")
+            added.add(found["path"])
+        elif (found := action.get("remove")) is not None:
+            path = found["path"]
+            live = table.files.get(path)
+            if path in removed or live is None or live.entry != LiveFile(found).entry:
+                raise ValueError(f"the file {path} would be removed, and is not live in this form")
+            removed.add(path)
+    if both := sorted(path for path in added if path in table.files and path not in removed):
+        raise ValueError(f"the file {both[0]} would be live twice: its old entry is not removed")
+
+
+def _remove(file: LiveFile, now: int) -> dict[str, Any]:
+    """Of the entry as it is, with its old vector: without that, Delta would leave it live."""
+    copied = ("path", "partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+    known = {name: file.action[name] for name in copied if file.action.get(name) is not None}
+    return {"remove": {**known, "deletionTimestamp": now, "dataChange": True, "extendedFileMetadata": True}}
+
+
+def _marked(touched: TouchedFile, vector: VectorDescriptor) -> dict[str, Any]:
+    """The file with its new vector. Its bounds may now be wider than its live rows, and it has to say so."""
+    stats = touched.file.action.get("stats") or "{}"
+    if touched.file.row_count is None or touched.file.stats.get("tightBounds") is not False:
+        # Numbers keep their digits: a bound that lost some would be wrong.
+        known = msgspec.json.decode(stats, type=dict[str, msgspec.Raw])
+        known |= {"numRecords": msgspec.Raw(b"%d" % touched.row_count), "tightBounds": msgspec.Raw(b"false")}
+        stats = msgspec.json.encode(known).decode()
+    return {"add": {**touched.file.action, "stats": stats, "deletionVector": vector.as_json(), "dataChange": True}}

@@ -1,0 +1,121 @@
+"""One version of a table: its columns, and which data files are live. Pure: actions of the log in, versions out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from distributary.delta.live_file import LiveFile
+from distributary.delta.table_features import has_change_feed, has_vectors, is_append_only, require_writable
+from distributary.delta.table_schema import TableSchema
+from distributary.delta.vectors import VectorDescriptor
+from distributary.errors import TableHalt
+
+Action = Mapping[str, Any]
+"""One line of the log: the action's name, and what it says."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A table at a version. `protocol` and `metadata` are as in the log; `files` are by path."""
+
+    version: int
+    protocol: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    files: Mapping[str, LiveFile] = field(default_factory=dict)
+
+    @cached_property
+    def schema(self) -> TableSchema:
+        """The table's columns. Raises TableHalt where the table can't be written by location."""
+        schema = json.loads(self.metadata["schemaString"])
+        require_writable(self.protocol, self.metadata, schema)
+        return TableSchema.of(schema, self.metadata.get("partitionColumns") or ())
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return self.metadata.get("configuration") or {}
+
+    @property
+    def takes_vectors(self) -> bool:
+        """Whether deletion vectors may be written."""
+        return has_vectors(self.metadata)
+
+    @property
+    def has_change_feed(self) -> bool:
+        """Whether commits have to tell old and new rows beside their data."""
+        return has_change_feed(self.metadata)
+
+    @property
+    def is_append_only(self) -> bool:
+        """Whether no row may be removed."""
+        return is_append_only(self.metadata)
+
+    def after(self, version: int, actions: Iterable[Action]) -> Snapshot:
+        """The table after the commit with these actions. Raises TableHalt where a file would be live twice."""
+        changed = _Change(dict(self.files))
+        for action in actions:
+            changed.take(action)
+        same = changed.protocol is None and changed.metadata is None
+        found = Snapshot(version, changed.protocol or self.protocol, changed.metadata or self.metadata, changed.files())
+        if same and "schema" in self.__dict__:
+            found.__dict__["schema"] = self.schema  # spares parsing what did not change
+        return found
+
+
+def first_snapshot(version: int, actions: Iterable[Action]) -> Snapshot:
+    """The table by a checkpoint's actions, or by those of its first commit."""
+    changed = _Change({})
+    for action in actions:
+        changed.take(action)
+    if changed.protocol is None or changed.metadata is None:
+        raise TableHalt(
+            "log-incomplete",
+            f"the table's log has no protocol or no columns at version {version}",
+            "restore the log's files (_delta_log), or delete the table's directory to have it filled again",
+        )
+    return Snapshot(version, changed.protocol, changed.metadata, changed.files())
+
+
+class _Change:
+    """Gathers the actions of one commit, which stand in any order: an entry is removed before others are added."""
+
+    def __init__(self, live: dict[str, LiveFile]) -> None:
+        self._live = live
+        self._added: list[LiveFile] = []
+        self.protocol: Mapping[str, Any] | None = None
+        self.metadata: Mapping[str, Any] | None = None
+
+    def take(self, action: Action) -> None:
+        if found := action.get("add"):
+            self._added.append(LiveFile(found))
+        elif found := action.get("remove"):
+            live = self._live.get(found["path"])
+            if live is not None and live.entry == _entry(found):
+                del self._live[live.path]
+        elif found := action.get("protocol"):
+            self.protocol = found
+        elif found := action.get("metaData"):
+            self.metadata = found
+
+    def files(self) -> dict[str, LiveFile]:
+        for file in self._added:
+            before = self._live.get(file.path)
+            if before is not None and before.entry != file.entry:
+                raise TableHalt(
+                    "file-live-twice",
+                    f"the table's log has the file {file.path} twice at a time, with two deletion vectors: readers see"
+                    " rows of it twice",
+                    "restore the table to a version before (RESTORE TABLE), and find the writer that did it",
+                )
+            self._live[file.path] = file
+        self._added = []
+        return self._live
+
+
+def _entry(remove: Mapping[str, Any]) -> tuple[str, str | None]:
+    vector = remove.get("deletionVector")
+    return remove["path"], VectorDescriptor.from_json(vector).unique_id if vector else None

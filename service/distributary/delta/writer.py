@@ -1,0 +1,277 @@
+"""The face of this package: rows of one table are read and replaced by their keys."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from distributary.delta.change_feed import changed_rows, write_changes
+from distributary.delta.commit import Committer, ConcurrentChange, ProgressRecord, concurrent_change
+from distributary.delta.data_file import FileOptions, fitted, write_files
+from distributary.delta.data_reader import DataReader
+from distributary.delta.index_cache import IndexCache
+from distributary.delta.key_codec import KeyCodec, Keys
+from distributary.delta.key_index import FoundInFile, KeyIndex, KeyReader
+from distributary.delta.live_file import LiveFile
+from distributary.delta.log_reader import LogReader, LogState
+from distributary.delta.partitions import without_empty_texts
+from distributary.delta.plan_write import (
+    Layout,
+    RemovalPlan,
+    TouchedFile,
+    choose_layout,
+    plan_removal,
+    write_actions,
+)
+from distributary.delta.prune import files_with
+from distributary.delta.snapshot import Snapshot
+from distributary.delta.storage import TableFiles
+from distributary.delta.stored_rows import NO_KEY, StoredRows, joined
+from distributary.delta.vectors import VectorFile, read_vector
+from distributary.errors import DistributaryError, TableHalt
+
+
+class TableWriter:
+    """Reads and writes rows of the table that lies in `files`, one version after the other.
+
+    `key`: the names of its key columns. Not for several threads at once. What it raises: TableHalt where the table
+    can't be written as it is, ConcurrentChange where another writer committed (`sync` shows the new version), errors of
+    the storage as they come. After any of them nothing of the write is in the table.
+    """
+
+    def __init__(
+        self,
+        files: TableFiles,
+        key: Sequence[str],
+        committer: Committer,
+        cache: IndexCache,
+        *,
+        layout: Layout = Layout.AUTO,
+        options: FileOptions | None = None,
+    ) -> None:
+        self._files, self._key, self._committer, self._cache = files, tuple(key), committer, cache
+        self._layout, self._options = layout, options or FileOptions()
+        self._log = LogReader(files)
+        self._state: LogState | None = None
+        self._vectors: dict[str, tuple[str, BitMap64]] = {}  # by path: which vector, and its rows
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that reads and writes are about."""
+        if self._state is None:
+            self.sync()
+        assert self._state is not None
+        return self._state.snapshot
+
+    def sync(self) -> int:
+        """Takes the newest version, and gives its number."""
+        self._state = self._log.newest(self._state)
+        files = self._state.snapshot.files
+        self._vectors = {path: known for path, known in self._vectors.items() if path in files}
+        return self._state.snapshot.version
+
+    def read_rows(self, keys: pa.Table, columns: Sequence[str]) -> StoredRows:
+        """The rows that have these keys (a table of the key columns), with the named columns."""
+        table = self.snapshot
+        keys = without_empty_texts(keys.select(self._key), table.schema.of_partition)
+        return self.read_found(self._locate(keys, self._codec().encode(keys)), columns)
+
+    def read_found(self, found: Sequence[FoundInFile], columns: Sequence[str]) -> StoredRows:
+        """The rows that are there, with the named columns."""
+        reader = DataReader(self._files, self.snapshot.schema)
+        parts = [reader.rows(one.file, one.rows, columns) for one in found]
+        numbers = [one.keys for one in found]
+        return StoredRows(
+            np.concatenate([np.empty(0, np.int64), *numbers]),
+            pa.concat_tables([reader.schema_of(columns).empty_table(), *parts]),
+            tuple(found),
+        )
+
+    def read_all(self, columns: Sequence[str], choose: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> StoredRows:
+        """All rows for which `choose` says so, with the named columns, which it gets. Reads these columns of the whole
+        table, piece by piece."""
+        reader = DataReader(self._files, self.snapshot.schema)
+        found, parts = [], [reader.schema_of(columns).empty_table()]
+        for file in self.snapshot.files.values():
+            begin, rows = 0, []
+            dead = _numbers(self._dead_rows(file))
+            for piece in reader.pieces(file, columns):
+                mask = choose(piece)
+                mask[dead[(dead >= begin) & (dead < begin + piece.num_rows)] - begin] = False
+                rows.append(np.flatnonzero(mask) + begin)
+                parts.append(piece.filter(pa.array(mask)))
+                begin += piece.num_rows
+            numbers = np.concatenate([np.empty(0, np.int64), *rows])
+            if len(numbers):
+                found.append(FoundInFile(file, np.full(len(numbers), NO_KEY), numbers))
+        whole = pa.concat_tables(parts)
+        return StoredRows(np.full(whole.num_rows, NO_KEY), whole, tuple(found))
+
+    def write(
+        self,
+        upserts: pa.Table | None,
+        deletes: pa.Table | None,
+        record: ProgressRecord,
+        others: Iterable[FoundInFile] = (),
+    ) -> int:
+        """Replaces or inserts rows with all of the table's columns, deletes rows by their keys, and those that were
+        read at `others`; gives the version that has it all, with the record. No key may come twice, which raises
+        ValueError."""
+        table = self.snapshot
+        upserts = table.schema.arrow.empty_table() if upserts is None else upserts
+        upserts = without_empty_texts(fitted(upserts, table.schema), table.schema.of_partition)
+        keys = [upserts.select(self._key)]
+        if deletes is not None:
+            keys.append(without_empty_texts(deletes.select(self._key), table.schema.of_partition))
+        key_rows = pa.concat_tables([self._codec().fitted(part) for part in keys])
+        encoded = self._codec().encode(key_rows)
+        if repeated := encoded.repeated():
+            raise ValueError(f"a write has {repeated} keys more than once")
+        found = joined([*self._locate(key_rows, encoded), *others])
+        return self._replace(upserts, found, upserts.nbytes + key_rows.nbytes, record)
+
+    def replace(self, rows: pa.Table | None, gone: Iterable[FoundInFile], record: ProgressRecord) -> int:
+        """Adds rows with all of the table's columns, whatever keys they have, and removes those that were read at
+        `gone`; gives the version that has it all, with the record."""
+        table = self.snapshot
+        rows = table.schema.arrow.empty_table() if rows is None else rows
+        rows = without_empty_texts(fitted(rows, table.schema), table.schema.of_partition)
+        found = joined(FoundInFile(one.file, np.full(len(one.rows), NO_KEY), one.rows) for one in gone)
+        return self._replace(rows, found, rows.nbytes, record)
+
+    def _replace(
+        self, upserts: pa.Table, found: Sequence[FoundInFile], change_bytes: int, record: ProgressRecord
+    ) -> int:
+        table = self.snapshot
+        touched = list(self._touched(found))
+        if touched and table.is_append_only:
+            raise TableHalt(
+                "table-append-only",
+                "the table takes new rows alone (delta.appendOnly), and a batch changes or deletes some",
+                "take the property from the table, or use `mode: append`",
+            )
+        layout = choose_layout(self._layout, touched, change_bytes)
+        if touched and layout is Layout.VECTORS and not table.takes_vectors:
+            self._enable_vectors()
+        return self._commit(upserts, found, plan_removal(touched, layout), record)
+
+    def _commit(
+        self, upserts: pa.Table, found: Sequence[FoundInFile], plan: RemovalPlan, record: ProgressRecord
+    ) -> int:
+        table = self.snapshot
+        begun: list[str] = []
+        try:
+            new_files = self._write_data(upserts, plan, begun)
+            vectors = VectorFile()
+            descriptors = [vectors.add(dead) for _, dead in plan.marked]
+            if descriptors:
+                begun.append(vectors.path)
+                vectors.write(self._files)
+            actions = write_actions(table, plan, descriptors, new_files, int(time.time() * 1000))
+            if found and table.has_change_feed:
+                old = self.read_found(found, table.schema.arrow.names)
+                feed = write_changes(self._files, table, changed_rows(upserts, old.keys, old.rows), self._options)
+                begun += [action["cdc"]["path"] for action in feed]
+                actions += feed
+        except BaseException:
+            self._files.delete(begun)
+            raise
+        try:
+            version = self._committer.commit(table.version, actions, record)
+        except ConcurrentChange:
+            self._files.delete(begun)  # after other errors the commit may still come about: VACUUM decides
+            raise
+        for (one, dead), descriptor in zip(plan.marked, descriptors, strict=True):
+            self._vectors[one.file.path] = (descriptor.unique_id, dead)
+        try:
+            self.sync()
+        except (OSError, DistributaryError):  # the commit stands: whatever it is, the next step meets it again
+            self._state = None
+        return version
+
+    def _write_data(self, upserts: pa.Table, plan: RemovalPlan, begun: list[str]) -> list[LiveFile]:
+        """Writes the new rows, and those that stay of rewritten files; no more of these are in memory at a time than
+        make one file. The files' paths are added to `begun`."""
+        table, index, codec = self.snapshot, self._index(), self._codec()
+        reader = DataReader(self._files, table.schema)
+        stay = (reader.survivors(one.file, _numbers(dead)) for one, dead in plan.rewritten)
+        written: list[LiveFile] = []
+        pending: list[pa.Table] = []
+        for part in chain([upserts], stay, [None]):
+            if part is not None:
+                pending.append(part)
+            if pending and (part is None or sum(rows.nbytes for rows in pending) >= self._options.target_bytes):
+                for new in write_files(self._files, table, pa.concat_tables(pending), self._key, self._options):
+                    begun.append(new.file.path)
+                    written.append(new.file)
+                    index.add(new.file, codec.encode(new.rows))  # so that nobody has to read the file for that
+                pending = []
+        return written
+
+    def _codec(self) -> KeyCodec:
+        """The key's columns as the table has them now. Raises TableHalt where they can't be a key."""
+        columns = self.snapshot.schema.by_name
+        try:
+            return KeyCodec([(name, columns[name].logical.type) for name in self._key])
+        except (KeyError, ValueError) as error:
+            reason = f"the table lacks the key column {error}" if isinstance(error, KeyError) else str(error)
+            raise TableHalt(
+                "key-not-usable",
+                f"rows can't be found by the key: {reason}",
+                "name other columns by `key` in the config",
+            ) from error
+
+    def _index(self) -> KeyIndex:
+        schema = self.snapshot.schema
+        return KeyIndex(self._files.root, self._codec(), self._cache, self._key_reader(DataReader(self._files, schema)))
+
+    def _key_reader(self, reader: DataReader) -> KeyReader:
+        def read(file: LiveFile) -> Iterator[pa.Table]:
+            return reader.pieces(file, self._key)
+
+        return read
+
+    def _locate(self, key_rows: pa.Table, keys: Keys) -> list[FoundInFile]:
+        table = self.snapshot
+        columns = [table.schema.by_name[name] for name in self._key]
+        candidates = files_with(table.files.values(), key_rows, columns) if len(keys) else []
+        return self._index().locate(keys, candidates, self._dead_rows)
+
+    def _dead_rows(self, file: LiveFile) -> BitMap64:
+        if file.vector is None:
+            return BitMap64()
+        known = self._vectors.get(file.path)
+        if known is None or known[0] != file.vector.unique_id:
+            known = file.vector.unique_id, read_vector(self._files, file.vector)
+            self._vectors[file.path] = known
+        return known[1]
+
+    def _touched(self, found: Sequence[FoundInFile]) -> Iterator[TouchedFile]:
+        for one in found:
+            dead, rows, count = self._dead_rows(one.file), np.unique(one.rows), one.file.row_count
+            if count is None or len(dead) + len(rows) >= count:
+                # A file goes as a whole only if it says so itself: a wrong count in the log would take live rows along.
+                with self._files.parquet(one.file.path) as parquet:
+                    count = parquet.metadata.num_rows
+            yield TouchedFile(one.file, dead, rows, count)
+
+    def _enable_vectors(self) -> None:
+        """By a commit of its own, which must be the only one: rows were located before it."""
+        before = self.snapshot
+        self._committer.enable_vectors()
+        self.sync()
+        if replace(self.snapshot, protocol={}, metadata={}) != replace(
+            before, protocol={}, metadata={}, version=before.version + 1
+        ):
+            raise concurrent_change(self._files.root, before.version)
+
+
+def _numbers(rows: BitMap64) -> npt.NDArray[np.int64]:
+    return np.fromiter(rows, np.int64, len(rows))

@@ -1,0 +1,182 @@
+"""Writes what a batch makes of a table (see apply/) to its Delta table (see delta/), in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cmp_to_key
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.apply.batch import Applied
+from distributary.apply.key_text import key_texts
+from distributary.apply.memory import TableLayout
+from distributary.apply.stored_rows import CURRENT, DELETED, END, columns_of_end, row_of
+from distributary.apply.values import one_array
+from distributary.delta.commit import ProgressRecord
+from distributary.delta.key_index import FoundInFile
+from distributary.delta.stored_rows import joined
+from distributary.delta.writer import TableWriter
+from distributary.rules.columns import as_bools
+from distributary.rules.event import Position
+from distributary.rules.order import compare, precedes_truncate
+from distributary.rules.position_text import read_position, write_position
+
+_Mask = npt.NDArray[np.bool_]
+_OF_VERSION = ["__op", "__position", "__partition", "__offset", CURRENT, END]
+
+
+class AppliedWriter:
+    """Reads and writes the rows of one table. `writer` finds rows by the layout's key."""
+
+    def __init__(self, writer: TableWriter, layout: TableLayout) -> None:
+        self._writer, self._layout = writer, layout
+        self._key = [field.name for field in layout.key]
+
+    def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
+        """See apply.table_rows.StoredRows."""
+        mode = self._layout.rules.mode
+        wanted = pa.Table.from_arrays(keys.flatten(), names=self._key)
+        service = {"history": [CURRENT, END], "append": ["__op", "__position"]}.get(mode, [])
+        names = list(dict.fromkeys([*self._key, *columns, *service]))
+        found = self._writer.read_rows(wanted, names)
+        if mode == "upsert":
+            return found.rows
+        return found.rows.take(pa.array(self._newest(found.keys, found.rows), pa.int64()))
+
+    def _newest(self, numbers: npt.NDArray[np.int64], rows: pa.Table) -> list[int]:
+        """Of each key the place of its newest version, or of its newest streamed change."""
+        newest: dict[int, int] = {}
+        if self._layout.rules.mode == "history":
+            rank = [(current, end or "") for current, end in zip(*_lists(rows, CURRENT, END), strict=True)]
+            for place, number in enumerate(numbers.tolist()):
+                if number not in newest or rank[place] > rank[newest[number]]:
+                    newest[number] = place
+            return list(newest.values())
+        operations, texts = _lists(rows, "__op", "__position")
+        at = [self._position(text) for text in texts]
+        for place, number in enumerate(numbers.tolist()):
+            if operations[place] not in ("c", "u", "d") or at[place] is None:
+                continue
+            best = newest.get(number)
+            if best is None or self._order(at[place], operations[place], at[best], operations[best]) > 0:
+                newest[number] = place
+        return list(newest.values())
+
+    def _order(self, one: Position | None, op: str, other: Position | None, other_op: str) -> int:
+        assert one is not None
+        assert other is not None
+        return compare(self._layout.rules.connector, one, other) or (op != "d") - (other_op != "d")
+
+    def write(self, applied: Applied, record: ProgressRecord) -> int:
+        """Commits the rows with the record; gives the version. Raises what TableWriter raises."""
+        mode = self._layout.rules.mode
+        if mode == "append":
+            return self._writer.replace(applied.rows, (), record)
+        replaced = self._opened_by(applied) if mode == "history" else []
+        ended, gone = self._truncated([one.position for one in applied.truncates if one.position], applied, replaced)
+        rows = pa.concat_tables([applied.rows, ended], promote_options="permissive")
+        if mode == "history":
+            return self._writer.replace(rows, [*replaced, *gone], record)
+        removed = pa.Table.from_arrays(applied.removed.flatten(), names=self._key)
+        return self._writer.write(rows, removed, record, gone)
+
+    def _opened_by(self, applied: Applied) -> list[FoundInFile]:
+        """The versions that the batch replaces."""
+        assert applied.opened_by is not None
+        keys = pa.Table.from_arrays(applied.removed.flatten(), names=self._key)
+        texts = key_texts(applied.removed).to_pylist()
+        wanted = set(zip(texts, *_lists(applied.opened_by, "partition", "offset"), strict=True))
+        first = {text: place for place, text in enumerate(texts)}
+        found = self._writer.read_rows(
+            keys.take(pa.array(list(first.values()), pa.int64())), ["__partition", "__offset"]
+        )
+        names = list(first)
+        pointers = zip(*_lists(found.rows, "__partition", "__offset"), strict=True)
+        mask = [(names[key], *at) in wanted for key, at in zip(found.keys.tolist(), pointers, strict=True)]
+        return found.chosen(np.array(mask, np.bool_))
+
+    def _truncated(
+        self, truncates: Sequence[Position], applied: Applied, replaced: Sequence[FoundInFile]
+    ) -> tuple[pa.Table, list[FoundInFile]]:
+        """Rule 3.6: the rows that truncates end, as they are then (none where they go), and where they were."""
+        rules = self._layout.rules
+        nothing = applied.rows.slice(0, 0)
+        if not truncates:
+            return nothing, []
+        keeps = rules.mode == "history" or (rules.deletes == "soft" and rules.truncate == "soft")
+        columns = [*self._key, "__op", "__position", "__partition", "__offset", *columns_of_end(rules)]
+        found = self._writer.read_all(columns, lambda piece: self._is_before(piece, truncates))
+        places = found.chosen(np.ones(found.rows.num_rows, np.bool_))
+        if not keeps:
+            return nothing, places
+        if rules.mode == "history":
+            places = _without(places, replaced)
+        else:
+            written = pa.concat_arrays([self._texts(applied.rows), key_texts(applied.removed)])
+            stays = pc.or_(found.rows[DELETED], pc.is_in(self._texts(found.rows), written))
+            places = found.chosen(~as_bools(stays))
+        whole = self._writer.read_found(places, applied.rows.column_names).rows
+        return (self._ended_versions if rules.mode == "history" else _marked)(whole, truncates), places
+
+    def _is_before(self, rows: pa.Table, truncates: Sequence[Position]) -> _Mask:
+        """Whether a truncate comes after a row and, of versions, before its end."""
+        rules = self._layout.rules
+        names = ["__op", "__position", "__partition", "__offset", *columns_of_end(rules)]
+        table = rows.select(names).to_pylist()
+        return np.array([bool(self._ends(row, truncates)) for row in table], np.bool_)
+
+    def _ends(self, row: Mapping[str, Any], truncates: Sequence[Position]) -> list[Position]:
+        """The truncates that end a row."""
+        connector = self._layout.rules.connector
+        place, end = row_of(connector, row).place, self._position(row.get(END))
+        return [
+            at
+            for at in truncates
+            if precedes_truncate(connector, place, at) and (end is None or compare(connector, at, end) < 0)
+        ]
+
+    def _ended_versions(self, rows: pa.Table, truncates: Sequence[Position]) -> pa.Table:
+        connector = self._layout.rules.connector
+        order = cmp_to_key(self._compare)
+        ends = [min(self._ends(row, truncates), key=order) for row in rows.select(_OF_VERSION).to_pylist()]
+        texts = pa.array([write_position(connector, at) for at in ends], pa.string())
+        return _with(_with(rows, END, texts), CURRENT, pa.array([False] * rows.num_rows, pa.bool_()))
+
+    def _compare(self, one: Position, other: Position) -> int:
+        return compare(self._layout.rules.connector, one, other)
+
+    def _texts(self, rows: pa.Table) -> pa.Array:
+        arrays = [one_array(rows[field.name]).cast(field.type) for field in self._layout.key]
+        return key_texts(pa.StructArray.from_arrays(arrays, fields=list(self._layout.key)))
+
+    def _position(self, text: str | None) -> Position | None:
+        return None if text is None else read_position(self._layout.rules.connector, text)
+
+
+def _lists(rows: pa.Table, *names: str) -> list[list[Any]]:
+    return [rows[name].to_pylist() for name in names]
+
+
+def _with(rows: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    return rows.set_column(rows.schema.get_field_index(name), name, column)
+
+
+def _marked(rows: pa.Table, _truncates: Sequence[Position]) -> pa.Table:
+    """Rows after a soft truncate."""
+    operations = pa.array(["t"] * rows.num_rows, pa.string())
+    return _with(_with(rows, "__op", operations), DELETED, pa.array([True] * rows.num_rows, pa.bool_()))
+
+
+def _without(places: Sequence[FoundInFile], others: Sequence[FoundInFile]) -> list[FoundInFile]:
+    """The places that are not among the others."""
+    known = {one.file.path: one.rows for one in joined(others)}
+    left = []
+    for one in places:
+        stays = ~np.isin(one.rows, known.get(one.file.path, np.empty(0, np.int64)))
+        if stays.any():
+            left.append(FoundInFile(one.file, one.keys[stays], one.rows[stays]))
+    return left

@@ -1,0 +1,40 @@
+"""Tables whose records have no key, where `keyless: append` keeps their changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from distributary.config.table import TableSettings
+from distributary.errors import TableHalt
+from distributary.ingest.topic_format import TopicFormat
+from distributary.merge.progress import Progress
+
+NO_KEY = "no-key"
+"""The code of the halt of a table without key that the config does not say how to keep."""
+
+
+def as_kept(settings: TableSettings, progress: Progress | None) -> TableSettings:
+    """The settings by which a table is kept: in mode: append where it was filled without a key."""
+    if progress is None or progress.is_new or progress.key or progress.mode != "append":
+        return settings
+    return _appending(settings)
+
+
+def as_records_tell(settings: TableSettings, topic_format: TopicFormat, progress: Progress | None) -> TableSettings:
+    """The same of a table whose first records are at hand."""
+    has_key = bool(topic_format.key) or not topic_format.tells_all
+    return settings if has_key or not _may_change(progress) else _appending(settings)
+
+
+def as_halt_tells(settings: TableSettings, halt: TableHalt, progress: Progress | None) -> TableSettings:
+    """The same of a table that can't be kept as it was to be."""
+    return settings if halt.code != NO_KEY or not _may_change(progress) else _appending(settings)
+
+
+def _may_change(progress: Progress | None) -> bool:
+    """Whether no row was kept by a key yet: truncates alone tell none."""
+    return progress is None or not progress.key
+
+
+def _appending(settings: TableSettings) -> TableSettings:
+    return replace(settings, mode="append") if settings.keyless == "append" and not settings.key else settings

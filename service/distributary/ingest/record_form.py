@@ -1,0 +1,148 @@
+"""The form of a record's value, told by all of its fields: Debezium's envelope, a row, or something else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from distributary.consume.peek import Record
+from distributary.decode.front import without_payload_alone, without_schema_id
+from distributary.decode.source_block import CONNECTORS
+from distributary.decode.source_order import BUILT_IN
+from distributary.decode.unwrapped import Unwrapped
+from distributary.errors import TableHalt
+
+# Debezium's envelope, with all that its connectors put there.
+_ENVELOPE_FIELDS = frozenset(
+    ("before", "after", "source", "op", "ts_ms", "ts_us", "ts_ns", "transaction", "updateDescription")
+)
+# The fields that records of another form have, none of which is a column.
+_OTHER_FORMS = {
+    "CloudEvents": frozenset(("specversion", "id", "source", "type")),
+    "Maxwell": frozenset(("database", "table", "type", "ts", "data")),
+    "Canal": frozenset(("database", "table", "type", "isDdl", "data")),
+}
+_CLOUD_EVENT_ATTRIBUTES = "iodebezium"
+
+
+def opened(data: bytes | None) -> tuple[Any, dict[str, Any] | None]:
+    """The JSON payload, and the Connect schema where one lies beside it; None for what is no JSON."""
+    if data is None:
+        return None, None
+    try:
+        value = json.loads(without_schema_id(data))
+    except (ValueError, RecursionError):
+        return None, None
+    if isinstance(value, dict) and set(value) == {"schema", "payload"}:
+        schema = value["schema"]
+        if schema is None or (isinstance(schema, dict) and "type" in schema):
+            return value["payload"], schema
+    return value, None
+
+
+def is_envelope(value: Mapping[str, Any]) -> bool:
+    """Whether a payload is Debezium's envelope and not a row."""
+    return isinstance(value.get("source"), dict) and "op" in value
+
+
+def without_payloads_alone(records: Sequence[Record], added: Unwrapped) -> list[Record] | None:
+    """The records with what `{"payload": …}` holds in place of their keys and values; None where most records have
+    another form. Columns may be called `payload`: only envelopes, and rows that ExtractNewRecordState made, are told
+    from a row's column."""
+    values = [value for record in records if isinstance(value := opened(record.value)[0], dict)]
+    if values:
+        alone = [value for value in values if _holds_change(value, added)]
+    else:
+        values = [key for record in records if (key := opened(record.key)[0]) is not None]
+        alone = [key for key in values if _is_payload_alone(key)]
+    if 2 * len(alone) <= len(values):
+        return None
+    return [payload_of(record) for record in records]
+
+
+def payload_of(record: Record) -> Record:
+    """The record with what `{"payload": …}` holds in place of its key and its value."""
+    return replace(record, key=without_payload_alone(record.key), value=without_payload_alone(record.value))
+
+
+def _holds_change(value: Mapping[str, Any], added: Unwrapped) -> bool:
+    return _is_payload_alone(value) and (is_envelope(value["payload"]) or bool(added.present(value["payload"])))
+
+
+def _is_payload_alone(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"payload"} and isinstance(value["payload"], dict)
+
+
+def refuse_other_forms(rows: Sequence[Mapping[str, Any]], topic: str, key: Sequence[str], added: Unwrapped) -> None:
+    """Raises TableHalt where the first records are of a form whose fields are no columns."""
+    forms = {_other_form(value, key, added) for value in rows}
+    if not rows or len(forms) != 1 or (form := forms.pop()) is None:
+        return
+    if form == "payload":
+        raise TableHalt(
+            "payload-without-schema",
+            f"the records of {topic} are objects with the one field `payload`, and what it holds is no change event",
+            'have the writer send the payload itself, or {"schema": …, "payload": …} (JsonConverter\'s schemas.enable)',
+        )
+    raise TableHalt(
+        "other-form",
+        f"the records of {topic} have the form of {form}: their fields are attributes of the event, and no columns",
+        "have the connector write Debezium's own events (JsonConverter or AvroConverter), or leave the topic out of"
+        " `tables`",
+    )
+
+
+def _other_form(value: Mapping[str, Any], key: Sequence[str], added: Unwrapped) -> str | None:
+    if _is_payload_alone(value):
+        return "payload"
+    if added.present(value):
+        return None  # ExtractNewRecordState made it
+    is_cloud_event = any(name.startswith(_CLOUD_EVENT_ATTRIBUTES) for name in value)
+    for form, fields in _OTHER_FORMS.items():
+        # A table may have columns of such names: then the row has its key, too, or no attributes of Debezium's.
+        if fields <= set(value) and (is_cloud_event if form == "CloudEvents" else not _holds_key(value, key)):
+            return form
+    return None
+
+
+def refuse_broken_envelopes(rows: Sequence[Mapping[str, Any]], topic: str, key: Sequence[str]) -> None:
+    """Raises TableHalt where all records have an envelope's parts (`op` without `source`): they are no rows."""
+    if rows and all(_is_broken_envelope(value, key) for value in rows):
+        raise TableHalt(
+            "not-an-envelope",
+            f"the records of {topic} are neither Debezium envelopes nor rows as ExtractNewRecordState leaves them:"
+            " they have `before` or `after`, but no `source`",
+            "look at the transforms between the connector and the topic; an envelope needs `op` and `source`",
+        )
+
+
+def _is_broken_envelope(value: Mapping[str, Any], key: Sequence[str]) -> bool:
+    """Columns may be called `op`, `before` and `after`: a row has its key beside them, an envelope nothing else."""
+    if _holds_key(value, key):
+        return False
+    has_row = any(isinstance(value.get(name), dict) for name in ("before", "after"))
+    return has_row or ("op" in value and set(value) <= _ENVELOPE_FIELDS)
+
+
+def _holds_key(row: Mapping[str, Any], key: Sequence[str]) -> bool:
+    """Whether a record's value is a row by the key beside it. Names that an envelope has too tell nothing."""
+    return set(key) <= set(row) and not set(key) <= _ENVELOPE_FIELDS
+
+
+def connector_not_built(topic: str, connector: str) -> TableHalt:
+    """The halt of a table whose changes can't be ordered."""
+    return TableHalt(
+        "connector-not-built",
+        f"the records of {topic} come from the connector {connector!r}, whose order of changes this version does not"
+        " know",
+        "name the fields of its source block that order changes under source.order, or leave the topic out of `tables`;"
+        f" this version knows {', '.join((*CONNECTORS, *BUILT_IN))}",
+    )
+
+
+def source_connector(envelopes: Iterable[Mapping[str, Any]]) -> str | None:
+    """The connector that the first of the envelopes names."""
+    named = (value["source"].get("connector") for value in envelopes)
+    return next((name for name in named if isinstance(name, str)), None)

@@ -1,0 +1,50 @@
+"""Several source tables whose changes come in one topic: refused, or told apart by their names in the key."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from distributary.config.table import TableSettings
+from distributary.decode.source_block import SOURCE_TABLE_COLUMN, has_source_table
+from distributary.errors import TableHalt
+from distributary.ingest.topic_format import TopicFormat
+
+
+def with_source_in_key(topic_format: TopicFormat, settings: TableSettings) -> TopicFormat:
+    """The format with the source table's name in the key, where `merge_sources` asks for it and the records' own key
+    does not tell the table. Raises TableHalt where columns of the row stand for the key."""
+    if not settings.merge_sources or has_source_table(topic_format.key):
+        return topic_format
+    if settings.key and not topic_format.key and topic_format.tells_all:
+        raise TableHalt(
+            "merge-without-keys",
+            f"`merge_sources` has the source table's name in the records' key, and these have none ({settings.where})",
+            "name the key's columns in the connector (message.key.columns) and take `key` out of the config",
+        )
+    if not topic_format.key:
+        return topic_format
+    return replace(topic_format, key=(*topic_format.key, SOURCE_TABLE_COLUMN))
+
+
+def check_source_tables(
+    found: Iterable[str], known: str | None, topic: str, settings: TableSettings, key: Collection[str]
+) -> str | None:
+    """The one source table of a topic: `found` are those of a batch's records, `known` that of the table's rows. None
+    where several may come.
+
+    Raises TableHalt where there are several, whose rows with equal keys would take each other's place.
+    """
+    if settings.merge_sources or has_source_table(key):
+        return None
+    every = sorted({*found, *filter(None, (known,))})
+    if len(every) > 1:
+        raise TableHalt(
+            "two-tables-one-topic",
+            f"the topic {topic} has changes of {len(every)} source tables: {', '.join(every)}; rows with equal keys"
+            " would take each other's place",
+            "give each table a topic of its own in the connector; or set merge_sources: true for this table: then the"
+            f" key has the source table's name too ({SOURCE_TABLE_COLUMN}), and rows that are there already need"
+            " `distributary resume -c FILE TABLE --rebuild`",
+        )
+    return every[0] if every else None

@@ -1,0 +1,36 @@
+"""The control groups of this process: those of its container or systemd unit, and all above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+
+def limit_files(root: Path, version_2: str, controller: str, version_1: str) -> Iterator[Path]:
+    """The files that say what the groups are limited to, as far as they are there.
+
+    `version_2` is a file's name in a unified hierarchy, `version_1` in that of the older `controller`. In a container
+    its own group is the root of what it sees, whatever its name is outside.
+    """
+    places = {Path(version_2), Path(controller, version_1)}
+    with suppress(OSError):
+        for line in (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+            number, controllers, group = line.split(":", 2)
+            mine = Path(group.lstrip("/"))
+            if number == "0":  # version 2, where a group has what those above it leave to it
+                places |= {part / version_2 for part in (mine, *mine.parents)}
+            elif controller in controllers.split(","):
+                places |= {controller / part / version_1 for part in (mine, *mine.parents)}
+    for place in places:
+        file = root / "sys/fs/cgroup" / place
+        if file.is_file():
+            yield file
+
+
+def read(file: Path) -> str:
+    """What the file says; nothing where it can't be read, as of a group that has gone."""
+    try:
+        return file.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""

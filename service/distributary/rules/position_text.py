@@ -1,0 +1,60 @@
+"""Positions as they come from the decoder and stand in a table's `__position` (their forms: decode/position.py)."""
+
+from __future__ import annotations
+
+import re
+
+from distributary.rules.event import Position
+
+_EPOCH_END = len("000:")
+_SEPARATOR = "/"
+_POSTGRESQL = re.compile(r"([0-9]+)([.?rR])([0-9]+)@([0-9]+)")
+_BY_OFFSET = "@"
+_NO_LSN = re.compile("0*")
+_BINLOG_PARTS = 3
+_TIME_DIGITS = 13
+
+
+def read_position(connector: str, text: str, transaction: str | None = None, time: int = 0) -> Position | None:
+    """The place that a position names; None where it is only one of Kafka's.
+
+    `transaction` is the change's, `time` its time at the source in microseconds since 1970: a table's rows do not have
+    them. Of PostgreSQL the position itself has the time; of MySQL and MariaDB it has the GTID,
+    which is the transaction.
+    """
+    epoch, place = int(text[: _EPOCH_END - 1]), text[_EPOCH_END:]
+    if place.startswith(_BY_OFFSET):
+        return None
+    if connector == "postgresql":
+        return _postgresql(place, transaction, epoch)
+    parts = tuple(place.split(_SEPARATOR))
+    if connector in ("mysql", "mariadb"):
+        server, origin, number = parts[_BINLOG_PARTS:] or (None, None, None)
+        gtid = None if number is None else f"{origin}:{number}"
+        return Position(parts[:2], parts[2:3], gtid, time, epoch, None if server is None else int(server))
+    if connector in ("sqlserver", "db2"):
+        transaction = parts[0]
+    return Position(parts[:1], parts[1:], transaction, time, epoch)
+
+
+def _postgresql(place: str, transaction: str | None, epoch: int) -> Position | None:
+    found = _POSTGRESQL.fullmatch(place)
+    if found is None:
+        raise ValueError(f"{place} is no position of PostgreSQL")
+    level, kind, lsn, milliseconds = found.groups()
+    if kind in "rR" and _NO_LSN.fullmatch(lsn):
+        return None
+    return Position(None if kind in "?r" else (level,), (lsn,), transaction, 1000 * int(milliseconds), epoch)
+
+
+def write_position(connector: str, at: Position) -> str:
+    """The text of a streamed change's position, as the decoder writes it."""
+    epoch, level = f"{at.epoch:03d}:", at.level or ()
+    if connector == "postgresql":
+        (lsn,) = at.inside
+        sign, first = ("?", lsn) if at.level is None else (".", level[0])
+        return f"{epoch}{first}{sign}{lsn}@{at.time // 1000:0{_TIME_DIGITS}d}"
+    parts = [*level, *at.inside]
+    if at.server is not None and at.transaction is not None:
+        parts += [str(at.server), *at.transaction.rsplit(":", 1)]
+    return epoch + _SEPARATOR.join(map(str, parts))

@@ -1,0 +1,90 @@
+"""The writer's data files, vectors and log on a real S3 API, through the same code as on a disk. Commits by Delta's own
+log store on S3 are not part of it: the log is written by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+from pyarrow import fs
+from tests.support.delta_log import PROTOCOL_OF_VECTORS, field, metadata
+from tests.support.s3 import BUCKET, CREDENTIALS, REGION, Store, running_s3
+
+from distributary.delta.commit import ConcurrentChange, ProgressRecord, concurrent_change
+from distributary.delta.index_cache import IndexCache
+from distributary.delta.plan_write import Layout
+from distributary.delta.storage import TableFiles
+from distributary.delta.writer import TableWriter
+from distributary.errors import TableHalt
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with running_s3(tmp_path) as store:
+        yield store
+
+
+class StoreCommitter:
+    """Commits to a table in the bucket; nobody else does."""
+
+    def __init__(self, files: TableFiles) -> None:
+        self.files = files
+        self.version = -1
+
+    def commit(self, seen: int, actions: Sequence[Mapping[str, Any]], _record: ProgressRecord) -> int:
+        if seen != self.version:
+            raise concurrent_change(self.files.root, seen)
+        self.version += 1
+        lines = "\n".join(json.dumps(action) for action in actions)
+        self.files.write(f"_delta_log/{self.version:020d}.json", lines.encode())
+        return self.version
+
+    def enable_vectors(self) -> None:
+        raise AssertionError("the table has them")
+
+
+def test_a_table_in_a_bucket_is_written_and_read_by_location(tmp_path: Path, store: Store) -> None:
+    filesystem = fs.S3FileSystem(
+        access_key=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        secret_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        region=REGION,
+        endpoint_override=store.endpoint,
+    )
+    files = TableFiles(f"{BUCKET}/some/where/t", filesystem)
+    committer = StoreCommitter(files)
+    fields = [field("id", "string"), field("v", "long"), field("p q", "string")]
+    creation = metadata(fields, ["p q"], {"delta.enableDeletionVectors": "true"})
+    record = ProgressRecord("", "distributary", 1)
+    committer.commit(-1, [{"protocol": PROTOCOL_OF_VECTORS}, creation], record)
+    writer = TableWriter(files, ["id"], committer, IndexCache(tmp_path / "i", 2**20, 2**20), layout=Layout.VECTORS)
+
+    def write(rows: dict[str, int], deleted: Sequence[str] = ()) -> None:
+        parts = [f"a/{value % 2} %" for value in rows.values()]
+        upserts = pa.table({"id": list(rows), "v": list(rows.values()), "p q": parts})
+        writer.write(upserts, pa.table({"id": pa.array(deleted, pa.string())}), record)
+
+    write({f"k{number}": number for number in range(100)})
+    write({"k1": 1001, "k2": 1001, "new": 5}, ["k3", "nobody"])
+    write({"k1": 1002})
+    expected = {f"k{number}": number for number in range(4, 100)} | {"k0": 0, "k1": 1002, "k2": 1001, "new": 5}
+    found = writer.read_rows(pa.table({"id": [*expected, "k3"]}), ["id", "v"])
+    assert dict(zip(*(found.rows.column(name).to_pylist() for name in ("id", "v")), strict=True)) == expected
+    table = DeltaTable(f"s3://{BUCKET}/some/where/t", storage_options=store.environment())
+    rows = pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all()).to_pylist()
+    assert {row["id"]: row["v"] for row in rows} == expected
+    assert {row["p q"] for row in rows} == {"a/0 %", "a/1 %"}
+
+    again = TableWriter(files, ["id"], committer, IndexCache(tmp_path / "j", 2**20, 2**20))
+    assert again.read_rows(pa.table({"id": ["k1", "k3"]}), ["v"]).rows.to_pylist() == [{"v": 1002}]
+    committer.version += 1  # as if somebody had committed
+    before = {info.path for info in filesystem.get_file_info(fs.FileSelector(files.root, recursive=True))}
+    with pytest.raises(ConcurrentChange):
+        write({"k1": 0})
+    assert {info.path for info in filesystem.get_file_info(fs.FileSelector(files.root, recursive=True))} == before
+    with pytest.raises(TableHalt, match="no Delta table"):
+        TableWriter(TableFiles(f"{BUCKET}/none", filesystem), ["id"], committer, IndexCache(tmp_path, 0, 0)).sync()

@@ -1,0 +1,90 @@
+"""A record that its table can't get past is set aside, and the table goes on behind it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tests.support.changes import Topic
+from tests.support.kafka import end_offsets, produce
+from tests.support.spark import Bench, rows_of
+
+from distributary.consume.remaining import RemainingRecords
+from distributary.consume.topics import TableId
+from distributary.decode.decoder import Decoded, Decoder
+from distributary.decode.record_schema import RecordSchema
+from distributary.errors import TableHalt
+from distributary.operate.accept import Accept
+from distributary.operate.set_aside import RecordPlace, SetAside, set_aside_path
+from distributary.operate.worker import TableWorker
+
+
+def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.create()
+    decode = Decoder.decode
+
+    def crashes(self: Decoder, raw: pa.Table, schema: RecordSchema) -> Decoded:
+        if 1 in raw["offset"].to_pylist():
+            raise RuntimeError("nobody thought of it")
+        return decode(self, raw, schema)
+
+    monkeypatch.setattr(Decoder, "decode", crashes)
+    bench.rule = {"exclude": ["secret"]}
+    config, context = bench.config(), bench.context()
+    aside = SetAside(bench.session, config)
+    context = replace(context, set_aside=aside, records=RemainingRecords(context.records, aside.places))
+    settings = config.settings_for("dbo", "t")
+    assert settings is not None
+    worker = TableWorker(context, TableId("dbo", "t"), bench.topic, settings, str(bench.table))
+    topic = Topic(bench.topic)
+    for at in range(3):
+        topic.change("c", {"id": at}, {"id": at, "secret": "hidden"}, at=at + 1)
+    produce(bench.kafka, topic.records)
+    worker.aim(end_offsets(bench.kafka, bench.topic))
+    with pytest.raises(TableHalt, match="at these offsets"):
+        worker.step()
+
+    place = RecordPlace(bench.topic, 0, 1)
+    folder = Path(set_aside_path(config))
+    folder.mkdir(parents=True)
+    (folder / place.file).write_text(json.dumps({"reason": "it crashes"}))
+    worker.resume(Accept.NOTHING)
+    aside.read()  # as the service does now and then
+    while worker.has_to_step():
+        worker.step()
+    assert bench.rows("id") == [(0,), (2,)]
+    [(offset, reason, message, value)] = rows_of(bench.quarantine, "offset", "reason", "message", "value")
+    assert (offset, reason, message) == (1, "set-aside", "set aside by an operator: it crashes")
+    assert b"hidden" not in (value or b"")
+    assert worker.progress is not None
+    assert (dict(worker.progress.next), worker.progress.quarantined) == ({0: 3}, 1)
+
+    worker.resume(Accept.REPLAY)  # it is not to come back
+    while worker.has_to_step():
+        worker.step()
+    worker.resume(Accept.REBUILD)
+    while worker.has_to_step():
+        worker.step()
+    assert bench.rows("id") == [(0,), (2,)]
+    assert len(rows_of(bench.quarantine, "offset")) == 1
+
+
+def test_an_error_while_a_batch_is_taken_names_its_offsets(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.create()
+    worker = bench.worker()
+
+    def crashes(*_: object) -> None:
+        raise RuntimeError("nobody thought of it")
+
+    topic = Topic(bench.topic)
+    topic.change("c", {"id": 1}, {"id": 1}, at=1)
+    produce(bench.kafka, topic.records)
+    worker.aim(end_offsets(bench.kafka, bench.topic))
+    monkeypatch.setattr(worker._taker, "take", crashes)
+    with pytest.raises(TableHalt, match=rf"at these offsets of {bench.topic} by partition: 0: 0 to 0"):
+        worker.step()

@@ -1,0 +1,84 @@
+"""Rows in a real Delta table, written by location; its log is JSON by hand, so that nothing of Java is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cmp_to_key
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from tests.support.delta_log import HandCommitter, HandMadeTable, field
+from tests.support.delta_readers import read_by_deltalake
+
+from distributary.apply.batch import Applied
+from distributary.apply.memory import TableLayout
+from distributary.delta.commit import ProgressRecord
+from distributary.delta.data_file import FileOptions
+from distributary.delta.index_cache import IndexCache
+from distributary.delta.plan_write import Layout
+from distributary.delta.storage import TableFiles
+from distributary.delta.writer import TableWriter
+from distributary.ingest.applied_writer import AppliedWriter
+from distributary.rules.order import compare
+from distributary.rules.position_text import read_position
+
+_KINDS = {pa.int64(): "long", pa.int32(): "integer", pa.string(): "string"}
+_SERVICE = {
+    "__op": "string",
+    "__source_ts": "timestamp",
+    "__position": "string",
+    "__topic": "string",
+    "__partition": "integer",
+    "__offset": "long",
+}
+_OF_MODE: dict[str, dict[str, Any]] = {
+    "history": {"__start_at": "string", "__end_at": "string", "__current": "boolean", "__moved_from": "string"},
+    "append": {"__unavailable": {"type": "array", "elementType": "string", "containsNull": True}},
+}
+Row = dict[str, Any]
+
+
+class DeltaStore:
+    """The table of one layout in an empty directory; `kind` is how its files are changed."""
+
+    def __init__(self, path: Path, layout: TableLayout, kind: Layout) -> None:
+        self._path, self._layout = path / "table", layout
+        kinds: dict[str, Any] = {part.name: _KINDS[part.type] for part in layout.row}
+        kinds |= _SERVICE | _OF_MODE.get(layout.rules.mode, {"__deleted": "boolean"} if layout.soft else {})
+        table = HandMadeTable(self._path).create(*(field(name, kind) for name, kind in kinds.items()))
+        self._writer = TableWriter(
+            TableFiles(str(self._path)),
+            [part.name for part in layout.key],
+            HandCommitter(table),
+            IndexCache(path / "cache", 2**20, 2**20),
+            layout=kind,
+            options=FileOptions(group_rows=3),
+        )
+        self._applied = AppliedWriter(self._writer, layout)
+        self._sequence = 0
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """See Store; read by a reader that is not ours."""
+        rows = read_by_deltalake(self._path)
+        return sorted(rows, key=cmp_to_key(self._order)) if self._layout.rules.mode == "history" else rows
+
+    def _order(self, one: Row, other: Row) -> int:
+        """Versions of a key follow each other: none begins before the one before it has ended."""
+        ends = one["__end_at"], other["__end_at"]
+        if None in ends or ends[0] == ends[1]:
+            return (ends[0] is None) - (ends[1] is None) or one["__offset"] - other["__offset"]
+        first, second = (read_position(self._layout.rules.connector, end) for end in ends)
+        assert first is not None
+        assert second is not None
+        return compare(self._layout.rules.connector, first, second)
+
+    def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
+        """See Store."""
+        return self._applied.read(keys, columns)
+
+    def write(self, applied: Applied) -> None:
+        """See Store."""
+        self._sequence += 1
+        self._applied.write(applied, ProgressRecord("progress", "distributary", self._sequence))

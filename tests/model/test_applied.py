@@ -1,0 +1,38 @@
+"""Records that are decoded and applied leave what the books of simulated databases say, in every flavour and mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.model import gate
+from tests.model.case import Case
+from tests.model.random_cases import MODES
+from tests.model.source.flavours import FLAVOURS
+
+
+def expect_no_difference(flavour: str, histories: int, seed: int = 0) -> gate.Report:
+    report = gate.run([flavour], histories, seed, make_table=gate.applied_table)
+    assert not report.failures, "\n".join(f"reading {at}: {said}\n{case}" for case, at, said in report.failures)
+    assert len(report.checked) == len(MODES)
+    return report
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_2_8_applied_records_equal_the_books_in_all_cuts(flavour: str) -> None:
+    assert expect_no_difference(flavour, 2 * len(MODES), seed=7).plain > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_2_8_applied_records_equal_the_books_in_all_cuts_of_many_histories(flavour: str) -> None:
+    expect_no_difference(flavour, 1000)
+
+
+@pytest.mark.parametrize("path", sorted(gate.REGRESSIONS.glob("*.json")), ids=lambda path: str(path.stem))
+def test_cases_that_once_failed_are_right(path: Path) -> None:
+    case = Case.from_json(path.read_text(encoding="utf-8"))
+    for reading in range(3):
+        difference = gate.differs(case, reading, make_table=gate.applied_table)
+        assert difference is None, f"reading {reading}: {difference}"

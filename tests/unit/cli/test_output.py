@@ -1,0 +1,79 @@
+"""What a record, a topic or a config holds steers no terminal, whichever way it is printed."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from distributary.cli import output
+from distributary.cli.tables_view import grid, remarks
+from distributary.cli.watching import _view
+from distributary.errors import ConfigError, Fault, TableHalt
+from distributary.operate.overview import TableOverview
+
+TITLE = "\x1b]0;owned\x07"
+HOSTILE = f"a{TITLE}\x1b[2J\x9b2J\rb\nc\u202ed\u2028e\u2066"
+SAFE = ("\x1b", "\x9b", "\x07", "\r", "\u202e", "\u2028", "\u2066")
+
+
+def is_harmless(printed: str, lines: int) -> bool:
+    return not [one for one in SAFE if one in printed] and len(printed.splitlines()) == lines
+
+
+def table(name: str) -> TableOverview:
+    error = {"code": "c", "message": name, "fix": name}
+    return TableOverview(name, name, name, "halted", 0, None, position=name, error=error, ghosts=1, undecided=1)
+
+
+def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show_text(HOSTILE, style="red")
+    output.show_text(Text.assemble((HOSTILE, "red"), HOSTILE))
+    printed = capsys.readouterr().out
+    assert is_harmless(printed, 2)
+    assert printed.startswith(r"a\x1b]0;owned\x07\x1b[2J\x9b2J\x0db\x0ac\u202ed\u2028e\u2066")
+
+
+def test_values_that_may_have_lines_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show_text(HOSTILE, but="\n\t")
+    assert is_harmless(capsys.readouterr().out, 2)
+
+
+def test_tables_of_a_result(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = Table(box=None)
+    shown.add_column("a")
+    output.add_row(shown, HOSTILE)
+    output.show_grid(shown)
+    assert is_harmless(capsys.readouterr().out, 2)
+    output.show_grid(grid([table(HOSTILE)]))
+    for line in remarks([table(HOSTILE)]):
+        output.show_text(line)
+    assert is_harmless(capsys.readouterr().out, 2 + 6)
+
+
+def test_the_live_view() -> None:
+    file = io.StringIO()
+    console = Console(file=file, highlight=False, width=4000, force_terminal=True, color_system=None)
+    console.print(_view([table(HOSTILE)], {}, Text(HOSTILE)))
+    assert not [one for one in SAFE if one in file.getvalue()]
+
+
+def test_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    output.show_error(TableHalt("c", HOSTILE, HOSTILE))
+    assert is_harmless(capsys.readouterr().err, 2)
+    output.show_error(ConfigError([Fault(Path(HOSTILE), 1, "c", HOSTILE, HOSTILE)]))
+    assert is_harmless(capsys.readouterr().err, 3)
+
+
+def test_json_is_the_same_document(capsys: pytest.CaptureFixture[str]) -> None:
+    told = {"a": f"{HOSTILE}\x7f\ud800 é 漢", HOSTILE: 1}
+    output.show_json(told)
+    printed = capsys.readouterr().out
+    assert is_harmless(printed, 4)
+    assert "é 漢" in printed
+    assert json.loads(printed) == told

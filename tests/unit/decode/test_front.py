@@ -1,0 +1,73 @@
+"""What writers put around the JSON of keys and values, beside Connect's schema."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.decoding import SQLSERVER_SOURCE, compact, made_records, rejections, struct_schema, with_schema
+from tests.support.learning import learn
+
+from distributary.decode.decoder import Decoded, Decoder
+from distributary.decode.options import DecodeOptions
+from distributary.decode.unwrapped import added_by
+
+ENVELOPE = {"op": "c", "after": {"id": 1, "v": "a"}, "source": SQLSERVER_SOURCE}
+ID_OF_BAD_UTF8 = b"\x00\x00\x01\x86\xff"
+
+
+def decoded(*pairs: tuple[bytes | None, bytes | None], **more: Any) -> Decoded:
+    decoder = Decoder(DecodeOptions("sqlserver", **more))
+    raw = made_records(pairs)
+    return decoder.decode(raw, learn(decoder, raw))
+
+
+def written(value: object) -> bytes:
+    return compact(value).encode()
+
+
+def test_1_1_json_behind_the_number_of_its_schema_is_read_as_without() -> None:
+    """Confluent's JsonSchemaConverter writes a zero byte and four bytes in front of keys and values."""
+    key, value = written({"id": 1}), written(ENVELOPE)
+    with_connect = with_schema(struct_schema({"id": {"type": "int64"}}), compact({"id": 1}))
+    pairs = [(key, value), (with_connect, value), (key, None), (None, value), (key, b"{"), (key, b"")]
+    for front in (b"\x00\x00\x00\x00\x07", ID_OF_BAD_UTF8):
+        framed = [tuple(None if part is None else front + part for part in pair) for pair in pairs]
+        plain, found = decoded(*pairs), decoded(*framed)  # type: ignore[arg-type]
+        assert found.events.drop_columns(["size"]).equals(plain.events.drop_columns(["size"]))
+        assert rejections(found) == rejections(plain) == {3: "no-key", 4: "not-json", 5: "not-json"}
+
+
+def test_1_1_records_with_and_without_such_a_number_may_follow_each_other() -> None:
+    found = decoded(
+        (written({"id": 1}), b"\x00\x00\x00\x00\x07" + written(ENVELOPE)), (written({"id": 1}), written(ENVELOPE))
+    )
+    assert found.events["row"].to_pylist() == [{"id": 1, "v": "a"}] * 2
+
+
+@pytest.mark.parametrize("blank", [b"", b" "])
+def test_1_1_keys_and_values_under_payload_alone_are_read(blank: bytes) -> None:
+    def under(value: object) -> bytes:
+        return b'{"payload":' + blank + written(value) + blank + b"}"
+
+    inner = {**ENVELOPE, "after": {"id": 1, "payload": "x"}}
+    found = decoded(
+        (under({"id": 1}), under(inner)),
+        (written({"id": 1}), written(inner)),
+        (under({"id": 1}), under(None)),
+        (under({"id": 1}), None),
+        (under({"id": 1}), b'{"payload":{},"payload":{}}'),
+        (under({"id": 1}), b'{"payload":{"op":"c"}'),
+        payload_alone=True,
+    )
+    assert found.events["operation"].to_pylist() == ["c", "c", "x", "x"]
+    assert found.events["key"].to_pylist() == [{"id": 1}] * 4
+    assert found.events["row"].to_pylist()[:2] == [{"id": 1, "payload": "x"}] * 2
+    assert rejections(found) == {4: "not-an-envelope", 5: "not-json"}
+
+
+def test_1_1_rows_under_payload_alone_are_read() -> None:
+    row = {"payload": {"id": 1, "v": "a", "__op": "u", "__commit_lsn": SQLSERVER_SOURCE["commit_lsn"]}}
+    found = decoded((written({"id": 1}), written(row)), payload_alone=True, unwrapped=added_by({}))
+    assert found.events["row"].to_pylist() == [{"id": 1, "v": "a"}]
+    assert found.events["operation"].to_pylist() == ["u"]

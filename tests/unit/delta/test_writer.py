@@ -1,0 +1,289 @@
+"""The writer on a table whose log is written by hand; what is there then, two readers that are not ours tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.support.delta_log import HandCommitter, HandMadeTable, field
+from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
+
+from distributary.delta.commit import ConcurrentChange, ProgressRecord
+from distributary.delta.data_file import FileOptions
+from distributary.delta.index_cache import IndexCache
+from distributary.delta.plan_write import Layout
+from distributary.delta.storage import TableFiles
+from distributary.delta.writer import TableWriter
+from distributary.errors import TableHalt
+
+RECORD = ProgressRecord("progress", "distributary", 1)
+SCHEMA = pa.schema({"id": pa.int64(), "v": pa.string()})
+
+
+class Lake:
+    """A table and a writer of it."""
+
+    def __init__(self, path: Path, layout: Layout = Layout.VECTORS, **creation: Any) -> None:
+        self.path = path / "table"
+        self.cache = path / "cache"
+        self.table = HandMadeTable(self.path).create(field("id", "long"), field("v", "string"), **creation)
+        self.committer = HandCommitter(self.table)
+        self.layout = layout
+        self.writer = self.new_writer()
+
+    def new_writer(self) -> TableWriter:
+        cache = IndexCache(self.cache, 2**24, 2**24)
+        options = FileOptions(group_rows=4)
+        return TableWriter(
+            TableFiles(str(self.path)), ["id"], self.committer, cache, layout=self.layout, options=options
+        )
+
+    def write(self, rows: Mapping[int, str | None], deleted: Sequence[int] = ()) -> int:
+        upserts = pa.table({"id": list(rows), "v": list(rows.values())}, SCHEMA)
+        return self.writer.write(upserts, pa.table({"id": pa.array(deleted, pa.int64())}), RECORD)
+
+    def rows(self) -> dict[int, str | None]:
+        first, second = read_by_deltalake(self.path), read_by_duckdb(self.path)
+        assert sorted(first, key=repr) == sorted(second, key=repr)
+        found = {row["id"]: row["v"] for row in first}
+        assert len(found) == len(first)
+        return found
+
+    def actions(self, kind: str) -> list[dict[str, Any]]:
+        """Of the newest commit."""
+        lines = (self.path / f"_delta_log/{self.table.version:020d}.json").read_text().splitlines()
+        return [json.loads(line)[kind] for line in lines if line.startswith(f'{{"{kind}"')]
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_rows_come_change_and_go(tmp_path: Path, layout: Layout) -> None:
+    lake = Lake(tmp_path, layout)
+    assert lake.write(dict.fromkeys(range(20), "a")) == 1
+    assert lake.write({3: "b", 99: None}, [4, 5, 1000]) == 2
+    expected: dict[int, str | None] = {number: "a" for number in range(20) if number not in (4, 5)}
+    assert lake.rows() == expected | {3: "b", 99: None}
+    lake.writer = lake.new_writer()
+    assert lake.write({}, list(range(20))) == 3
+    assert lake.rows() == {99: None}
+    assert [record.text for record in lake.committer.records] == ["progress"] * 3
+
+
+def test_a_write_without_rows_commits_the_record(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    assert lake.writer.write(None, None, RECORD) == 1
+    assert lake.committer.records == [RECORD]
+    assert lake.rows() == {}
+
+
+def test_vectors_mark_rows_and_a_commit_has_one_file_of_them(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.write(dict.fromkeys(range(10), "a"))
+    lake.write(dict.fromkeys(range(10, 20), "a"))
+    lake.write({0: "b", 10: "b"})
+    adds = lake.actions("add")
+    vectors = [add["deletionVector"] for add in adds if "deletionVector" in add]
+    assert [vector["storageType"] for vector in vectors] == ["u", "u"]
+    assert len({vector["pathOrInlineDv"] for vector in vectors}) == 1
+    assert len(list(lake.path.glob("*.bin"))) == 1
+    assert len(adds) == 3
+    lake.write({1: "c"})  # the vector of its file has both rows now
+    (vector,) = (add["deletionVector"] for add in lake.actions("add") if "deletionVector" in add)
+    assert vector["cardinality"] == 2
+    assert lake.rows() == {number: "b" if number in (0, 10) else "c" if number == 1 else "a" for number in range(20)}
+
+
+def test_rewriting_needs_no_vectors(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, Layout.REWRITE, properties={"delta.enableDeletionVectors": "false"})
+    lake.write(dict.fromkeys(range(10), "a"))
+    lake.write({0: "b"}, [9])
+    assert len(lake.actions("remove")) == 1
+    (add,) = lake.actions("add")
+    assert json.loads(add["stats"])["numRecords"] == 9
+    assert lake.rows() == {0: "b"} | dict.fromkeys(range(1, 9), "a")
+
+
+def test_auto_turns_to_vectors_where_files_are_large(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, Layout.AUTO, properties={"delta.enableDeletionVectors": "false"})
+    large = {number: f"{number * 7919:x}" * 20 for number in range(20_000)}
+    lake.write(large)
+    assert lake.actions("add")[0]["size"] > 20 * 16 * 1024
+    assert lake.write({5: "b"}) == 3  # one commit to allow vectors, one for the rows
+    assert len(lake.actions("remove")) == 1
+    assert lake.rows() == large | {5: "b"}
+    small = lake.write({5: "c"})  # the small file is removed, not marked
+    assert small == 4
+    assert [add.get("deletionVector") for add in lake.actions("add")] == [None]
+
+
+def test_old_values_are_read_by_key(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.write({number: f"a{number}" for number in range(10)})
+    lake.write({3: "b", 11: None}, [4])
+    found = lake.writer.read_rows(pa.table({"id": [11, 4, 3, 8, 77]}), ["v"])
+    assert sorted(zip(found.keys.tolist(), found.rows.column("v").to_pylist(), strict=True)) == [
+        (0, None),
+        (2, "b"),
+        (3, "a8"),
+    ]
+    assert found.rows.schema == pa.schema({"v": pa.string()})
+    nothing = lake.writer.read_rows(pa.table({"id": pa.array([], pa.int64())}), ["v", "id"])
+    assert (len(nothing.keys), nothing.rows.column_names) == (0, ["v", "id"])
+
+
+def test_another_writers_commit_is_a_concurrent_change_and_leaves_no_files(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.write({1: "a", 2: "a"})
+    files = sorted(lake.path.iterdir())
+    lake.table.commit({"txn": {"appId": "other", "version": 1}})
+    with pytest.raises(ConcurrentChange):
+        lake.write({1: "b"})
+    assert sorted(lake.path.iterdir()) == files
+    assert lake.writer.sync() == 2
+    assert lake.write({1: "b"}) == 3
+    assert lake.rows() == {1: "b", 2: "a"}
+
+
+def test_an_unknown_end_of_a_commit_leaves_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit may still come about: then its files are needed."""
+    lake = Lake(tmp_path)
+    lake.write({1: "a", 2: "a"})
+    commit = lake.committer.commit
+
+    def lose_reply(seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord) -> int:
+        commit(seen, actions, record)
+        raise OSError(104, "Connection reset by peer")
+
+    monkeypatch.setattr(lake.committer, "commit", lose_reply)
+    with pytest.raises(OSError, match="reset"):
+        lake.write({1: "b"})
+    assert lake.rows() == {1: "b", 2: "a"}
+    monkeypatch.setattr(lake.committer, "commit", commit)
+    with pytest.raises(ConcurrentChange):
+        lake.write({1: "c"})
+    lake.writer.sync()
+    lake.write({1: "c"})
+    assert lake.rows() == {1: "c", 2: "a"}
+
+
+def test_a_log_that_can_not_be_read_after_the_commit_does_not_undo_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path)
+    lake.write({1: "a"})
+
+    def fail() -> int:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lake.writer, "sync", fail)
+        assert lake.write({1: "b"}) == 2
+    assert lake.write({2: "c"}) == 3
+    assert lake.rows() == {1: "b", 2: "c"}
+
+
+@pytest.mark.parametrize(
+    ("upserts", "deletes"), [([1, 1], []), ([1], [1]), ([], [2, 2]), ([None, None], []), ([0, None, 0], [])]
+)
+def test_a_key_may_not_come_twice(tmp_path: Path, upserts: list[int | None], deletes: list[int]) -> None:
+    lake = Lake(tmp_path)
+    rows = pa.table({"id": upserts, "v": ["x"] * len(upserts)}, SCHEMA)
+    with pytest.raises(ValueError, match="more than once"):
+        lake.writer.write(rows, pa.table({"id": pa.array(deletes, pa.int64())}), RECORD)
+
+
+def test_null_and_zero_are_two_keys(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    for value in ("a", "b"):
+        lake.writer.write(pa.table({"id": [0, None], "v": [value, value]}, SCHEMA), None, RECORD)
+        assert lake.rows() == {0: value, None: value}
+    lake.writer.write(None, pa.table({"id": pa.array([None], pa.int64())}), RECORD)
+    assert lake.rows() == {0: "b"}
+
+
+def test_a_table_that_only_grows_takes_new_rows(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, properties={"delta.appendOnly": "true"})
+    lake.write({1: "a"})
+    lake.write({2: "a"}, [7])
+    with pytest.raises(TableHalt, match="new rows alone"):
+        lake.write({1: "b"})
+    assert lake.rows() == {1: "a", 2: "a"}
+
+
+def changes_told(lake: Lake) -> list[tuple[str, int, str]]:
+    """Of the newest commit, by the files of the change data feed."""
+    found = []
+    for cdc in lake.actions("cdc"):
+        assert cdc["dataChange"] is False
+        assert cdc["path"].startswith("_change_data/")
+        rows = pq.read_table(lake.path / cdc["path"], partitioning=None)
+        found += [(row["_change_type"], row["id"], row["v"]) for row in rows.to_pylist()]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_the_change_data_feed_has_every_change(tmp_path: Path, layout: Layout) -> None:
+    lake = Lake(tmp_path, layout, properties={"delta.enableChangeDataFeed": "true"})
+    lake.write({1: "a", 2: "a", 3: "a", 4: "a"})
+    assert changes_told(lake) == []  # readers infer inserts
+    lake.write({1: "b", 9: "b"}, [2, 77])
+    expected = [("delete", 2, "a"), ("insert", 9, "b"), ("update_postimage", 1, "b"), ("update_preimage", 1, "a")]
+    assert changes_told(lake) == expected
+    lake.write({}, [9])
+    assert changes_told(lake) == [("delete", 9, "b")]
+    assert lake.rows() == {1: "b", 3: "a", 4: "a"}
+
+
+def test_a_lost_race_leaves_no_files_of_the_feed(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, properties={"delta.enableChangeDataFeed": "true"})
+    lake.write({1: "a"})
+    lake.table.commit({"txn": {"appId": "other", "version": 1}})
+    with pytest.raises(ConcurrentChange):
+        lake.write({1: "b"})
+    assert not list(lake.path.rglob("cdc-*"))
+
+
+@pytest.mark.parametrize("key", [["nothing"], ["l"]])
+def test_keys_that_can_not_be_used_are_told(tmp_path: Path, key: list[str]) -> None:
+    table = HandMadeTable(tmp_path).create(
+        field("id", "long"), field("l", {"type": "array", "elementType": "long", "containsNull": True})
+    )
+    writer = TableWriter(
+        TableFiles(str(tmp_path)), key, HandCommitter(table), IndexCache(tmp_path / "cache", 2**20, 2**20)
+    )
+    with pytest.raises(TableHalt, match="can't be found by the key"):
+        writer.read_rows(pa.table({key[0]: [1]}), ["id"])
+
+
+@pytest.mark.parametrize("layout", [Layout.VECTORS, Layout.REWRITE])
+@pytest.mark.parametrize("stats", [{"numRecords": 2}, {}])
+def test_a_wrong_or_missing_count_in_the_log_takes_no_live_row(tmp_path: Path, layout: Layout, stats: Any) -> None:
+    lake = Lake(tmp_path, layout)
+    lake.write({1: "a", 2: "a", 3: "a"})
+    (add,) = lake.actions("add")
+    lake.table.commit({"add": {**add, "stats": json.dumps(stats)}})
+    lake.writer.sync()
+    lake.write({}, [1, 2])
+    assert lake.rows() == {3: "a"}
+
+
+def test_a_refused_table_is_not_written(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, properties={"delta.constraints.positive": "id > 0"})
+    with pytest.raises(TableHalt, match="the constraint positive"):
+        lake.write({1: "a"})
+    assert [path.name for path in lake.path.iterdir()] == ["_delta_log"]
+
+
+def test_a_lost_vector_halts_and_revives_no_row(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.write({1: "a", 2: "a", 3: "a"})
+    lake.write({1: "b"})
+    for path in lake.path.glob("*.bin"):
+        path.unlink()
+    lake.writer = lake.new_writer()
+    with pytest.raises(TableHalt, match="not there"):
+        lake.write({2: "b"})

@@ -1,0 +1,120 @@
+"""The order of positions, and what a partition's mark says of an event."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.unit.rules.history import Table, at, event
+
+from distributary.rules.admit import DELETES_REMEMBERED, READS_REMEMBERED, Mark, Verdict, admit, remember_read
+from distributary.rules.event import Event, Position
+from distributary.rules.order import compare
+from distributary.rules.state import Rules
+from distributary.rules.watermark import grow
+
+SQLSERVER = Rules("sqlserver")
+
+
+def verdicts(connector: str, *events: Event) -> list[str]:
+    return [verdict.value for _, verdict in admit(connector, {}, events).judged]
+
+
+def test_2_1_a_server_that_took_over_is_ordered_by_gtid() -> None:
+    old = Position((9, 100), (0,), "uuid:7", server=1)
+    new = Position((1, 4), (0,), "uuid:8", server=2)
+    assert compare("mysql", old, new) < 0
+    assert compare("mysql", old, replace(new, transaction="other:8")) > 0
+    mariadb = Position((9, 100), (0,), "0:7", server=1)
+    assert compare("mariadb", mariadb, Position((1, 4), (0,), "0:10", server=2)) < 0
+
+
+def test_2_1_a_transaction_of_unknown_level_goes_by_its_commit_time() -> None:
+    known = Position((100,), (90,), "1", time=5)
+    unknown = Position(None, (80,), "2", time=6)
+    assert compare("postgresql", known, unknown) < 0 < compare("postgresql", unknown, known)
+
+
+def test_2_4_what_a_partition_has_applied_is_seen() -> None:
+    one, two = event("c", "a", at(1)), event("u", "a", at(2))
+    assert verdicts("postgresql", one, two, one, two, event("d", "a", at(3))) == ["new", "new", "seen", "seen", "new"]
+
+
+def test_2_4_changes_of_one_position_are_told_apart_by_key_and_operation() -> None:
+    copied = [event("c", key, at(1)) for key in ("a", "b")]
+    assert verdicts("postgresql", *copied, *copied) == ["new", "new", "seen", "seen"]
+
+
+def test_2_4_changes_of_one_level_may_come_in_any_order_where_the_connector_sends_them_so() -> None:
+    events = [
+        event("d", "a", at(1, 5)),
+        event("d", "b", at(1, 7)),
+        event("c", "a", at(1, 5)),
+        event("c", "b", at(1, 7)),
+    ]
+    assert verdicts("sqlserver", *events, *events) == ["new"] * 4 + ["seen"] * 4
+
+
+def test_2_4_the_first_transaction_after_a_start_is_known_by_its_time_and_place() -> None:
+    seen, new = Position(None, (5,), "1", time=1), Position(None, (9,), "3", time=3)
+    first = event("c", "a", Position((4,), (5,), "1", time=1))
+    second = event("c", "b", Position((6,), (7,), "2", time=2))
+    given = [first, second, event("c", "a", seen), event("c", "c", new), event("c", "c", new)]
+    assert verdicts("postgresql", *given) == ["new", "new", "seen", "new", "seen"]
+
+
+def test_2_4_of_a_clock_that_was_set_back_no_new_transaction_is_lost() -> None:
+    first = event("c", "a", Position((4,), (5,), "1", time=1000))
+    assert verdicts("postgresql", first, event("c", "b", Position(None, (9,), "2", time=900))) == ["new", "new"]
+
+
+def test_2_6_a_lower_position_of_a_later_time_means_that_the_source_went_back() -> None:
+    restored = event("c", "b", at(3, time=20))
+    assert verdicts("sqlserver", event("c", "a", at(5, time=10)), restored) == ["new", "source-went-back"]
+    assert Table(SQLSERVER).take(event("c", "a", at(5, time=10)), restored).changes[0].went_back
+    assert verdicts("sqlserver", event("c", "a", at(5, time=10)), event("r", "b", at(3, time=20))) == ["new", "new"]
+
+
+def test_2_6_a_change_that_another_partition_had_read_before_the_topic_grew_does_not_mean_it() -> None:
+    events = event("u", "a", at(3, time=20)), event("u", "b", at(5, time=10), partition=1)
+    table = Table(Rules("mysql"), partitions=2).take(*events)
+    grow("mysql", table.state, 3)
+    assert not table.take(replace(events[0], partition=1)).changes[1].went_back
+    assert table.take(event("u", "a", at(4, time=30), partition=1)).changes[2].went_back
+
+
+def test_2_6_an_epoch_sorts_before_the_position() -> None:
+    assert compare("db2", at(9), replace(at(1), epoch=1)) < 0
+
+
+def test_3_3_what_a_producer_repeats_between_a_delete_and_its_tombstone_makes_it_no_other() -> None:
+    rows = [event("c", "a", at(1)), event("d", "a", at(2)), event("x", "a"), event("c", "a", at(3))]
+    deleted = [event("d", "a", at(4)), *rows[1:3], event("x", "a")]
+    given = [*rows, *deleted]
+    seen = verdicts("sqlserver", *(replace(one, offset=number) for number, one in enumerate(given)))
+    assert seen == ["new", "new", "seen", "new", "new", "seen", "seen", "seen"]
+
+
+def test_2_3_snapshot_rows_are_remembered_up_to_a_bound() -> None:
+    reads: dict[str, None] = {}
+    for number in range(READS_REMEMBERED + 1):
+        assert remember_read(reads, event("r", str(number), at(1)))
+    assert len(reads) == READS_REMEMBERED
+    assert not remember_read(reads, event("r", "5", at(1)))
+    assert remember_read(reads, event("r", "0", at(1)))
+
+
+def test_2_8_a_mark_s_copy_changes_on_its_own() -> None:
+    marks = {0: Mark()}
+    admit("oracle", marks, [event("c", "a", at(1))])
+    copy = marks[0].copy()
+    assert [verdict for _, verdict in admit("oracle", {0: copy}, [event("c", "b", at(1))]).judged] == [Verdict.NEW]
+    assert marks[0].ties != copy.ties
+
+
+def test_3_3_deletes_await_their_tombstones_up_to_a_bound() -> None:
+    marks: dict[int, Mark] = {}
+    deletes = [event("d", str(number), at(number + 1)) for number in range(DELETES_REMEMBERED + 1)]
+    admit("db2", marks, deletes)
+    assert len(marks[0].awaiting_tombstone) == DELETES_REMEMBERED
+    tombstones = [event("x", "0"), event("x", "1")]
+    assert [verdict for _, verdict in admit("db2", marks, tombstones).judged] == [Verdict.NEW, Verdict.SEEN]

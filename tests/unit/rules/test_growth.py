@@ -1,0 +1,78 @@
+"""Topics that get more partitions."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.rules.history import Table, at, event
+
+from distributary.rules.state import Rules
+from distributary.rules.watermark import grow
+
+SQLSERVER = Rules("sqlserver")
+
+
+def test_2_5_a_topic_that_grows_brings_no_deleted_row_back() -> None:
+    table = Table(SQLSERVER)
+    grow("sqlserver", table.state, 2)
+    table.take(event("d", "a", at(2), partition=1)).take(event("c", "a", at(1)))
+    assert table.places() == {}
+
+
+def test_2_5_of_copies_by_two_partitions_one_counts() -> None:
+    table = Table(SQLSERVER).take(event("c", "a", at(1)), event("d", "a", at(2)))
+    grow("sqlserver", table.state, 2)
+    table.take(event("c", "a", at(1), partition=1)).take(event("d", "a", at(2), partition=1))
+    assert table.places() == {}
+    assert table.take(event("c", "a", at(3), partition=1)).places() == {"a": (1, 2)}
+
+
+@pytest.mark.parametrize("noticed", range(1, 5))
+def test_2_5_it_does_not_matter_when_growth_is_noticed_for_a_tombstone_that_comes_by_another_partition(
+    noticed: int,
+) -> None:
+    rows = [
+        event("c", "a", at(1), time=1),
+        event("d", "a", at(2), time=2),
+        event("x", "a", time=3),
+        event("c", "a", at(3), time=4),
+    ]
+    table = Table(SQLSERVER).take(*rows[:noticed])
+    grow("sqlserver", table.state, 2)
+    table.take(*rows[noticed:]).take(event("x", "a", partition=1, time=9))
+    assert table.places() == {}
+
+
+def test_2_5_the_tombstone_of_a_delete_that_was_sent_again_takes_no_row_by_another_partition() -> None:
+    rows = [event("c", "a", at(1)), event("d", "a", at(2)), event("x", "a"), event("c", "a", at(3))]
+    table = Table(SQLSERVER).take(*rows, event("d", "a", at(2)))
+    grow("sqlserver", table.state, 2)
+    assert table.take(event("x", "a", partition=1, time=9)).places() == {"a": (0, 3)}
+
+
+def test_2_5_a_delete_whose_tombstone_has_come_awaits_no_other() -> None:
+    table = Table(SQLSERVER)
+    grow("sqlserver", table.state, 2)
+    table.take(event("c", "a", at(1), time=1), event("d", "a", at(2), time=2), event("x", "a", time=3))
+    table.take(event("c", "a", at(3), time=4), event("d", "a", at(2), time=5), event("x", "a", time=6))
+    assert table.places() == {"a": (0, 3)}
+    assert table.take(event("x", "a", partition=1, time=9)).places() == {}
+
+
+def test_2_5_of_two_partitions_a_delete_comes_before_a_create_of_its_position() -> None:
+    table = Table(SQLSERVER).take(event("c", "a", at(1), time=1))
+    grow("sqlserver", table.state, 2)
+    table.take(event("c", "a", at(2, 5), time=5)).take(event("d", "a", at(2, 5), partition=1, time=5))
+    assert table.places() == {"a": (0, 1)}
+
+
+def test_2_5_a_key_that_is_gone_does_not_come_back_by_a_partition_that_is_behind() -> None:
+    table = Table(SQLSERVER, partitions=2).take(event("c", "b", at(1), partition=1))
+    table.take(event("c", "a", at(5)), event("d", "a", at(6)))
+    grow("sqlserver", table.state, 3)
+    assert table.take(event("c", "a", at(5), partition=2)).places() == {"b": (1, 0)}
+
+
+def test_2_5_what_a_new_partition_gets_of_the_time_before_was_sent_again() -> None:
+    table = Table(SQLSERVER).take(event("c", "a", at(1)), event("d", "a", at(2)), event("c", "b", at(3)))
+    grow("sqlserver", table.state, 2)
+    assert table.take(event("c", "a", at(1), partition=1)).places() == {"b": (0, 2)}
