@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.changes import Topic, key, row
+from tests.support.changes import LONG, Topic, key, row
 from tests.support.spark import Bench, rows_of
 
 from distributary.errors import TableHalt
@@ -209,11 +209,16 @@ def test_1_6_in_a_table_without_key_a_delete_is_followed_by_an_empty_record_that
     assert not bench.quarantine.exists()
 
 
-def test_3_8_a_table_whose_records_have_no_key_keeps_its_changes_where_keyless_says_so(bench: Bench) -> None:
+@pytest.mark.parametrize("has_schema", [False, True])
+def test_3_8_a_table_whose_records_have_no_key_keeps_its_changes_where_keyless_says_so(
+    bench: Bench, has_schema: bool
+) -> None:
     bench.rule = {"keyless": "append"}
     topic = Topic(bench.create().topic, "postgresql", key=())
     # pgbench truncates its history before it fills it: nothing tells yet whether the table has a key.
-    topic.change("t", None, at=1)
+    truncate = topic.change("t", None, at=1)
+    if has_schema:  # then the table is made by then, and nothing is in it
+        topic.with_schema(truncate, {"n": LONG})
     bench.take(topic.records)
     topic.change("c", None, {"n": 1}, at=2)
     topic.change("c", None, {"n": 1}, at=3)

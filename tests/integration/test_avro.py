@@ -157,12 +157,13 @@ def test_6_3_broken_bytes_are_quarantined_with_the_reason_and_their_neighbours_a
     several = topic.registered("other", ["int", "string"])
     huge = b"\x00\x02" + b"\x04" + b"\x02" + avro("long", 1_600_000_000)  # the length of a text that is not there
     broken = {
-        "no-schema-id": [b"", b"\x00\x00", b"plain text", b'{"op":"c"}', b"\x01\x00\x00\x00\x01" + whole],
+        "no-schema-id": [b"", b"\x00\x00", b"plain text", b"[1]", b"\x01\x00\x00\x00\x01" + whole],
         "not-avro": [
             framed(schema_id, broken)
             for broken in (whole[:-1], whole + b"\x00", whole[:3], b"\xff" * 20, whole * 2, huge)
         ],
         "not-utf8": [framed(schema_id, whole.replace(b"text", b"t\xffxt"))],
+        "no-row": [b'{"op":"c"}'],  # a JSON object is read as JSON
         "not-an-avro-schema": [framed(several, b"\x00\x02")],
     }
     records = [good]

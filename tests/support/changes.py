@@ -82,10 +82,10 @@ class Topic:
         payload = json.loads(record.value or b"")
         source = {name: LONG if isinstance(told, int) else TEXT for name, told in payload["source"].items()}
         envelope += [_struct(source, field="source"), {**TEXT, "field": "op"}]
-        key = {"schema": _struct({name: row[name] for name in self.key}), "payload": json.loads(record.key or b"")}
+        key = {"schema": _struct({name: row[name] for name in self.key}), "payload": json.loads(record.key or b"null")}
         value = {"schema": {"type": "struct", "fields": envelope}, "payload": payload}
         data = [json.dumps(one, separators=(",", ":")).encode() for one in (key, value)]
-        self.records[-1] = record._replace(key=data[0], value=data[1])
+        self.records[-1] = record._replace(key=None if record.key is None else data[0], value=data[1])
         return self.records[-1]
 
     def move(self, old: int, new: int, row: Row, **place: Any) -> None:

@@ -19,6 +19,7 @@ _MODES: Mapping[str, tuple[str, ...]] = {
     "interval.handling.mode": ("numeric", "string"),
     "time.precision.mode": (
         *("adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"),
+        "structured",
     ),
 }
 PLACEHOLDER = "unavailable.value.placeholder"

@@ -89,6 +89,13 @@ class SchemaRegistry(Section):
         None, alias="ssl.key.password", description="The private key's password, as ${env:NAME} or ${file:PATH}."
     )
 
+    apicurio_use_id: Literal["contentId"] | None = Field(
+        None,
+        alias="apicurio.registry.use-id",
+        description="contentId: ids of eight bytes in front of a key or a value are Apicurio's content ids. Without it "
+        "such records are not read: nothing tells them from global ids, which Confluent's API does not know.",
+    )
+
     _no_inline_secrets = field_validator(
         "basic_auth_user_info", "bearer_auth_token", "ssl_key_password", mode="before"
     )(secret_from_outside)
@@ -96,7 +103,8 @@ class SchemaRegistry(Section):
     def properties(self) -> dict[str, str]:
         """What the registry's client is to be given: all that is said here, under its own names, secrets readable. Not
         for logs."""
-        given = {field.alias or name: getattr(self, name) for name, field in type(self).model_fields.items()}
+        names = {name: field.alias or name for name, field in type(self).model_fields.items()}
+        given = {alias: getattr(self, name) for name, alias in names.items() if name != "apicurio_use_id"}
         out = revealed({name: value for name, value in given.items() if value is not None})
         if "bearer.auth.token" in out:
             out["bearer.auth.credentials.source"] = "STATIC_TOKEN"
@@ -137,6 +145,11 @@ class Source(Section):
     def order_fields(self) -> Order:
         """`order`, parsed."""
         return parse_order(self.order)
+
+    @property
+    def has_long_ids(self) -> bool:
+        """Whether schemas' ids of eight bytes can be read."""
+        return self.schema_registry is not None and self.schema_registry.apicurio_use_id is not None
 
     @model_validator(mode="after")
     def _order_is_for_others(self) -> Source:

@@ -41,7 +41,8 @@ _POINT = "io.debezium.data.geometry.Point"
 def type_of(connector: str, column: SourceColumn, properties: Mapping[str, str]) -> str | None:
     """The type of a column's values, named as `columns` in the config names types (see types.from_name.type_of_name).
 
-    `properties` are the connector's settings. None where it is not known how the connector sends such values.
+    `properties` are the connector's settings. None where it is not known how the connector sends such values, and
+    where it sends objects of their parts (`time.precision.mode: structured`).
     """
     rules = _RULES.get(connector)
     if rules is None:
@@ -49,7 +50,9 @@ def type_of(connector: str, column: SourceColumn, properties: Mapping[str, str])
     settings = {PRECISION_MODE: _DEFAULT_PRECISION_MODE.get(connector, "adaptive"), DECIMAL_MODE: "precise"}
     settings |= properties
     rule = rules.get(_plain(column.type))
-    return rule(column, settings) if callable(rule) else rule
+    found = rule(column, settings) if callable(rule) else rule
+    in_parts = settings[PRECISION_MODE] == "structured" and found is not None and found != f"{_TIME}.Year"
+    return None if in_parts and str(found).startswith((_TIME, "time")) else found
 
 
 def _plain(type_name: str) -> str:

@@ -1,8 +1,9 @@
 """Large values that the connector keeps elsewhere: it sends a reference in their place, which is no value.
 
 Debezium's S3LargeMessagePostProcessor (3.7) puts texts and bytes of more than a limit into a bucket, and writes
-`__debezium:s3:ref:v1:BUCKET|KEY` instead. Bytes are on the wire as binary.handling.mode says, be it that the column is
-read as text.
+`__debezium:s3:ref:v1:BUCKET|KEY` instead; the transform EnforceRecordSize stores whole records, and writes JSON that
+begins with the field `__debezium_claim_check` into the columns that it is told. Bytes are on the wire as
+binary.handling.mode says, be it that the column is read as text.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ import pyarrow.compute as pc
 
 from distributary.decode.types.base import ColumnType
 
-_REFERENCE = re.compile(rb"__debezium:[a-z0-9]+:ref:v[0-9]+:")
-# What a reference begins with as text, in Base64 (also that of URLs), and in hexadecimal digits.
-_BEGINNINGS = r"^(__debezium:|X19kZWJleml1b|5[fF]5[fF]646562657[aA]69756[dD]3[aA])"
+_REFERENCE = re.compile(rb'__debezium:[a-z0-9]+:ref:v[0-9]+:|{"__debezium_claim_check":true[,}]')
+# What a reference begins with as bytes; as text, in Base64 (also that of URLs), and in hexadecimal digits.
+_IN_BYTES = (b"__debezium:", b'{"__debezium_claim_check"')
+_IN_TEXT = (*(begin.decode() for begin in _IN_BYTES), "X19kZWJleml1b", "eyJfX2RlYmV6aXVtX2NsYWltX2NoZWNr")
+_IN_DIGITS = tuple(begin.hex() for begin in _IN_BYTES)
+_BEGINNINGS = f"^(?:{'|'.join(map(re.escape, _IN_TEXT))}|(?i:{'|'.join(_IN_DIGITS)}))"
 _MAY_BE = re.compile(_BEGINNINGS)
 
 
@@ -35,8 +39,8 @@ def find_references(kind: ColumnType, values: Sequence[Any], array: pa.Array, ba
     elif pa.types.is_string(array.type):
         places = {*np.flatnonzero(np.asarray(_may_be(array))).tolist(), *bad}
     elif pa.types.is_binary(array.type):
-        begins = pc.equal(pc.binary_slice(array, 0, 11), b"__debezium:").fill_null(False)
-        places = {*np.flatnonzero(np.asarray(begins)).tolist(), *bad}
+        begins = (pc.equal(pc.binary_slice(array, 0, len(begin)), begin).fill_null(False) for begin in _IN_BYTES)
+        places = {*(at for some in begins for at in np.flatnonzero(np.asarray(some)).tolist()), *bad}
     else:
         places = bad
     return sorted(place for place in places if is_reference(values[place]))

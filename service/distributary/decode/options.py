@@ -42,9 +42,10 @@ class DecodeOptions:
     are rows without an envelope. `before`, `transactions`: the row before the change, and the change's place in its
     transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
     addresses in the registry; the caller may add to them between two batches. `payload_alone`: keys and values are
-    objects with the one field `payload`, which holds them. `source_in_key`: the key has the name of the source table
+    objects with the one field `payload`, which holds them. `cloud_events`: values are Debezium's CloudEvents.
+    `source_in_key`: the key has the name of the source table
     (SOURCE_TABLE_COLUMN), as the topic has several. `order` are the fields that make positions, where the connector has
-    no rules of its own.
+    no rules of its own. `long_ids`: ids of schemas in eight bytes are Apicurio's content ids.
     """
 
     connector: str
@@ -61,8 +62,10 @@ class DecodeOptions:
     unwrapped: Unwrapped | None = None
     avro: AvroSchemas | None = None
     payload_alone: bool = False
+    cloud_events: bool = False
     source_in_key: bool = False
     order: Order = ()
+    long_ids: bool = False
     bounds: Bounds = field(default_factory=Bounds)
 
     @property

@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from distributary.decode import reasons
-from distributary.decode.avro.framing import FramingHeaders, framing_headers
+from distributary.decode.avro.framing import FramingHeaders, Side, find_address, framing_headers, is_json
 from distributary.decode.avro.readers import ReaderFinder
 from distributary.decode.avro.reading import read_avro_keys, read_avro_values
 from distributary.decode.avro.values import UNREAD
 from distributary.decode.bad_utf8 import find_bad_utf8
 from distributary.decode.batch import Batch
 from distributary.decode.change_keeper import ChangeKeeper
+from distributary.decode.cloud_event import envelope_of
 from distributary.decode.envelope import MESSAGE, NEW_KEY_HEADER, OLD_KEY_HEADER
 from distributary.decode.front import without_payload_alone, without_schema_ids
 from distributary.decode.headers import added_texts, find_headers
@@ -42,37 +43,66 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
         if (value is not None and len(value) > limit) or (key is not None and len(key) > limit):
             batch.faults.add(place, reasons.BEYOND_LIMITS, f"more than {limit} bytes")
             values[place] = keys[place] = None
-    framing: FramingHeaders = {}
-    if options.avro is None:
-        for column, texts in (("key", keys), ("value", values)):
-            for place in find_bad_utf8(step[column]):
-                batch.faults.add(place, reasons.BAD_UTF8)
-                texts[place] = None
-        if options.payload_alone:
-            values, keys = [*map(without_payload_alone, values)], [*map(without_payload_alone, keys)]
-    else:
-        framing = framing_headers(step)
+    framing = {} if options.avro is None else framing_headers(step)
+    key_places = _json_places(keys, framing, "key", options)
+    value_places = _json_places(values, framing, "value", options)
+    for column, texts, places in (("key", keys, key_places), ("value", values, value_places)):
+        for place in _bad_utf8(step[column], places):
+            batch.faults.add(place, reasons.BAD_UTF8)
+            texts[place] = None
+    if options.payload_alone:
+        values, keys = [*map(without_payload_alone, values)], [*map(without_payload_alone, keys)]
+    if options.cloud_events:
+        order = tuple(field.name for field in options.order)
+        values = [envelope_of(value, order) for value in values]
+    keep = ChangeKeeper(batch, options)
     if options.unwrapped is not None:
-        _read_rows(step, values, headers, framing, batch, readers, options)
-    elif options.avro is None:
-        _read_values(values, batch, readers, options)
+        _read_rows(step, values, value_places, headers, framing, batch, readers, options)
     else:
-        read_avro_values(values, framing, batch, readers, ChangeKeeper(batch, options))
+        _read_values(values, value_places, batch, readers, keep)
+        if options.avro is not None:
+            others = _others(batch.count, value_places)
+            read_avro_values(values, others, framing, batch, readers, options, keep)
     if not options.key_from_row:
-        if options.avro is None:
-            _read_keys(keys, batch, readers, options)
-        else:
-            read_avro_keys(keys, framing, batch, readers, options)
+        _read_keys(keys, key_places, batch, readers, options)
+        if options.avro is not None:
+            read_avro_keys(keys, _others(batch.count, key_places), framing, batch, readers, options)
         for place, found in headers.items():
             _read_key_headers(place, found, batch)
     return batch
 
 
-def _read_values(values: Sequence[bytes | None], batch: Batch, readers: Readers, options: DecodeOptions) -> None:
-    """Envelopes. Most begin with the bytes of the schema before: they are cut there and read at once."""
+def _json_places(
+    data: Sequence[bytes | None], framing: FramingHeaders, side: Side, options: DecodeOptions
+) -> Sequence[int]:
+    """The places of keys or values in JSON: all; where they are Avro, those objects that name no schema."""
+    if options.avro is None:
+        return range(len(data))
+    found = [place for place, one in enumerate(data) if is_json(one)]
+    return [place for place in found if find_address(data[place] or b"", framing.get(place, {}), side) is None]
+
+
+def _others(count: int, places: Sequence[int]) -> Sequence[int]:
+    if not places:
+        return range(count)
+    taken = set(places)
+    return [place for place in range(count) if place not in taken]
+
+
+def _bad_utf8(column: pa.ChunkedArray, places: Sequence[int]) -> Sequence[int]:
+    if len(places) == len(column):
+        return find_bad_utf8(column)
+    return [places[at] for at in find_bad_utf8(column.take(pa.array(places, pa.int64())))] if places else ()
+
+
+def _read_values(
+    values: Sequence[bytes | None], places: Sequence[int], batch: Batch, readers: Readers, keep: ChangeKeeper
+) -> None:
+    """The envelopes at these places. Most begin with the bytes of the schema before: they are cut there and read at
+    once."""
     reader, begin, cut, read = readers.plain, None, 0, readers.plain.read
-    keep = ChangeKeeper(batch, options)
-    for place, value in enumerate(values):
+    for place in places:
+        value = values[place]
         if value is None:
             keep.nothing(place)
             continue
@@ -101,6 +131,7 @@ def _read_values(values: Sequence[bytes | None], batch: Batch, readers: Readers,
 def _read_rows(
     step: pa.Table,
     values: Sequence[bytes | None],
+    json_places: Sequence[int],
     headers: Mapping[int, Mapping[str, bytes | None]],
     framing: FramingHeaders,
     batch: Batch,
@@ -110,7 +141,8 @@ def _read_rows(
     """Rows without an envelope; where their source tells no position, it is Kafka's place."""
     assert options.unwrapped is not None
     keep = ChangeKeeper(batch, options)
-    finder = ReaderFinder("value", framing, readers.of_avro_value)
+    finder = ReaderFinder("value", framing, readers.of_avro_value, long_ids=options.long_ids)
+    in_json = set(json_places)
     for place, value in enumerate(values):
         found = headers.get(place, {})
         told = added_texts(found, options.unwrapped.headers)
@@ -119,7 +151,7 @@ def _read_rows(
         change: Any = None
         begin = 0
         try:
-            if value is not None and options.avro is not None:
+            if value is not None and place not in in_json:
                 reader, begin = finder.find(place, value)
                 batch.sizes[place] = len(value) - begin
                 change = reader.read_avro(value, begin, has_old_key=has_old_key, headers=told)
@@ -156,10 +188,14 @@ def _place_by_offset(step: pa.Table, batch: Batch, options: DecodeOptions) -> No
         batch.positions[place] = f"{options.epoch:03d}:{offset_position(time or 0, partition, offset)}"
 
 
-def _read_keys(keys: Sequence[bytes | None], batch: Batch, readers: Readers, options: DecodeOptions) -> None:
+def _read_keys(
+    keys: Sequence[bytes | None], places: Sequence[int], batch: Batch, readers: Readers, options: DecodeOptions
+) -> None:
+    """The keys at these places."""
     reader: Any = None
     begin, cut = None, 0
-    for place, key in enumerate(keys):
+    for place in places:
+        key = keys[place]
         operation = batch.operations[place]
         needs_key = not options.keyless and operation not in ("t", MESSAGE)
         if key is None:

@@ -44,8 +44,8 @@ BAD_POSITION = Reason("bad-position", "a log position in `source` is not in the 
 BAD_VALUE = Reason("bad-value", "these columns hold a value that their type can't hold: ")
 BY_REFERENCE = Reason(
     "value-by-reference",
-    "the connector keeps the value elsewhere and sent a reference (take the large message post processor out of the"
-    " connector, or these columns out of large.message.s3.columns.include.list): ",
+    "the connector keeps the value elsewhere and sent a reference (take the large message post processor, or the"
+    " transform EnforceRecordSize, out of the connector, or these columns out of its list): ",
 )
 
 REASONS: tuple[Reason, ...] = (

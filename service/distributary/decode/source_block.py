@@ -101,7 +101,8 @@ def source_table(source: Source) -> str | None:
     or a quote in it. None where it names no table."""
     if not source.table:
         return None
-    parts = filter(None, (source.db, source.schema, source.table))
+    # Added fields of a row without an envelope may be columns of any type.
+    parts = [text_of(part) for part in (source.db, source.schema, source.table) if part not in (None, "")]
     return ".".join(json.dumps(part, ensure_ascii=False) if {".", '"'} & set(part) else part for part in parts)
 
 

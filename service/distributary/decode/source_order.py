@@ -6,7 +6,8 @@ The first field tells the transaction. A position is all fields, each as a text 
 | ---     | ---                                                          | ---                                   |
 | number  | whole numbers from 0 to 20 digits, as numbers or as text     | 20 digits                             |
 | decimal | the same with up to 10 digits behind a point                 | 20 digits, a point, 10 digits         |
-| text    | texts that sort character by character, of one length        | as it is                              |
+| text    | letters, digits and `_.:@+-`, which sort by their ASCII      | as it is                              |
+|         | codes, of one length                                         |                                       |
 
 A field that is missing, null, `NULL` or -1 sorts lowest; a change without any of them has no position. Facts of the
 connectors are from Debezium's sources.
@@ -29,9 +30,10 @@ BY_FIELDS = "source.order"
 """Stands for a connector's name where the config names the fields, and no record its connector."""
 
 _DIGITS, _FRACTION = 20, 10
-_MOST_CHARACTERS = 128
 _NUMBER = re.compile(rf"[0-9]{{1,{_DIGITS}}}")
 _DECIMAL = re.compile(rf"([0-9]{{1,{_DIGITS}}})(?:\.([0-9]{{1,{_FRACTION}}}))?")
+_TEXT = re.compile(r"[0-9A-Za-z_.:@+-]{1,128}")
+"""Without a slash, which separates the parts, and without what SQL could take for something else."""
 _MISSING = ("", "NULL", "-1")
 
 
@@ -80,7 +82,7 @@ def _part(told: object, kind: Kind) -> str:
     if text in _MISSING:
         return ""
     if kind == "text":
-        if len(text) > _MOST_CHARACTERS or "/" in text:
+        if _TEXT.fullmatch(text) is None:
             raise BadPosition(told)
         return text
     found = (_NUMBER if kind == "number" else _DECIMAL).fullmatch(text)

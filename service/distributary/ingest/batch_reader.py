@@ -26,6 +26,7 @@ from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, taken_as
 from distributary.ingest.decode_options import decode_options
+from distributary.ingest.framing import check_framing
 from distributary.ingest.json_records import as_json
 from distributary.ingest.merge_records import with_carried
 from distributary.ingest.merge_table import RecordColumns
@@ -155,7 +156,9 @@ class BatchReader:
         known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
         added = added_by(self._source.connector_properties)
         has_order = bool(self._source.order)
-        return detect_format(self._as_json(records), topic.name, self._source.connector, added, known, has_order)
+        records = self._as_json(records)
+        check_framing(records, topic.name, self._source.format)
+        return detect_format(records, topic.name, self._source.connector, added, known, has_order)
 
     def _as_json(self, records: Sequence[Record]) -> list[Record]:
         return [as_json(record, self._registry) for record in records]

@@ -36,6 +36,8 @@ def decode_options(
         before=reads_before,
         unwrapped=topic_format.unwrapped,
         order=order_of(topic_format.order, source.order_fields),
+        long_ids=source.has_long_ids,
         payload_alone=topic_format.payload_alone,
+        cloud_events=topic_format.cloud_events,
         source_in_key=SOURCE_TABLE_COLUMN in topic_format.key,
     )

@@ -34,7 +34,7 @@ def json_of(data: bytes | None, headers: Headers, side: Side, registry: Registry
     if data is None or registry is None:
         return data
     known = {name: value for name, value in reversed(headers) if value is not None}
-    found = find_address(data, known, side)
+    found = find_address(data, known, side, long_ids=registry.long_ids)
     if found is None or isinstance(schema := registry.schema(found[0]), NotAnAvroSchema):
         return data
     try:

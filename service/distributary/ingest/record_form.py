@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from distributary.consume.peek import Record
+from distributary.decode.cloud_event import envelope_of
 from distributary.decode.front import without_payload_alone, without_schema_id
 from distributary.decode.source_block import CONNECTORS
 from distributary.decode.source_order import BUILT_IN
@@ -67,6 +68,21 @@ def payload_of(record: Record) -> Record:
     return replace(record, key=without_payload_alone(record.key), value=without_payload_alone(record.value))
 
 
+def envelopes_of_cloud_events(records: Sequence[Record]) -> list[Record] | None:
+    """The records with the envelopes that Debezium's CloudEvents hold in place of their values; None where most records
+    have another form."""
+    known = [record for record in records if isinstance(opened(record.value)[0], dict)]
+    inner = [envelope_of_event(record) for record in records]
+    made = sum(one.value is not record.value for one, record in zip(inner, records, strict=True))
+    return inner if 2 * made > len(known) else None
+
+
+def envelope_of_event(record: Record) -> Record:
+    """The record with the envelope that a CloudEvent holds in place of its value."""
+    value = envelope_of(record.value)
+    return record if value is record.value else replace(record, value=value)
+
+
 def _holds_change(value: Mapping[str, Any], added: Unwrapped) -> bool:
     return _is_payload_alone(value) and (is_envelope(value["payload"]) or bool(added.present(value["payload"])))
 
@@ -89,8 +105,8 @@ def refuse_other_forms(rows: Sequence[Mapping[str, Any]], topic: str, key: Seque
     raise TableHalt(
         "other-form",
         f"the records of {topic} have the form of {form}: their fields are attributes of the event, and no columns",
-        "have the connector write Debezium's own events (JsonConverter or AvroConverter), or leave the topic out of"
-        " `tables`",
+        "have the connector write Debezium's own events (JsonConverter or AvroConverter; CloudEvents in JSON whose data"
+        " has the rows before and after the change), or leave the topic out of `tables`",
     )
 
 

@@ -32,6 +32,8 @@ class Registry:
         self, settings: SchemaRegistry, clock: Callable[[], float] = time.monotonic, patience: float = _PATIENCE
     ) -> None:
         self._client = _client(settings)
+        self.long_ids = settings.apicurio_use_id is not None
+        """Whether ids of eight bytes in front of records are those that the registry knows."""
         self._clock = clock
         self._patience = patience
         self._known: dict[str, AvroSchema | NotAnAvroSchema] = {}

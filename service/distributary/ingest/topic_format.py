@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
 from distributary.ingest.record_form import (
     connector_not_built,
+    envelopes_of_cloud_events,
     is_envelope,
     opened,
     refuse_broken_envelopes,
@@ -32,6 +34,7 @@ _TELLING = (
     ("file", "mysql"),
     ("lsn", "postgresql"),
 )
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _DB2_LSN = len("00000027:00000ac0:0000000000000002")
 
 
@@ -42,7 +45,8 @@ class TopicFormat:
     `order` is the connector by whose positions the changes are ordered, or BY_OFFSET. `unwrapped`: the records are rows
     without an envelope. `only_truncates`: all of them are truncates, which have no key, so that nothing tells yet
     whether the table has one; `only_tombstones`: none has a value, or there are none, so that nothing tells the form.
-    `payload_alone`: keys and values are objects with the one field `payload`, which holds them.
+    `payload_alone`: keys and values are objects with the one field `payload`, which holds them. `cloud_events`: values
+    are Debezium's CloudEvents.
     """
 
     order: str
@@ -52,6 +56,7 @@ class TopicFormat:
     unwrapped: Unwrapped | None = None
     only_tombstones: bool = False
     payload_alone: bool = False
+    cloud_events: bool = False
 
     @property
     def tells_all(self) -> bool:
@@ -81,9 +86,9 @@ def detect_format(
     config names the fields that order changes (see source_order.py), so that any connector's can be ordered.
     Raises TableHalt where they are not change events that can be applied.
     """
-    inner = without_payloads_alone(records, added)
-    found = _detect(records if inner is None else inner, topic, configured, added, known, has_order)
-    return replace(found, payload_alone=inner is not None)
+    inner, events = without_payloads_alone(records, added), envelopes_of_cloud_events(records)
+    found = _detect(inner or events or records, topic, configured, added, known, has_order)
+    return replace(found, payload_alone=inner is not None, cloud_events=events is not None)
 
 
 def _detect(
@@ -114,7 +119,9 @@ def _detect(
     if envelopes and known is not None and known.order == BY_OFFSET:
         raise _form_changed(topic, "rows without an envelope, ordered by their offsets", "envelopes")
     named = source_connector(envelopes)
-    is_known = has_order or named is None or named in CONNECTORS or named in BUILT_IN
+    is_known = (
+        (has_order and _PLAIN_NAME.fullmatch(named or "")) or named is None or named in CONNECTORS or named in BUILT_IN
+    )
     if not is_known and (known is None or configured is None):
         raise connector_not_built(topic, str(named))
     connector = configured or named or (known.order if known else BY_FIELDS if has_order and envelopes else None)
@@ -175,7 +182,7 @@ def _form_changed(topic: str, before: str, now: str) -> TableHalt:
 
 def connector_of(records: Sequence[Record], added: Unwrapped) -> str | None:
     """The connector that the first records name, or that unwrapped rows show by what was added to them."""
-    records = without_payloads_alone(records, added) or records
+    records = without_payloads_alone(records, added) or envelopes_of_cloud_events(records) or records
     values = [value for record in records if isinstance(value := _payload(record.value)[0], dict)]
     named = source_connector(value for value in values if isinstance(value.get("source"), dict))
     return named or _connector_of_rows(records, [value for value in values if not is_envelope(value)], added)

@@ -14,6 +14,7 @@ from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import setting
 from distributary.evolve.unknown_columns import FIX, unknown_columns
 from distributary.survey.concern import Code, Concern
+from distributary.survey.lossy_settings import lossy_settings
 from distributary.survey.scene import Scene
 from distributary.survey.shown import Cut
 
@@ -27,8 +28,8 @@ _SENT_AS_NULL = tuple(f"array<{kind}" for kind in ("smallint", "float", "double"
 
 def concerns(scene: Scene) -> list[Concern]:
     """All that is to be said of one table, by code."""
-    found = (look(scene) for look in _LOOKS)
-    return sorted((concern for concern in found if concern is not None), key=lambda concern: concern.code.value)
+    found = [concern for look in _LOOKS if (concern := look(scene)) is not None]
+    return sorted([*found, *lossy_settings(scene)], key=lambda concern: concern.code.value)
 
 
 def _order_by_offset(scene: Scene) -> Concern | None:

@@ -17,8 +17,9 @@ from distributary.evolve.masks import Marks, check_masks, masks_of
 from distributary.evolve.policy import allowed_changes, heeded
 from distributary.evolve.unknown_columns import check_protected_columns
 from distributary.ingest.decode_options import decode_options
+from distributary.ingest.framing import check_framing
 from distributary.ingest.keyless import as_kept, as_records_tell
-from distributary.ingest.record_form import payload_of
+from distributary.ingest.record_form import envelope_of_event, payload_of
 from distributary.ingest.source_tables import check_source_tables, with_source_in_key
 from distributary.ingest.supported import check_supported
 from distributary.ingest.topic_format import KnownFormat, detect_format
@@ -176,6 +177,7 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
     try:
         source = scene.source
         has_order = bool(source.order)
+        check_framing(records, sample.topic.name, source.format)
         look = detect_format(records, sample.topic.name, source.connector, added_by(properties), known, has_order)
         settings = as_records_tell(settings, look, progress)
         scene = replace(scene, settings=settings)
@@ -183,7 +185,8 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
         look = with_source_in_key(look, settings)
         scene = replace(scene, look=look)
         mode = mode_of(settings)
-        sampled = map(payload_of, sample.records()) if look.payload_alone else sample.records()
+        inner = payload_of if look.payload_alone else envelope_of_event if look.cloud_events else None
+        sampled = map(inner, sample.records()) if inner is not None else sample.records()
         found = cuts(sampled, look.unwrapped, before=mode.reads_before)
         scene = replace(scene, cuts=tuple(found))
         key = (progress.key if progress else ()) or Renames(settings.rename).all_of(look.key or settings.key)

@@ -18,6 +18,10 @@ def test_known_values_are_the_same_in_capitals() -> None:
     assert found == {"binary.handling.mode": "hex", "time.precision.mode": "connect", "column.mask.hash": "A, B"}
 
 
+def test_the_modes_of_newer_connectors_are_known() -> None:
+    assert properties(time_precision_mode="structured") == {"time.precision.mode": "structured"}
+
+
 def test_a_placeholder_may_be_given_as_bytes() -> None:
     assert properties(unavailable_value_placeholder="hex:41")
     with pytest.raises(ValidationError, match="no hexadecimal digits"):

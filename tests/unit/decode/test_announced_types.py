@@ -106,6 +106,22 @@ def test_times_follow_the_connectors_precision(mode: str, date: str, time: str, 
 
 
 @pytest.mark.parametrize(
+    ("connector", "type_"),
+    [
+        *(("sqlserver", name) for name in ("DATE", "TIME", "DATETIME2", "DATETIMEOFFSET", "SMALLDATETIME")),
+        *(("mysql", name) for name in ("DATE", "TIME", "DATETIME", "TIMESTAMP")),
+        *(("oracle", name) for name in ("DATE", "TIMESTAMP(6)", "TIMESTAMP(6) WITH TIME ZONE")),
+        ("db2", "TIMESTAMP"),
+    ],
+)
+def test_times_that_come_in_parts_have_no_type_of_numbers_or_texts(connector: str, type_: str) -> None:
+    assert of(connector, type_, 3, 3) is not None
+    assert of(connector, type_, 3, 3, time_precision_mode="structured") is None
+    assert of("mysql", "YEAR", time_precision_mode="structured") == "io.debezium.time.Year"
+    assert of("mysql", "INT", time_precision_mode="structured") == "int"
+
+
+@pytest.mark.parametrize(
     ("mode", "small", "large"),
     [
         ("precise", "decimal(10,2)", "org.apache.kafka.connect.data.Decimal(65,30)"),

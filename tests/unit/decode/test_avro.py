@@ -261,6 +261,57 @@ def test_schemas_may_be_named_in_headers() -> None:
     assert [row and row["id"] for row in struct_rows(decoded.events["row"])] == list(range(6))
 
 
+@pytest.mark.parametrize("of", ["values", "keys", "every other record"])
+@pytest.mark.parametrize("unwrapped", [False, True])
+def test_1_1_json_beside_avro_is_read_as_json(of: str, unwrapped: bool) -> None:
+    """Converters of keys and of values are set apart; a converter may be changed in the middle of a topic."""
+    rows = [{**ROW, "id": number} for number in range(6)]
+    plain = records_of(rows)
+    more: dict[str, Any] = {}
+    if unwrapped:
+        kinds = {**COLUMNS, "__commit_lsn": {"type": "string"}, "__change_lsn": {"type": "string"}}
+        place = {"__commit_lsn": SOURCE["commit_lsn"], "__change_lsn": None}
+        values = [with_schema(struct_schema(kinds), json.dumps({**row, **place})) for row in rows]
+        plain = [dataclasses.replace(record, value=value) for record, value in zip(plain, values, strict=True)]
+        more = {"unwrapped": added_by({})}
+    written, schemas = in_avro(plain)
+    mixed = []
+    for at, (in_json, as_avro) in enumerate(zip(plain, written, strict=True)):
+        takes_value = of == "values" or (of != "keys" and at % 2 == 0)
+        takes_key = of == "keys" or (of != "values" and at % 2 == 1)
+        mixed.append(
+            dataclasses.replace(
+                as_avro,
+                key=in_json.key if takes_key else as_avro.key,
+                value=in_json.value if takes_value else as_avro.value,
+            )
+        )
+    mixed.append(dataclasses.replace(written[0], offset=9, value=b'{"a":"\xff"}'))
+    mixed.append(dataclasses.replace(written[0], offset=10, key=b"{"))
+    decoded, schema = decode_all(mixed, DecodeOptions("sqlserver", avro=schemas, **more))
+    expected, json_schema = decode_all(plain, DecodeOptions("sqlserver", **more))
+    assert schema == json_schema
+    assert rejections(decoded) == {9: "not-utf8", 10: "bad-key"}
+    assert_same(dataclasses.replace(decoded, rejected=expected.rejected), expected)
+
+
+@pytest.mark.parametrize("side", ["key", "value"])
+def test_ids_of_eight_bytes_are_read_where_the_config_says_which_they_are(side: str) -> None:
+    rows = [{**ROW, "id": number} for number in range(4)]
+    written, schemas = in_avro(records_of(rows))
+    long = []
+    for at, record in enumerate(written):
+        data = getattr(record, side)
+        both = data if at == 3 else data[:1] + bytes(4) + data[1:]
+        long.append(dataclasses.replace(record, **{side: both}))
+    found, _ = decode_all(long, DecodeOptions("sqlserver", avro=schemas, long_ids=True))
+    assert_same(found, decode_all(written, DecodeOptions("sqlserver", avro=schemas))[0])
+    refused, _ = decode_all(long, DecodeOptions("sqlserver", avro=schemas))
+    assert rejections(refused) == dict.fromkeys(range(3), "no-schema-id")
+    assert f"the {side} has an id of eight bytes" in str(refused.rejected["message"].to_pylist())
+    assert refused.unknown_schemas == frozenset()  # nobody asks the registry for the schema 0
+
+
 def test_what_is_wrong_with_bytes_has_a_reason_and_neighbours_are_taken() -> None:
     [good], schemas = in_avro(records_of([ROW]))
     assert good.key is not None
@@ -274,7 +325,7 @@ def test_what_is_wrong_with_bytes_has_a_reason_and_neighbours_are_taken() -> Non
     known["10"] = no_row
     broken: dict[str, list[tuple[bytes, bytes]]] = {
         "no-schema-id": [
-            *((key, data) for data in (b"", b"\0\0", b"plain text", b'{"op":"c"}', b"\1\0\0\0\2" + body, front)),
+            *((key, data) for data in (b"", b"\0\0", b"plain text", b"[1]", b"\1\0\0\0\2" + body, front)),
             *((data, value) for data in (b"", b"no")),
         ],
         "not-avro": [

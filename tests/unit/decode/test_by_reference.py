@@ -15,8 +15,14 @@ from distributary.decode.options import DecodeOptions, TypeSources
 
 REFERENCE = "__debezium:s3:ref:v1:bucket|connector=sqlserver/name=s%2F1/doc/after"
 BYTES = REFERENCE.encode()
+CLAIM = '{"__debezium_claim_check":true,"version":1,"storage":"s3","uri":"s3://b/k","column":"doc","size_bytes":9}'
 BASE64, URL_SAFE = base64.b64encode(BYTES + b"??>").decode(), base64.urlsafe_b64encode(BYTES + b"??>").decode()
+FORMS = [
+    *(REFERENCE, BASE64, URL_SAFE, BYTES.hex(), BYTES.hex().upper(), "__debezium:gcs:ref:v2:b|k"),
+    *(CLAIM, base64.b64encode(CLAIM.encode()).decode(), CLAIM.encode().hex()),
+]
 GENUINE = ["__debezium", "__debezium:s3", "__debezium_unavailable_value", f" {REFERENCE}", BASE64[:14], "5f5f6465", ""]
+GENUINE += ['{"__debezium_claim_check":false}', '{"a":1,"__debezium_claim_check":true}', CLAIM[:12]]
 
 
 def decoded(*values: Any, kind: str | None = None, **more: Any) -> Decoded:
@@ -29,9 +35,7 @@ def messages(found: Decoded) -> list[str]:
     return list(found.rejected["message"].to_pylist())
 
 
-@pytest.mark.parametrize(
-    "form", [REFERENCE, BASE64, URL_SAFE, BYTES.hex(), BYTES.hex().upper(), "__debezium:gcs:ref:v2:b|k"]
-)
+@pytest.mark.parametrize("form", FORMS)
 def test_6_3_a_reference_in_a_text_is_no_value(form: str) -> None:
     found = decoded("a", form, None)
     assert rejections(found) == {1: "value-by-reference"}
@@ -47,8 +51,9 @@ def test_6_3_texts_that_only_look_alike_are_values() -> None:
 
 @pytest.mark.parametrize("kind", ["binary", "variant"])
 def test_6_3_a_reference_in_place_of_bytes_or_of_json_is_named_as_one(kind: str) -> None:
-    form, value = (BASE64, "AQ==") if kind == "binary" else (REFERENCE, '{"a":1}')
-    assert rejections(decoded(value, form, kind=kind)) == {1: "value-by-reference"}
+    value = "AQ==" if kind == "binary" else '{"a":1}'
+    forms = [BASE64, base64.b64encode(CLAIM.encode()).decode()] if kind == "binary" else [REFERENCE, CLAIM]
+    assert rejections(decoded(value, *forms, kind=kind)) == dict.fromkeys((1, 2), "value-by-reference")
 
 
 def test_6_3_a_masked_or_renamed_column_is_told_as_well_and_an_excluded_one_does_not_count() -> None:

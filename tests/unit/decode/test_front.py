@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import pytest
 from tests.support.decoding import SQLSERVER_SOURCE, compact, made_records, rejections, struct_schema, with_schema
 from tests.support.learning import learn
 
+from distributary.decode import front
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.decode.unwrapped import added_by
@@ -31,11 +33,34 @@ def test_1_1_json_behind_the_number_of_its_schema_is_read_as_without() -> None:
     key, value = written({"id": 1}), written(ENVELOPE)
     with_connect = with_schema(struct_schema({"id": {"type": "int64"}}), compact({"id": 1}))
     pairs = [(key, value), (with_connect, value), (key, None), (None, value), (key, b"{"), (key, b"")]
-    for front in (b"\x00\x00\x00\x00\x07", ID_OF_BAD_UTF8):
-        framed = [tuple(None if part is None else front + part for part in pair) for pair in pairs]
+    for begin in (b"\x00\x00\x00\x00\x07", ID_OF_BAD_UTF8):
+        framed = [tuple(None if part is None else begin + part for part in pair) for pair in pairs]
         plain, found = decoded(*pairs), decoded(*framed)  # type: ignore[arg-type]
         assert found.events.drop_columns(["size"]).equals(plain.events.drop_columns(["size"]))
         assert rejections(found) == rejections(plain) == {3: "no-key", 4: "not-json", 5: "not-json"}
+
+
+def glue(data: bytes, *, compressed: bool) -> bytes:
+    return (
+        (b"\x03\x05" if compressed else b"\x03\x00") + bytes(range(16)) + (zlib.compress(data) if compressed else data)
+    )
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_1_1_json_behind_the_header_of_aws_glue_is_read_as_without(compressed: bool) -> None:
+    pairs = [(written({"id": number}), written({**ENVELOPE, "after": {"id": number, "v": "a"}})) for number in range(3)]
+    framed = [tuple(glue(part, compressed=compressed) for part in pair) for pair in pairs[:2]]
+    found = decoded(*framed, pairs[2], (framed[0][0], None))  # type: ignore[arg-type]
+    assert found.events["row"].to_pylist()[:3] == [{"id": number, "v": "a"} for number in range(3)]
+    assert found.events["key"].to_pylist() == [{"id": number} for number in (0, 1, 2, 0)]
+
+
+def test_6_3_what_zlib_can_not_inflate_or_inflates_beyond_a_record_is_no_json() -> None:
+    key, value = written({"id": 1}), written(ENVELOPE)
+    whole = glue(value, compressed=True)
+    bomb = glue(b" " * (front._MOST_INFLATED + 1) + value, compressed=True)
+    found = decoded((key, whole), (key, whole[:-5]), (key, whole[:18]), (key, whole[:18] + b"no zlib"), (key, bomb))
+    assert rejections(found) == dict.fromkeys(range(1, 5), "not-json")
 
 
 def test_1_1_records_with_and_without_such_a_number_may_follow_each_other() -> None:

@@ -97,6 +97,12 @@ def test_6_3_a_value_that_is_no_number_makes_no_position(bad: Any) -> None:
     assert set(rejections(found).values()) <= {"bad-position", "wrong-json-type"}
 
 
+@pytest.mark.parametrize("bad", ["a/b", "a'b", "a b", "ä", "x" * 129, "a\n", {"a": 1}])
+def test_6_3_a_text_of_other_characters_makes_no_position(bad: Any) -> None:
+    found = decoded("any", {"n": "a:B-1"}, {"n": bad}, order=parse_order(["n text"]))
+    assert rejections(found) == {1: "bad-position"}
+
+
 def test_6_3_a_change_without_any_of_the_fields_has_no_position_and_a_snapshots_row_is_older_than_all() -> None:
     assert rejections(decoded("informix", {"commit_lsn": None})) == {0: "no-position"}
     assert positions("cockroachdb", {}, op="r") == ["000:"]

@@ -57,6 +57,21 @@ def test_1_3_added_fields_of_a_row_tell_its_table() -> None:
     assert events_by_place(found, "key")[0, 0]["key"] == {"id": 1, SOURCE_TABLE_COLUMN: "shop.t"}
 
 
+@pytest.mark.parametrize("odd", ["5", "true", "0.5", '"\\u0000"'])
+def test_6_3_no_value_of_an_added_field_stops_a_batch(odd: str) -> None:
+    full, value = (  # of the latter the fields' names are known by then
+        f'{{"id":1,"__table":{part},"__db":{part},"__schema":{part},"__commit_lsn":"00000027:00000758:0003"}}'
+        for part in ('"u"', odd)
+    )
+    good = '{"id":2,"__table":"t","__commit_lsn":"00000027:00000758:0004"}'
+    rows = [
+        Record("t", 0, at, 0, f'{{"id":{at}}}'.encode(), row.encode(), ()) for at, row in enumerate((full, value, good))
+    ]
+    found = decoded(*rows, unwrapped=added_by({}), source_in_key=True)
+    assert "t" in found.source_tables
+    assert found.events["offset"].to_pylist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize("wide", [False, True])
 def test_3_1_the_key_has_the_source_table_where_it_is_asked_for(wide: bool) -> None:
     row = {"id": 1, "v": "a", **({"more": 1} if wide else {})}

@@ -146,6 +146,13 @@ CLOUD_EVENT = {
     [
         (CLOUD_EVENT, {"id": 1}, "other-form", "CloudEvents"),
         ({**CLOUD_EVENT, "data": {"payload": {"op": "c"}}}, None, "other-form", "CloudEvents"),
+        ({**CLOUD_EVENT, "data": "AAE=", "iodebeziumop": "c"}, None, "other-form", "CloudEvents"),
+        (
+            {**CLOUD_EVENT, "iodebeziumconnector": "mongodb", "data": {"after": "{}", "before": None}},
+            {"id": 1},
+            "connector-not-built",
+            "mongodb",
+        ),
         (
             {"database": "d", "table": "t", "type": "insert", "ts": 1, "xid": 1, "data": {"id": 1}},
             {"database": "d", "table": "t", "pk.id": 1},
@@ -220,8 +227,19 @@ def test_2_1_any_connector_is_taken_where_the_config_orders_it() -> None:
     with pytest.raises(TableHalt, match="connector-not-built") as halt:
         look(record({"op": "c", "source": {"connector": "vitess"}, "after": {"id": 1}}))
     assert "source.order" in halt.value.fix
+    odd = record({"op": "c", "source": {"connector": "a'b"}, "after": {"id": 1}})
+    with pytest.raises(TableHalt, match="connector-not-built"):
+        detect_format([odd], "t", None, ANY, None, True)
     with pytest.raises(TableHalt, match="connector-unknown"):
         detect_format([record("x")], "t", None, ANY, None, True)
+
+
+def test_1_1_cloud_events_with_the_rows_of_an_envelope_are_envelopes() -> None:
+    event = {**CLOUD_EVENT, "iodebeziumconnector": "postgresql", "data": {"after": {"id": 1}, "before": None}}
+    found = look(record(event, {"id": 1}), record(None, {"id": 1}))
+    assert (found.order, found.key, found.unwrapped, found.cloud_events) == ("postgresql", ("id",), None, True)
+    assert connector_of([record(event)], ANY) == "postgresql"
+    assert not look(record({"op": "c", "source": {"connector": "db2"}, "after": {}}, {"id": 1})).cloud_events
 
 
 def test_1_3_the_form_is_that_of_most_records() -> None:

@@ -205,3 +205,76 @@ def test_entries_that_no_table_follows() -> None:
     ]
     alone = overall(config(tables=[{"match": "dbo.t"}]).with_places(places[:1]), [], set())
     assert [concern.code.value for concern in alone] == ["entry-without-topic"]
+
+
+def described(**kinds: Mapping[str, Any]) -> tuple[Any, Any]:
+    """A change with the schema of such a row beside it, all NULL but `id`."""
+    fields = [{"field": "id", "type": "int32"}, *({"field": name, **kind} for name, kind in kinds.items())]
+    row = {"field": "after", "type": "struct", "fields": fields}
+    key, value = envelope("c", {"id": 1, **dict.fromkeys(kinds)}, connector="mysql")
+    return key, {"schema": {"type": "struct", "fields": [row]}, "payload": value}
+
+
+CONNECT_TIME = {"type": "int64", "name": "org.apache.kafka.connect.data.Timestamp"}
+NANOSECONDS = {"type": "int64", "name": "io.debezium.time.NanoTimestamp"}
+MICROSECONDS = {"type": "int64", "name": "io.debezium.time.MicroTimestamp"}
+
+
+def test_times_whose_digits_are_cut() -> None:
+    found = sample(described(a=CONNECT_TIME, b=MICROSECONDS, c=CONNECT_TIME))
+    assert warnings_of(plan_of(found))["times-cut"].detail == "a, c"
+    assert warnings_of(plan_of(found, {"exclude": ("a",)}))["times-cut"].detail == "c"
+    assert "times-cut" not in codes(sample(described(b=MICROSECONDS)))
+    assert codes(sample(envelope("c", ROW)), properties={"time.precision.mode": "connect"}) == {"times-cut"}
+
+
+@pytest.mark.parametrize(
+    ("version", "warned"),
+    [("3.6.1.Final", True), ("2.7.0", True), (None, True), ("3.7.0.Alpha1", False), ("3.10.0.Final", False)],
+)
+def test_times_in_nanoseconds_that_wrap(version: str | None, warned: bool) -> None:
+    key, value = described(a=NANOSECONDS, b=MICROSECONDS)
+    value["payload"]["source"]["version"] = version
+    warning = warnings_of(plan_of(sample((key, value)))).get("nanoseconds-wrap")
+    assert (warning.detail if warning else None) == ("a" if warned else None)
+
+
+def test_unsigned_numbers_that_wrap() -> None:
+    source = "__debezium.source.column.type"
+    unsigned = {"type": "int64", "parameters": {source: "BIGINT UNSIGNED ZEROFILL"}}
+    small = {"type": "int64", "parameters": {source: "INT UNSIGNED"}}
+    found = sample(described(a=unsigned, b=small, c={"type": "int64"}))
+    assert warnings_of(plan_of(found))["unsigned-wraps"].detail == "a"
+    assert "unsigned-wraps" not in codes(found, properties={"bigint.unsigned.handling.mode": "precise"})
+
+
+@pytest.mark.parametrize(
+    ("properties", "code", "detail"),
+    [
+        ({"column.truncate.to.20.chars": "dbo.t.text"}, "values-cut", "column.truncate.to.20.chars"),
+        ({"transforms.cut.type": "io.debezium.transforms.EnforceRecordSize"}, "values-cut", "transforms.cut"),
+        ({"message.key.columns": "other.t:a;dbo.(t|u):b,c"}, "key-not-unique", "b,c"),
+        ({"source.struct.version": "v1"}, "legacy-source-struct", ""),
+    ],
+)
+def test_settings_that_lose_data_wherever_they_are(properties: Mapping[str, str], code: str, detail: str) -> None:
+    found = warnings_of(plan_of(sample(envelope("c", ROW)), properties=properties))
+    assert found[code].detail == detail
+    assert found[code].fix
+
+
+def test_settings_that_lose_nothing_of_the_table() -> None:
+    for properties in (
+        {"transforms.a.type": "x.EnforceRecordSize", "transforms.a.strategy": "claim_check"},
+        {"message.key.columns": "dbo.u:b;[:c"},
+        {"source.struct.version": "v2", "time.precision.mode": "adaptive"},
+        {"producer.override.max.in.flight.requests.per.connection": "5"},
+    ):
+        assert codes(sample(envelope("c", ROW)), properties=properties) == set()
+
+
+def test_a_producer_that_may_reorder_rows_that_only_their_offsets_order() -> None:
+    rows, several = sample(({"id": 1}, ROW)), {"producer.override.max.in.flight.requests.per.connection": "5"}
+    assert codes(rows, properties=several) == {"order-by-offset", "producer-reorders"}
+    idempotent = {**several, "producer.override.enable.idempotence": "true"}
+    assert codes(rows, properties=idempotent) == {"order-by-offset"}

@@ -5,8 +5,11 @@
 | Confluent  | a zero byte, then the schema's number in four bytes                   | in front of the Avro |
 |            | the same five bytes, or a one byte and the schema's GUID in 16        | header `…_schema_id` |
 | Apicurio   | its content id in eight bytes: Confluent's API knows the number too   | header `…contentId`  |
+|            | a zero byte, then an id in eight bytes, of which the first are zero   | in front of the Avro |
 
-A header comes before what stands in front. Apicurio's global id alone is no address: only its own API knows it.
+A header comes before what stands in front. Apicurio's global id is no address: only its own API knows it. Of the eight
+bytes in front nothing tells which of the two ids they are: they are read where the config says that it is the content
+id. No schema has the number 0, so that four zero bytes always begin an id of eight.
 """
 
 from __future__ import annotations
@@ -32,6 +35,12 @@ _GUID = b"\x01"
 _NUMBER_BYTES = 4
 _GUID_BYTES = 16
 _CONTENT_BYTES = 8
+_LONG_BODY = 1 + _CONTENT_BYTES
+_ZEROS = bytes(_NUMBER_BYTES)
+GLUE_HEADER = 18
+"""Bytes that AWS Glue's serializers write in front: a 3, the compression, and the id of the schema's version."""
+_GLUE = (b"\x03\x00", b"\x03\x05")
+"""Without compression, and with zlib's."""
 BODY = 1 + _NUMBER_BYTES
 """Where the Avro begins behind a number in front."""
 
@@ -44,8 +53,11 @@ def framing_headers(raw: pa.RecordBatch | pa.Table) -> FramingHeaders:
     return find_headers(raw, _NAMES, with_value=True)
 
 
-def find_address(data: bytes, headers: Mapping[str, bytes | None], side: Side) -> tuple[str, int] | None:
+def find_address(
+    data: bytes, headers: Mapping[str, bytes | None], side: Side, *, long_ids: bool = False
+) -> tuple[str, int] | None:
     """The schema's address in the registry (its number, or its GUID), and where in a key or a value its Avro begins.
+    `long_ids`: ids of eight bytes in front are Apicurio's content ids.
 
     None where it names no schema.
     """
@@ -56,9 +68,29 @@ def find_address(data: bytes, headers: Mapping[str, bytes | None], side: Side) -
             return str(int.from_bytes(content, "big")), 0
         if _GLOBAL[side] in headers:
             return None
-    if data[:1] == _NUMBERED and len(data) > BODY:
+    if data[:1] != _NUMBERED or len(data) <= BODY:
+        return None
+    if data[1:BODY] != _ZEROS:
         return str(int.from_bytes(data[1:BODY], "big")), BODY
+    if not long_ids or len(data) <= _LONG_BODY:
+        return None
+    return str(int.from_bytes(data[1:_LONG_BODY], "big")), _LONG_BODY
+
+
+def unread_form(data: bytes, headers: Mapping[str, bytes | None], side: Side) -> str | None:
+    """What a key or a value has in place of an address that can be read; None where it is nothing that is known."""
+    if _GLOBAL[side] in headers:
+        return "Apicurio's global id in a header"
+    if data[:2] in _GLUE and len(data) > GLUE_HEADER:
+        return "the header of AWS Glue's schema registry (18 bytes)"
+    if data[:BODY] == _NUMBERED + _ZEROS and len(data) > _LONG_BODY:
+        return "an id of eight bytes, as Apicurio's converter writes it"
     return None
+
+
+def is_json(data: bytes | None) -> bool:
+    """Whether a key or a value without an address is a JSON object: topics may have Avro on one side alone."""
+    return data is not None and data[:1] == b"{"
 
 
 def _named(header: bytes) -> str | None:

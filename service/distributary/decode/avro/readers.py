@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from distributary.decode import reasons
 from distributary.decode.avro.compiler import Read, compile_reader
-from distributary.decode.avro.framing import FramingHeaders, Side, find_address
+from distributary.decode.avro.framing import FramingHeaders, Side, find_address, unread_form
 from distributary.decode.avro.schema import AvroSchema, AvroType
 from distributary.decode.avro.targets import AS_JSON, SKIP, AsWire, is_native
 from distributary.decode.avro.values import BROKEN
@@ -96,8 +96,11 @@ class Payload:
 class ReaderFinder(Generic[_Reader]):
     """Finds the readers of the keys, or of the values, of a batch by the schemas that they name."""
 
-    def __init__(self, side: Side, headers: FramingHeaders, reader_of: Callable[[str], _Reader]) -> None:
+    def __init__(
+        self, side: Side, headers: FramingHeaders, reader_of: Callable[[str], _Reader], *, long_ids: bool
+    ) -> None:
         self._side = side
+        self._long_ids = long_ids
         self._headers = headers
         self._reader_of = reader_of
         self.front: bytes | None = None
@@ -106,9 +109,11 @@ class ReaderFinder(Generic[_Reader]):
         """The reader, and where the Avro begins. `front` is what further records begin with that have this reader, but
         for those with headers that name a schema. Raises Rejected."""
         self.front = None
-        found = find_address(data, self._headers.get(place, {}), self._side)
+        headers = self._headers.get(place, {})
+        found = find_address(data, headers, self._side, long_ids=self._long_ids)
         if found is None:
-            raise Rejected(reasons.NO_SCHEMA_ID)
+            form = unread_form(data, headers, self._side)
+            raise Rejected(reasons.NO_SCHEMA_ID, f": the {self._side} has {form}" if form else f": the {self._side}")
         address, begin = found
         reader = self._reader_of(address)
         if begin:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from distributary.decode import reasons
-from distributary.decode.avro.framing import BODY, FramingHeaders
+from distributary.decode.avro.framing import FramingHeaders
 from distributary.decode.avro.readers import ReaderFinder
 from distributary.decode.avro.values import UNREAD
 from distributary.decode.batch import Batch
@@ -18,19 +18,26 @@ from distributary.decode.reasons import UNREADABLE, Rejected
 
 
 def read_avro_values(
-    values: Sequence[bytes | None], framing: FramingHeaders, batch: Batch, readers: Readers, keep: ChangeKeeper
+    values: Sequence[bytes | None],
+    places: Iterable[int],
+    framing: FramingHeaders,
+    batch: Batch,
+    readers: Readers,
+    options: DecodeOptions,
+    keep: ChangeKeeper,
 ) -> None:
-    """Reads envelopes. Most records name the schema of the one before."""
-    finder = ReaderFinder("value", framing, readers.of_avro_value)
+    """Reads the envelopes at these places. Most records name the schema of the one before."""
+    finder = ReaderFinder("value", framing, readers.of_avro_value, long_ids=options.long_ids)
     reader: Any = None
     begin = 0
-    for place, value in enumerate(values):
+    for place in places:
+        value = values[place]
         if value is None:
             keep.nothing(place)
             continue
         try:
             front = finder.front
-            if front is None or not value.startswith(front) or len(value) == BODY or place in framing:
+            if front is None or not value.startswith(front) or len(value) == begin or place in framing:
                 reader, begin = finder.find(place, value)
             batch.sizes[place] = len(value) - begin
             change = reader.decode(value, begin)
@@ -48,19 +55,25 @@ def read_avro_values(
 
 
 def read_avro_keys(
-    keys: Sequence[bytes | None], framing: FramingHeaders, batch: Batch, readers: Readers, options: DecodeOptions
+    keys: Sequence[bytes | None],
+    places: Iterable[int],
+    framing: FramingHeaders,
+    batch: Batch,
+    readers: Readers,
+    options: DecodeOptions,
 ) -> None:
-    """Reads keys, after the values."""
-    finder = ReaderFinder("key", framing, readers.of_avro_key)
+    """Reads the keys at these places, after the values."""
+    finder = ReaderFinder("key", framing, readers.of_avro_key, long_ids=options.long_ids)
     reader: Any = None
     begin = 0
-    for place, key in enumerate(keys):
+    for place in places:
+        key = keys[place]
         needs_key = not options.keyless and batch.operations[place] not in ("t", MESSAGE)
         row: Any = None
         if key is not None:
             try:
                 front = finder.front
-                if front is None or not key.startswith(front) or len(key) == BODY or place in framing:
+                if front is None or not key.startswith(front) or len(key) == begin or place in framing:
                     reader, begin = finder.find(place, key)
                 row = reader.decode(key, begin)
             except Rejected as rejected:

@@ -156,6 +156,6 @@ NOTES: tuple[TypeNote, ...] = (
         (ConnectType("struct", fields=_GEOMETRY),),
         "an object in JSON, a record in Avro",
         "a field that does not fit its type: quarantine",
-        "`struct` (Geometry, Point …)",
+        "`struct` (Geometry, Point …; dates and times of `time.precision.mode: structured`)",
     ),
 )

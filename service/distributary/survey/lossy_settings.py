@@ -1,0 +1,163 @@
+"""Settings of the connector that cut, wrap or reorder values before they are in Kafka: no record shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+
+from distributary.decode.bounds import Bounds
+from distributary.decode.connect_schema import ConnectType, NotAConnectSchema
+from distributary.decode.row_shape import row_of_schema
+from distributary.decode.source_block import BY_OFFSET
+from distributary.survey.concern import Code, Concern
+from distributary.survey.scene import Scene
+
+_SOURCE_TYPE = "__debezium.source.column.type"
+_IN_MILLISECONDS = ("org.apache.kafka.connect.data.Timestamp", "org.apache.kafka.connect.data.Time")
+_IN_NANOSECONDS = "io.debezium.time.NanoTimestamp"
+_FIRST_THAT_DOES_NOT_WRAP = (3, 7)
+_IN_FLIGHT = "producer.override.max.in.flight.requests.per.connection"
+_IDEMPOTENT = "producer.override.enable.idempotence"
+
+
+def lossy_settings(scene: Scene) -> Iterator[Concern]:
+    """What is to be said of one table."""
+    for look in _LOOKS:
+        if (concern := look(scene)) is not None:
+            yield concern
+
+
+def _times_cut(scene: Scene) -> Concern | None:
+    cut = _columns(scene, lambda column: column.name in _IN_MILLISECONDS)
+    if not cut and scene.said("time.precision.mode") != "connect":
+        return None
+    return Concern(
+        Code.TIMES_CUT,
+        "the connector sends times in milliseconds (time.precision.mode: connect): digits behind the third are cut",
+        "set time.precision.mode: adaptive in the connector, and take a new snapshot of the table",
+        ", ".join(cut),
+    )
+
+
+def _nanoseconds_wrap(scene: Scene) -> Concern | None:
+    columns = _columns(scene, lambda column: column.name == _IN_NANOSECONDS)
+    versions = [_version((cut.value or {}).get("source")) for cut in scene.cuts]
+    known = [version for version in versions if version is not None]
+    if not columns or (known and min(known) >= _FIRST_THAT_DOES_NOT_WRAP):
+        return None
+    return Concern(
+        Code.NANOSECONDS_WRAP,
+        "the connector counts these times in nanoseconds; before Debezium 3.7 a time before 1677-09-22 or after"
+        " 2262-04-11 becomes another one without a word (9999-12-31 becomes a time of 1816)",
+        "upgrade the connector to 3.7, or set time.precision.mode: isostring, and take a new snapshot of the table",
+        ", ".join(columns),
+    )
+
+
+def _version(source: object) -> tuple[int, ...] | None:
+    """The first two numbers of the connector's version."""
+    told = source.get("version") if isinstance(source, dict) else None
+    found = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", told) if isinstance(told, str) else None
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def _values_cut(scene: Scene) -> Concern | None:
+    properties = scene.source.connector_properties
+    cutting = [name for name in properties if name.startswith("column.truncate.to.")]
+    for name, value in properties.items():
+        transform = name.removesuffix(".type")
+        keeps = properties.get(f"{transform}.strategy", "").strip().lower() == "claim_check"
+        if name.endswith(".type") and value.strip().endswith("EnforceRecordSize") and not keeps:
+            cutting.append(transform)
+    if not cutting:
+        return None
+    return Concern(
+        Code.VALUES_CUT,
+        "the connector cuts long texts and bytes: the table gets what is left of them",
+        "take the setting out of the connector, or the columns out of it, and take a new snapshot of the table",
+        ", ".join(cutting),
+    )
+
+
+def _unsigned_wraps(scene: Scene) -> Concern | None:
+    if scene.connector not in ("mysql", "mariadb") or scene.said("bigint.unsigned.handling.mode") == "precise":
+        return None
+    columns = _columns(scene, lambda column: column.kind == "int64" and _is_unsigned_bigint(column))
+    if not columns:
+        return None
+    return Concern(
+        Code.UNSIGNED_WRAPS,
+        "the connector sends BIGINT UNSIGNED as a signed number: 9223372036854775808 and above become negative",
+        "set bigint.unsigned.handling.mode: precise in the connector, and fill the table again (resume --rebuild)",
+        ", ".join(columns),
+    )
+
+
+def _is_unsigned_bigint(column: ConnectType) -> bool:
+    words = column.parameters.get(_SOURCE_TYPE, "").upper().split()
+    return words[:1] == ["BIGINT"] and "UNSIGNED" in words
+
+
+def _key_not_unique(scene: Scene) -> Concern | None:
+    table = scene.sample.topic.name.removeprefix(f"{scene.source.topic_prefix}.")
+    for entry in scene.source.connector_properties.get("message.key.columns", "").split(";"):
+        pattern, _, columns = entry.strip().rpartition(":")
+        if columns and _matches(pattern, table):
+            return Concern(
+                Code.KEY_NOT_UNIQUE,
+                "message.key.columns names the key of this table: where its columns are not unique at the source, or"
+                " may be NULL, rows of one key take each other's place",
+                "name columns that are unique and NOT NULL, or leave the primary key as it is",
+                columns.strip(),
+            )
+    return None
+
+
+def _matches(pattern: str, table: str) -> bool:
+    try:
+        return re.fullmatch(pattern, table, re.IGNORECASE) is not None
+    except re.error:
+        return False
+
+
+def _producer_reorders(scene: Scene) -> Concern | None:
+    in_flight = scene.said(_IN_FLIGHT) or "1"
+    is_ordered = in_flight == "1" or scene.said(_IDEMPOTENT) == "true"
+    if is_ordered or scene.look is None or scene.look.order != BY_OFFSET:
+        return None
+    return Concern(
+        Code.PRODUCER_REORDERS,
+        "the rows are ordered by their offsets, and the connector's producer may send a record again behind later ones:"
+        " the older change of a row may stay",
+        f"set {_IDEMPOTENT}: true, or {_IN_FLIGHT}: 1, in the connector",
+        f"{_IN_FLIGHT}: {in_flight}",
+    )
+
+
+def _legacy_source_struct(scene: Scene) -> Concern | None:
+    if scene.said("source.struct.version") != "v1":
+        return None
+    return Concern(
+        Code.LEGACY_SOURCE_STRUCT,
+        "the source block of version 1 lacks fields that order changes, and the names of connector and table",
+        "take source.struct.version: v1 out of the connector; Debezium 2.0 and later have no such setting",
+    )
+
+
+def _columns(scene: Scene, wanted: Callable[[ConnectType], bool]) -> list[str]:
+    """The columns that a schema of the records describes so, by the source's names."""
+    found: dict[str, None] = {}
+    for schema in {json.dumps(cut.schema) for cut in scene.cuts if cut.schema is not None}:
+        try:
+            row = row_of_schema(schema.encode(), Bounds(), unwrapped=scene.is_unwrapped)
+        except NotAConnectSchema:
+            continue
+        found.update((part.name, None) for part in row.fields if wanted(part.type))
+    return [name for name in sorted(found) if name not in scene.settings.exclude]
+
+
+_LOOKS: tuple[Callable[[Scene], Concern | None], ...] = (
+    *(_times_cut, _nanoseconds_wrap, _values_cut, _unsigned_wraps, _key_not_unique, _producer_reorders),
+    _legacy_source_struct,
+)
