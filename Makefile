@@ -65,10 +65,11 @@ docs-site: $(STAMP) ## the docs as a site in build/site; fails at a link that le
 manifests: $(STAMP) ## write deploy/kubernetes anew from the Helm chart, and what the chart has of other files
 	$(BIN)/python -m tests.support.manifests
 
-lock: ## write requirements.lock anew from pyproject.toml
+lock: ## write requirements.lock anew from pyproject.toml, and the hashes of the jars
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --no-header --no-emit-index-url --no-emit-find-links --generate-hashes --extra dev pyproject.toml -o requirements.lock
+	PYTHONPATH=service $(BIN)/python -m distributary.launch.jars --lock > jars.new && mv jars.new service/distributary/launch/jars.sha256
 
 audit: $(STAMP) ## look up known weaknesses of what requirements.lock names (asks pypi.org)
 	$(BIN)/python -m pip install --quiet pip-audit

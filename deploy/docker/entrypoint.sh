@@ -7,6 +7,9 @@ set -euo pipefail
 case "${1-}" in
   driver)
     shift
+    # The signal is for Python, which finishes the batch in flight and ends. Java, in which it runs here, would end at once;
+    # what is ignored when it starts it leaves alone.
+    trap '' TERM
     exec spark-submit --deploy-mode client --conf "spark.driver.bindAddress=$SPARK_DRIVER_BIND_ADDRESS" \
       --driver-class-path "$DISTRIBUTARY_JARS/*" "$@"
     ;;

@@ -31,6 +31,7 @@ from distributary.operate.answers import Access
 from distributary.operate.caretaker import Caretaker, Jobs, Tended
 from distributary.operate.faults import classified
 from distributary.operate.halts import Halts
+from distributary.operate.jvm import jvm_pid, jvm_state
 from distributary.operate.lag_group import LagGroup
 from distributary.operate.lease import Lease, refuse_second
 from distributary.operate.lookout import Lookout
@@ -55,6 +56,7 @@ from distributary.operate.worker import TableWorker
 _TURN = 0.5  # seconds between two looks at what is to be done
 _LOOK_EVERY = 2.0  # seconds between two looks at the config's files
 _TOPICS_EVERY = 15.0  # seconds
+_JVM_EVERY = 10.0  # seconds between two looks at the JVM, for the metrics
 _log = get_logger(__name__)
 
 
@@ -114,7 +116,7 @@ class Service:
         quarantine = Quarantine(session, config.quarantine_path())
         note = Note(session, own_path(config, "maintenance", f"{config.source.topic_prefix}.json"))
         upkeep = Upkeep(resolve(config.defaults.maintenance), note)
-        self._quarantine_files = QuarantineFiles(session, quarantine, upkeep)
+        self._quarantine_files = QuarantineFiles(session, quarantine, upkeep, config.quarantine.keep_seconds())
         types = Note(session, source_types_path(config))
         self._pauses = Pauses(session, config)
         self._set_aside = SetAside(session, config)
@@ -140,7 +142,10 @@ class Service:
         self._resuming = Resuming(session, config, self._halts, self._turns.try_at_once)
         self._caretaker = Caretaker(self._tended, self._turns.busy, recorder, Jobs(session))
         looks = (self._pauses.look, self._set_aside.look, lambda: self._resuming.look(self._roster.tables()))
-        self._lookout = Lookout(looks, _TURN)
+        self._lookout = Lookout("lookout", looks, _TURN)
+        self._jvm = Lookout("jvm", [lambda: recorder.jvm(jvm_state(session))], _JVM_EVERY)
+        if (java := jvm_pid(session)) is not None:
+            recorder.jvm_process(java)
         self._stream = PlanningStream(around, self._roster.plan, self._turns.nudge)
         self._watch = watch
         self._looked_at = time.monotonic()
@@ -169,6 +174,7 @@ class Service:
         self._stream.begin(once=once)
         self._caretaker.start()
         self._lookout.start()
+        self._jvm.start()
         self.status.mark_ready()
         try:
             self._turn(once=once)
@@ -244,6 +250,7 @@ class Service:
         """Lets the slices in flight end. The stream itself may be cut: tables do not rely on its checkpoint."""
         self._stopping.set()
         self._lookout.stop()
+        self._jvm.stop()
         self._caretaker.stop()
         self._turns.end()
         self._stream.stop()

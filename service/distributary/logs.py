@@ -32,9 +32,9 @@ def configure(json: bool | None = None) -> None:
     UsageError where one of the two variables holds something else.
     """
     level = _choice("DISTRIBUTARY_LOG", tuple(LEVELS)) or "info"
-    wanted = _choice("DISTRIBUTARY_LOG_FORMAT", FORMATS)
+    _choice("DISTRIBUTARY_LOG_FORMAT", FORMATS)
     if json is None:
-        json = wanted == "json" if wanted else not sys.stderr.isatty()
+        json = is_json()
 
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -74,6 +74,12 @@ def get_logger(name: str) -> FilteringBoundLogger:
     # Made now: when Spark reports an error it makes loggers of a class of its own for a moment, for all threads.
     logging.getLogger(name)
     return cast(FilteringBoundLogger, structlog.stdlib.get_logger(name))
+
+
+def is_json() -> bool:
+    """Whether logs are JSON: what DISTRIBUTARY_LOG_FORMAT says, and without it where standard error is no terminal."""
+    wanted = os.environ.get("DISTRIBUTARY_LOG_FORMAT", "").lower()
+    return wanted == "json" if wanted in FORMATS else not sys.stderr.isatty()
 
 
 def wants_debug() -> bool:

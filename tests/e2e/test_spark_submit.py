@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import uuid
@@ -19,6 +20,7 @@ import yaml
 from deltalake import DeltaTable
 from tests.support.cluster import SECRET, running_cluster
 from tests.support.kafka import Record, create_topic, produce
+from tests.support.waiting import wait_until
 
 from distributary.launch.jars import jars
 
@@ -137,6 +139,49 @@ def test_what_spark_submit_is_given_counts_over_the_defaults_and_the_config_over
     run = submit(wheel, tmp_path, options=[*LOCAL, *given], entry_point=probe)
     assert run.returncode == 0, run.stderr[-4000:]
     assert "found 7 20 3 true" in run.stdout
+
+
+def test_a_signal_to_all_processes_ends_the_service_in_order(wheel: Path, kafka: str, tmp_path: Path) -> None:
+    """Started as the image does it: Java, in which Python runs here, leaves the signal to it."""
+    config = {
+        "version": 1,
+        "kafka": {"bootstrap.servers": kafka},
+        "source": {"topic_prefix": f"submit{uuid.uuid4().hex[:8]}", "connector": "sqlserver"},
+        "target": {"path": str(tmp_path / "lake")},
+        "checkpoint": str(tmp_path / "checkpoint"),
+        "http": {"enabled": False},
+        "tables": [{"match": "*.*"}],
+    }
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    spark_home = Path(pyspark.__file__).parent
+    words = [
+        str(spark_home / "bin/spark-submit"),
+        *LOCAL,
+        "--jars",
+        ",".join(map(str, jars())),
+        "--py-files",
+        str(wheel),
+    ]
+    words = ["bash", "-c", 'trap "" TERM; exec "$@"', "-", *words, str(ENTRY_POINT), "run", "-c", "config.yaml"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"SPARK_HOME": str(spark_home), "PYSPARK_PYTHON": sys.executable}
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            words, cwd=tmp_path, env=environment, stdout=file, stderr=file, start_new_session=True
+        )
+    try:
+        lease = tmp_path / "lake/_distributary/driver"
+        wait_until(lambda: lease.exists() and any(lease.iterdir()), 300, lambda: log.read_text()[-4000:])
+        wait_until((tmp_path / "checkpoint/offsets").exists, 300, lambda: log.read_text()[-4000:])
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.wait(120) == 0, log.read_text()[-4000:]
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert "stopping after the batch in flight" in log.read_text()
+    assert not any(lease.iterdir())
 
 
 def test_run_once_takes_a_topic_into_a_delta_table(wheel: Path, kafka: str, tmp_path: Path, options: list[str]) -> None:

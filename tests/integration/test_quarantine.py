@@ -132,7 +132,7 @@ def test_6_3_and_4_3_a_replay_that_is_tried_again_after_its_commit_adds_nothing_
     assert (bench.rows("v"), waiting(bench)) == ([("a",), ("b",), ("b",)], 0)
 
 
-def _fails(*_: Any) -> None:
+def _fails(*_: Any, **__: Any) -> None:
     raise TransientError("storage-or-network", "the storage did not answer")
 
 

@@ -22,10 +22,11 @@ _DOCUMENT = re.compile(r"^---\n# Source: distributary/templates/(?P<name>\S+)\n(
 
 
 def copies() -> dict[Path, str]:
-    """What the chart has of other files, as it must be: the alert rules, and the config's schema within its own."""
+    """What the chart has of other files, as it must be: rules, dashboard, and the config's schema within its own."""
     values = json.loads((CHART / "values.schema.json").read_text())
     return {
         CHART / "files/rules.yaml": (ROOT / "deploy/monitoring/rules.yaml").read_text(),
+        CHART / "files/dashboard.json": (ROOT / "deploy/monitoring/grafana/dashboard.json").read_text(),
         CHART / "values.schema.json": json.dumps(values | {"$defs": _definitions(values)}, indent=2) + "\n",
     }
 

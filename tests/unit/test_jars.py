@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from xml.etree import ElementTree
@@ -18,6 +20,7 @@ from distributary.errors import SetupError
 from distributary.launch import ivy, jars
 from distributary.launch.bundle import MANIFEST, Bundle, cache_directory
 from distributary.launch.ivy import Artifact, artifact_name, module_xml, settings_xml, unresolved
+from distributary.launch.jars import declared
 from distributary.launch.java import java, major_version
 
 SMALL = Bundle(
@@ -26,6 +29,10 @@ SMALL = Bundle(
     parts=("one", "two_2.13", "three"),
 )
 FILES = {"one-1.0.jar": 3, "two_2.13-2.5.jar": 0, "three-0.1.jar": 7}
+HASHES = {
+    name: hashlib.sha256(content).hexdigest()
+    for name, content in (("one-1.0.jar", b"abc"), ("two_2.13-2.5.jar", b""), ("three-0.1.jar", b"abcdefg"))
+}
 # Plays Java and Ivy: tells a version, else writes the files that Ivy would, and notes that it ran.
 IVY_SCRIPT = """#!/bin/sh
 [ "$1" = -version ] && { echo 'openjdk version "17.0.15" 2025-04-15' >&2; exit 0; }
@@ -166,6 +173,45 @@ def test_a_failure_that_names_no_artifact_quotes_the_end_of_what_ivy_said() -> N
     assert "first" not in error.message
 
 
+def test_a_file_that_somebody_replaced_is_refused(runs: Callable[[], int], tmp_path: Path) -> None:
+    genuine = replace(SMALL, hashes=HASHES)
+    genuine.fill(tmp_path / "a")
+    assert genuine.is_in(tmp_path / "a")
+    for name, other in (("one-1.0.jar", "0" * 64), ("one-1.0.jar", None)):
+        hashes = {**HASHES, name: other} if other else {key: value for key, value in HASHES.items() if key != name}
+        with pytest.raises(SetupError, match=r"jar-altered.*one-1\.0\.jar"):
+            replace(SMALL, hashes=hashes).fill(tmp_path / "b")
+        assert not list((tmp_path / "b").glob("*.jar"))
+    assert runs() == 3
+
+
+def test_a_file_that_is_replaced_after_it_was_fetched_is_fetched_again(runs: Callable[[], int], tmp_path: Path) -> None:
+    genuine = replace(SMALL, hashes=HASHES)
+    genuine.fill(tmp_path)
+    (tmp_path / "one-1.0.jar").write_text("xyz")  # of the same size
+    assert not genuine.is_in(tmp_path)
+    genuine.fill(tmp_path)
+    assert (tmp_path / "one-1.0.jar").read_text() == "abc"
+    assert runs() == 2
+
+
+def test_files_that_were_put_there_by_hand_are_looked_at_too(tmp_path: Path) -> None:
+    for name, text in (("one-1.0.jar", "abc"), ("two_2.13-2.5.jar", ""), ("three-0.1.jar", "abcdefg")):
+        (tmp_path / name).write_text(text)
+    genuine = replace(SMALL, hashes=HASHES)
+    assert genuine.is_in(tmp_path)
+    (tmp_path / "three-0.1.jar").write_text("ABCDEFG")
+    assert not genuine.is_in(tmp_path)
+
+
+def test_the_hashes_are_those_of_the_declared_jars() -> None:
+    bundle = declared()
+    assert sorted(artifact_name(Path(name)) for name in bundle.hashes) == sorted(bundle.parts)
+    assert f"delta-storage-{version('delta-spark')}.jar" in bundle.hashes
+    assert all(len(digest) == 64 for digest in bundle.hashes.values())
+    assert declared("4.1.0", "4.1.0").hashes == {}  # of other versions nobody knows them
+
+
 def test_a_directory_is_filled_once(runs: Callable[[], int], tmp_path: Path) -> None:
     target = tmp_path / "a/b"
     SMALL.fill(target)
@@ -272,6 +318,7 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_java")
 def test_jars_of_the_named_directory_with_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "_hashes", dict)  # of empty files it is not
     bundle = jars.declared()
     fixed = {a.name: a.revision for a in bundle.artifacts if not a.revision.startswith("[")}
     for part in bundle.parts:
@@ -319,8 +366,9 @@ def test_into_reports_what_failed_and_exits_as_set_up_errors_do(
 
 
 @pytest.fixture
-def filled(tmp_path: Path) -> Path:
-    """A directory that has what is declared already."""
+def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory that has what is declared already, by its names."""
+    monkeypatch.setattr(jars, "_hashes", dict)
     bundle = jars.declared()
     fixed = {a.name: a.revision for a in bundle.artifacts if not a.revision.startswith("[")}
     (tmp_path / "jars").mkdir()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from distributary.launch.memory import beside_java, default_heap, machine_memory, spark_bytes
+from distributary.launch.memory import beside_java, default_heap, machine_memory, spark_bytes, too_tight
 
 GIB = 1 << 30
 
@@ -62,3 +62,10 @@ def test_sparks_sizes(text: str, size: int | None) -> None:
 )
 def test_the_heap_that_nobody_sets_leaves_room_beside_it(total: int | None, heap: int) -> None:
     assert spark_bytes(default_heap(total)) == heap * 2**20
+
+
+def test_a_heap_that_leaves_too_little_beside_it_is_noticed() -> None:
+    assert not too_tight(2 * GIB, 4 * GIB)
+    assert not too_tight(3 * GIB, 4 * GIB)
+    assert too_tight(4 * GIB, 4 * GIB)
+    assert not too_tight(4 * GIB, None)

@@ -61,6 +61,7 @@ def main() -> None:
     See how tables are:      distributary status -c config.yaml
     See that they are right: distributary verify -c config.yaml
     See bad records:         distributary quarantine list -c config.yaml
+    Hold it still:           distributary pause -c config.yaml
     """
 
 

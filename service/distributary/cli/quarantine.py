@@ -11,6 +11,7 @@ from rich.table import Table
 from distributary import logs
 from distributary.cli import output
 from distributary.config.load import load
+from distributary.errors import UsageError
 from distributary.operate.accept import Accept
 
 
@@ -119,6 +120,33 @@ def replay(config_file: Path, table: str, output_format: str) -> None:
         output.show_json({"table": asked.table, "asked": Accept.REPLAY.value})
     else:
         output.show_text(f"{asked.table}: the service takes the request up within seconds, or when it starts")
+
+
+@quarantine.command("purge", short_help="Delete old records.")
+@output.config_option
+@click.argument("table", metavar="[TABLE]", required=False)
+@click.option("--older-than", required=True, metavar="DURATION", help="Those that came before that: 90d, 12h.")
+@output.output_option
+def purge(config_file: Path, table: str | None, older_than: str, output_format: str) -> None:
+    """Delete the records, of TABLE (schema.table) or of all, that are in quarantine for longer than DURATION, whether
+    they were applied since or not.
+
+    It is done at once, and the service may run meanwhile, but not on S3: stop it there. Readers see the records no
+    more; the files that had them go with the service's VACUUM (`maintenance.keep`, 7 days). `quarantine.keep` in the
+    config has the service do the same by itself.
+    """
+    from distributary.config.scalars import seconds
+    from distributary.operate.purge import purge as delete
+
+    try:
+        age = seconds(older_than)
+    except ValueError:
+        raise UsageError("bad-duration", f"{older_than!r} is no duration", "write 90d, 12h or 30m") from None
+    count = delete(load(config_file), age, table)
+    if output_format == "json":
+        output.show_json({"table": table, "deleted": count})
+    else:
+        output.show_text(f"{count} record{'' if count == 1 else 's'} deleted")
 
 
 def _grid(*names: str) -> Table:

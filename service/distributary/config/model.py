@@ -83,6 +83,15 @@ class Quarantine(Section):
         le=1,
         description="A table halts when a larger part of its last 1,000 records went to quarantine (at least 100).",
     )
+    keep: Duration | None = Field(
+        None,
+        description="How long records stay there, applied or not: 90d. They are deleted with the VACUUM of "
+        "`defaults.maintenance`. Default: for ever.",
+    )
+
+    def keep_seconds(self) -> float | None:
+        """How long records stay, in seconds; None for ever."""
+        return None if self.keep is None else seconds(self.keep)
 
 
 class Trigger(Section):

@@ -5,17 +5,19 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from distributary.errors import SetupError
 from distributary.launch.ivy import Artifact, artifact_name, module_xml, resolve
 
 MANIFEST = "manifest.json"
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,16 @@ class Bundle:
     """A set of artifacts with what they need.
 
     `without`: names of artifacts that are not wanted though others ask for them. `parts`: names of artifacts that must
-    be among those that come, so that a directory without them is noticed.
+    be among those that come, so that a directory without them is noticed. `hashes`: the SHA-256 of each file by its
+    name, so that a file which a mirror, a proxy or somebody else has replaced is noticed; empty where nobody knows
+    them.
     """
 
     name: str
     artifacts: tuple[Artifact, ...]
     without: frozenset[str] = frozenset()
     parts: tuple[str, ...] = ()
+    hashes: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def key(self) -> str:
@@ -79,10 +84,17 @@ class Bundle:
         """Whether `directory` has the whole bundle."""
         manifest = _manifest(directory)
         if manifest is None:
-            return bool(self.parts) and all(self._found_by_hand(directory, part) for part in self.parts)
-        return manifest.key == self.key and all(
-            _size(directory / name) == size for name, size in manifest.files.items()
-        )
+            by_hand = bool(self.parts) and all(self._found_by_hand(directory, part) for part in self.parts)
+            return by_hand and all(self._is_genuine(file) for part in self.parts for file in _versions(directory, part))
+        whole = all(_size(directory / name) == size for name, size in manifest.files.items())
+        return manifest.key == self.key and whole and all(self._is_genuine(directory / name) for name in manifest.files)
+
+    def _is_genuine(self, file: Path) -> bool:
+        """Whether the file is the one that is meant, where that is known."""
+        if not self.hashes or self.hashes.get(file.name) == sha256(file):
+            return True
+        _log.warning("%s is not the file of that name that this version was made with", file)
+        return False
 
     def _found_by_hand(self, directory: Path, part: str) -> bool:
         found = list(_versions(directory, part))
@@ -101,6 +113,15 @@ class Bundle:
                     f"{self.name}: the repository's descriptions did not lead to: {', '.join(absent)}",
                     "name another repository in DISTRIBUTARY_MAVEN_REPOSITORY",
                 )
+            for file in files:
+                if not self._is_genuine(file):
+                    raise SetupError(
+                        "jar-altered",
+                        f"what came as {file.name} has the SHA-256 {sha256(file)}, not"
+                        f" {self.hashes.get(file.name, 'that of any jar that belongs here')}",
+                        "somebody may have replaced it: name another repository in DISTRIBUTARY_MAVEN_REPOSITORY, and"
+                        " tell whoever keeps this one",
+                    )
             self._remove_other_versions(directory, {file.name for file in files})
             for file in files:
                 file.replace(directory / file.name)
@@ -117,6 +138,15 @@ class Bundle:
         old |= {file.name for part in self.parts for file in _versions(directory, part)}
         for name in old - new:
             (directory / name).unlink(missing_ok=True)
+
+
+def sha256(file: Path) -> str:
+    """The digest of a file, as `sha256sum` prints it."""
+    with file.open("rb") as content:
+        digest = hashlib.sha256()
+        while piece := content.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def cache_directory() -> Path:

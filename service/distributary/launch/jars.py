@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
 from distributary.errors import DistributaryError
-from distributary.launch.bundle import Bundle
+from distributary.launch.bundle import Bundle, sha256
 from distributary.launch.ivy import Artifact, artifact_name, pyspark_jars, resolve
 
+HASHES = "jars.sha256"
 DIRECTORY_VARIABLE = "DISTRIBUTARY_JARS"
 # Spark 4 is made for this Scala only.
 _SCALA = "2.13"
@@ -43,13 +47,13 @@ def jar_directory() -> Path:
 
 
 def declared(spark: str | None = None, delta: str | None = None) -> Bundle:
-    """The declared list, for these versions or for the installed ones.
+    """The declared list, for these versions or for the installed ones; of these the files' hashes are known.
 
     Not every mirror of Maven Central has every jar of a Spark release: where the token provider is missing, the newest
     of the same major version before it does as well.
     """
-    spark = spark or version("pyspark")
-    delta = delta or version("delta-spark")
+    installed = version("pyspark"), version("delta-spark")
+    spark, delta = spark or installed[0], delta or installed[1]
     major, minor = spark.split(".")[:2]
     up_to_spark = f"[{major}.0.0,{spark}]"
     artifacts = (
@@ -71,7 +75,21 @@ def declared(spark: str | None = None, delta: str | None = None) -> Bundle:
         artifacts=artifacts,
         without=_in_pyspark() | _NEVER_USED,
         parts=(*(artifact.name for artifact in artifacts), *needed_by_them),
+        hashes=_hashes() if (spark, delta) == installed else {},
     )
+
+
+def _hashes() -> dict[str, str]:
+    """The SHA-256 of each declared jar by its file's name; `sha256sum -c` reads the same file."""
+    lines = (files("distributary.launch") / HASHES).read_text("ascii").splitlines()
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
+def lock() -> str:
+    """Fetches the declared jars anew, whatever they are, and gives what the file of their hashes is to have."""
+    with TemporaryDirectory() as place:
+        replace(declared(), hashes={}).fill(Path(place))
+        return "".join(f"{sha256(jar)}  {jar.name}\n" for jar in sorted(Path(place).glob("*.jar")))
 
 
 def add(coordinates: str, directory: Path) -> None:
@@ -100,6 +118,7 @@ def _coordinates(_context: click.Context, _option: click.Parameter, given: tuple
 
 @click.command()
 @click.option("--list", "only_list", is_flag=True, help="Print the declared artifacts and fetch nothing.")
+@click.option("--lock", "only_lock", is_flag=True, help="Fetch them anew and print their hashes, for jars.sha256.")
 @click.option(
     "--into",
     type=click.Path(path_type=Path, file_okay=False),
@@ -114,7 +133,7 @@ def _coordinates(_context: click.Context, _option: click.Parameter, given: tuple
     metavar="GROUP:NAME:VERSION",
     help="Put this artifact and what it needs beside them, such as the connector of an object store.",
 )
-def main(only_list: bool, into: Path | None, more: tuple[str, ...]) -> None:
+def main(only_list: bool, only_lock: bool, into: Path | None, more: tuple[str, ...]) -> None:
     """Fetches the jars that the service needs and prints where they are; does nothing where they are already.
 
     What --with names is resolved each time."""
@@ -122,6 +141,9 @@ def main(only_list: bool, into: Path | None, more: tuple[str, ...]) -> None:
         if only_list:
             for artifact in declared().artifacts:
                 click.echo(artifact)
+            return
+        if only_lock:
+            click.echo(lock(), nl=False)
             return
         if into:
             declared().fill(into.absolute())

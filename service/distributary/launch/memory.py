@@ -39,6 +39,11 @@ def default_heap(total: int | None) -> str:
     return f"{min(4096, max(mebibytes - 2048, mebibytes // 2))}m"
 
 
+def too_tight(heap: int, total: int | None) -> bool:
+    """Whether a JVM with such a heap may need more than there is, both in bytes: its container is then killed."""
+    return total is not None and heap + _OUTSIDE_OF_HEAP > total
+
+
 def spark_bytes(text: str) -> int | None:
     """The bytes of Spark's `4g`, `512m`; None for what is no such size."""
     found = _SIZE.fullmatch(text.strip())

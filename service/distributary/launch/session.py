@@ -7,21 +7,24 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from distributary import logs
 from distributary.config import secrets
 from distributary.errors import SetupError
 from distributary.launch.classes import java_class
 from distributary.launch.cores import bounded_master, granted_cores, limit_threads
 from distributary.launch.jars import jars
-from distributary.launch.memory import default_heap, machine_memory, spark_bytes
+from distributary.launch.memory import default_heap, machine_memory, spark_bytes, too_tight
 from distributary.launch.network import LOOPBACK, is_local, network_settings
 
 # Settings that the rules of the tables rest on; the config refuses them.
@@ -91,11 +94,13 @@ _END_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
 # Java's default, G1, keeps pauses of large heaps short and pays for it with each reference that is written: a driver
 # that has the data itself takes a sixth more of the processors' time with it.
 _COLLECTOR = "-XX:+UseParallelGC"
+_LOG_CONFIG = "log4j2.configurationFile"
 _PROCESSORS = "-XX:ActiveProcessorCount"
 _NAMES_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _JAVA_READS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 JVM_OPTIONS = f"{_JVM_UTC} {_COMPILE_ALL} {_END_WITHOUT_MEMORY} -Dlog4j2.level=warn"
 """What driver and executors are started with, after the config's own options."""
+_log = logs.get_logger(__name__)
 _OUT_OF_MEMORY = (3, 52)  # exit codes: Java's own with that option, and Spark's where a task used the memory up
 _ENDING = 20.0  # seconds that a JVM may take to end once it does not answer any more
 
@@ -153,14 +158,24 @@ def _fit(settings: dict[str, str], given: Mapping[str, str]) -> None:
     cores = granted_cores(os.environ)
     limit_threads(cores)
     if not given:
-        total, _ = machine_memory()
-        settings.setdefault("spark.driver.memory", default_heap(total))
+        settings.setdefault("spark.driver.memory", default_heap(machine_memory()[0]))
         options = f"{settings[_DRIVER_OPTIONS]} {collector(settings, os.environ)}".strip()
+        if _LOG_CONFIG not in options:
+            file = Path(__file__).with_name(f"log4j2-{'json' if logs.is_json() else 'text'}.properties")
+            options += f' "-D{_LOG_CONFIG}={file}"'
         settings[_DRIVER_OPTIONS] = options if _PROCESSORS in options else f"{options} {_PROCESSORS}={cores}"
         if is_local(settings["spark.master"]):
             os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # where Spark's own page listens, if it is on
     known = {**given, **settings}
     heap = spark_bytes(known.get("spark.driver.memory") or "1g") or 2**30
+    total, _ = machine_memory()
+    if too_tight(heap, total):
+        _log.warning(
+            "memory is tight: Java needs about 1 GiB beside its heap, and Python as much",
+            heap_mib=heap // 2**20,
+            machine_or_container_mib=(total or 0) // 2**20,
+            fix="lower spark.driver.memory in the config, or give this machine or container more",
+        )
     master = bounded_master(known["spark.master"], cores, heap)
     if master != known["spark.master"]:
         settings["spark.master"] = master
@@ -177,7 +192,22 @@ def _start_java(settings: Mapping[str, str]) -> None:
         needed = key.startswith("spark.driver.")  # by the JVM itself, when it starts
         if needed or not (secrets.is_secret(key) or secrets.has_credentials(value)):
             known.set(key, value)
-    SparkContext._ensure_initialized(conf=known)
+    with _without_sigterm():
+        SparkContext._ensure_initialized(conf=known)
+
+
+@contextmanager
+def _without_sigterm() -> Iterator[None]:
+    """A JVM that is started in here ignores SIGTERM: systemd and terminals send it to all processes of a service, and a
+    batch is finished only with Spark. The JVM ends with this process, whose end closes its standard input."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # which alone may set what a signal does
+        return
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _given_to_spark_submit() -> dict[str, str]:

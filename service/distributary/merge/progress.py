@@ -21,12 +21,15 @@ from distributary.errors import TableHalt
 
 APP_ID = "distributary"
 _FORMAT = 1
+"""Raised only where an older version would go wrong with a record: what it does not know of it keeps as it is, so that
+a rollback goes on with the same tables."""
+_RECORD = ConfigDict(frozen=True, extra="allow")
 
 
 class InTransaction(BaseModel):
     """A change's place in a transaction: `order` counts the transaction's changes of this table from 1."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _RECORD
 
     position: str
     id: str
@@ -39,7 +42,7 @@ class Last(BaseModel):
     `transaction` is that of the change with the largest position, where the connector tells transactions.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _RECORD
 
     position: str | None = None
     ts_ms: int | None = None
@@ -51,7 +54,7 @@ class Snapshot(BaseModel):
     """The newest complete snapshot of a table: the position that all its rows have; per partition the end up to which
     rows of it may still be unread; and how many rows it leaves over, None while they are not counted."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _RECORD
 
     position: str
     open: Mapping[int, int] = {}
@@ -77,10 +80,10 @@ class Progress(BaseModel):
     has accepted it: by then they have grown again.
     `key` has the table's names. `source_table` is the one whose changes the topic had so far, None where several may
     come (see ingest/source_tables.py), or none was told. `order` are the fields that make positions, where the
-    connector has no rules of its own.
+    connector has no rules of its own. Fields that a later version has added are kept.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _RECORD
 
     format: int = _FORMAT
     commit: str
@@ -134,13 +137,12 @@ class Progress(BaseModel):
         except (ValueError, KeyError, TypeError):
             return None
         try:
-            return Progress.model_validate(record)
+            progress = Progress.model_validate(record)
         except ValidationError as error:
-            raise TableHalt(
-                "progress-unreadable",
-                f"the table's progress record can't be read by this version ({error.error_count()} faults)",
-                "run the version of distributary that wrote it, or a newer one",
-            ) from error
+            raise _unreadable(f"{error.error_count()} faults") from error
+        if progress.format > _FORMAT:
+            raise _unreadable(f"its format is {progress.format}, and {_FORMAT} is the newest that is known here")
+        return progress
 
     def cleared(self) -> Progress:
         """The record of the same table when it has taken in nothing, and is to be filled again."""
@@ -198,6 +200,14 @@ def restored(line: str, version: int) -> Restored | None:
     if info.get("operation") != "RESTORE":
         return None
     return Restored(version, restored_to(info.get("operationParameters")))
+
+
+def _unreadable(why: str) -> TableHalt:
+    return TableHalt(
+        "progress-unreadable",
+        f"the table's progress record can't be read by this version ({why})",
+        "run the version of distributary that wrote it, or a newer one",
+    )
 
 
 def restored_to(parameters: Mapping[str, Any] | None) -> int | None:

@@ -1,5 +1,5 @@
-"""Looks at what operators left in the lake, beside the service's loop: a storage that does not answer holds up whoever
-asks it, and the loop says by its turns that the service lives."""
+"""Looks at things beside the service's loop: a storage that does not answer holds up whoever asks it, and the loop says
+by its turns that the service lives."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _log = get_logger(__name__)
 class Lookout:
     """A thread that calls `looks` one after the other, again and again, with a pause of `every` seconds."""
 
-    def __init__(self, looks: Sequence[Callable[[], object]], every: float) -> None:
+    def __init__(self, name: str, looks: Sequence[Callable[[], object]], every: float) -> None:
+        self._name = name
         self._looks = looks
         self._every = every
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="lookout", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """At work until stop()."""
@@ -37,9 +38,8 @@ class Lookout:
             for look in self._looks:
                 self._try(look)
 
-    @staticmethod
-    def _try(look: Callable[[], object]) -> None:
+    def _try(self, look: Callable[[], object]) -> None:
         try:
             look()
         except Exception as error:
-            _log.warning("what operators ask for could not be looked at", reason=classified(error).message)
+            _log.warning("a look failed", what=self._name, reason=classified(error).message)

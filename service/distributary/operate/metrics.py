@@ -200,6 +200,48 @@ BATCH = Metric(
     # A table of its own in every label would be a dozen series per table and phase.
     buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600),
 )
+FRESHNESS_OF_BATCHES = Metric(
+    "distributary_freshness_seconds",
+    Kind.HISTOGRAM,
+    "Time from the source's commit of the newest change of a batch to the batch's commit, of all tables.",
+    (),
+    unit="seconds",
+    buckets=(1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 21600),
+)
+JVM_HEAP_USED = Metric(
+    "distributary_jvm_heap_used_bytes", Kind.GAUGE, "Bytes of the heap of Spark's JVM that are used.", (), unit="bytes"
+)
+JVM_HEAP_MAX = Metric(
+    "distributary_jvm_heap_max_bytes",
+    Kind.GAUGE,
+    "Bytes that the heap of Spark's JVM may have at most.",
+    (),
+    unit="bytes",
+)
+JVM_COLLECTIONS = Metric(
+    "distributary_jvm_collection_seconds",
+    Kind.COUNTER,
+    "Time that Spark's JVM has spent in garbage collections since its start.",
+    (),
+    unit="seconds",
+)
+JVM_THREADS = Metric("distributary_jvm_threads", Kind.GAUGE, "Threads of Spark's JVM.", ())
+PROCESSES = {"distributary": "the service's Python process", "distributary_jvm": "Spark's JVM"}
+"""The processes whose figures are told, by what the names of these begin with."""
+_OF_PROCESSES = (
+    ("virtual_memory_bytes", Kind.GAUGE, "Virtual memory size in bytes.", "bytes"),
+    ("resident_memory_bytes", Kind.GAUGE, "Resident memory size in bytes.", "bytes"),
+    ("start_time_seconds", Kind.GAUGE, "Start time of the process since unix epoch in seconds.", "seconds"),
+    ("cpu_seconds", Kind.COUNTER, "Total user and system CPU time spent in seconds.", "seconds"),
+    ("max_fds", Kind.GAUGE, "Maximum number of open file descriptors.", ""),
+    ("open_fds", Kind.GAUGE, "Number of open file descriptors.", ""),
+)
+"""As prometheus_client has them."""
+OF_PROCESSES = tuple(
+    Metric(f"{prefix}_process_{name}", kind, text, (), unit)
+    for prefix in PROCESSES
+    for name, kind, text, unit in _OF_PROCESSES
+)
 READY = Metric("distributary_ready", Kind.GAUGE, "1 once the service takes records in, else 0.", ())
 STARTED = Metric(
     "distributary_start_timestamp_seconds",
@@ -259,7 +301,8 @@ CATALOGUE = (
     STATE, LAG_RECORDS, LAG_SECONDS, FRESHNESS, SOURCE_TIME, LAST_COMMIT, APPLIED, QUARANTINED, UNDECIDED,
     GHOSTS, COMMITS, RECORDS, MERGED, BY_REASON, RETRIES, SCHEMA_CHANGES, COMPACTED_AT,
     VACUUMED_AT, COMPACTED_FILES, COMPACTED_BYTES, MAINTENANCE, MAINTENANCE_FAILURES, MAINTENANCE_IN_VAIN,
-    TABLE_BATCH, BATCH, READY, STARTED, LAST_TURN, LAST_PLAN, CONFIG_FAULTS, INFO, COMPLETE, PENDING,
+    TABLE_BATCH, BATCH, FRESHNESS_OF_BATCHES, READY, STARTED, LAST_TURN, LAST_PLAN, CONFIG_FAULTS, INFO,
+    COMPLETE, PENDING, JVM_HEAP_USED, JVM_HEAP_MAX, JVM_COLLECTIONS, JVM_THREADS, *OF_PROCESSES,
 )  # fmt: skip
 
 
@@ -270,6 +313,8 @@ def as_markdown() -> str:
         names = metric.name if metric.kind in (Kind.SUMMARY, Kind.HISTOGRAM) else metric.series[0]
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         lines.append(f"| `{names}` | {metric.kind.value} | {labels} | {metric.unit} | {metric.help} |")
+    told = " and ".join(f"`{prefix}_process_…` are of {what}" for prefix, what in PROCESSES.items())
+    lines += ["", f"{told}; the latter are there where the service has started it itself."]
     lines += ["", "| label | values |", "| --- | --- |"]
     lines.append("| `table` | `<schema>.<table>`; of maintenance `_quarantine`, too |")
     lines.append("| `state` | `starting`, `running`, `catching_up`, `retrying`, `paused`, `halted` |")

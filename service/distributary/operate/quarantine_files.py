@@ -6,7 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 
+from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from distributary.merge.files import Compacted, compact, vacuum
 from distributary.merge.log import DeltaLog
@@ -20,12 +22,19 @@ class QuarantineFiles:
     name = "_quarantine"
 
     def __init__(
-        self, session: SparkSession, quarantine: Quarantine, upkeep: Upkeep, clock: Callable[[], float] = time.time
+        self,
+        session: SparkSession,
+        quarantine: Quarantine,
+        upkeep: Upkeep,
+        keep: float | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        """`keep`: after so many seconds a record goes; None: never."""
         self.upkeep = upkeep
         self._session = session.newSession()
         self._quarantine = quarantine
         self._log = DeltaLog(self._session, quarantine.path)
+        self._keep = keep
         self._clock = clock
         self._seen = -1
         self._version: int | None = None
@@ -43,7 +52,9 @@ class QuarantineFiles:
             self._look()
         if self._version is None:
             return None
-        return self.upkeep.due(self._version, self._changed_at)
+        # Records grow old in a table that does not change, too.
+        changed_at = self._changed_at if self._keep is None else self._clock()
+        return self.upkeep.due(self._version, changed_at)
 
     def tend(self, task: Task) -> Compacted | None:
         """Compacts it, or removes old files. Raises what Spark raises."""
@@ -51,6 +62,11 @@ class QuarantineFiles:
         if task is Task.COMPACT:
             done = compact(self._session, self._quarantine.path, APPENDED_FILE)
         else:
+            if self._keep is not None:
+                before = self._clock() - self._keep
+                DeltaTable.forPath(self._session, self._quarantine.path).delete(
+                    F.col("quarantined_at") < F.timestamp_seconds(F.lit(before))
+                )
             vacuum(self._session, self._quarantine.path)
         self._look()
         self.upkeep.done(task, self._version or 0)

@@ -6,10 +6,18 @@ Everything comes from what a batch knows anyway (its facts, its commit file): no
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary, disable_created_metrics
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    Summary,
+    disable_created_metrics,
+)
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
@@ -17,6 +25,7 @@ from prometheus_client.registry import Collector
 from distributary import __version__
 from distributary.merge.files import Compacted
 from distributary.operate import metrics as m
+from distributary.operate.jvm import JvmState
 from distributary.operate.status import Batch, ServiceStatus, TableState
 
 # Else each counter comes with a second series that says when it was made.
@@ -78,6 +87,24 @@ class Recorder:
         self._batch = Histogram(
             m.BATCH.name, m.BATCH.help, m.BATCH.labels, buckets=m.BATCH.buckets, registry=self.registry
         )
+
+        self._freshness = Histogram(
+            m.FRESHNESS_OF_BATCHES.name,
+            m.FRESHNESS_OF_BATCHES.help,
+            buckets=m.FRESHNESS_OF_BATCHES.buckets,
+            registry=self.registry,
+        )
+        self._jvm: JvmState | None = None
+        ProcessCollector("distributary", registry=self.registry)
+        self.registry.register(_JvmCollector(lambda: self._jvm))
+
+    def jvm_process(self, pid: int) -> None:
+        """The process of Spark's JVM, whose figures are told from now on."""
+        ProcessCollector("distributary_jvm", pid=lambda: pid, registry=self.registry)
+
+    def jvm(self, state: JvmState) -> None:
+        """Spark's JVM as it is now."""
+        self._jvm = state
 
     def _counter(self, metric: m.Metric) -> Counter:
         return Counter(metric.name, metric.help, metric.labels, registry=self.registry)
@@ -144,7 +171,25 @@ class Recorder:
         for phase, seconds in phases.items():
             self._table_batch.labels(table, phase).observe(seconds)
             self._batch.labels(phase).observe(seconds)
+        if freshness_seconds is not None:
+            self._freshness.observe(freshness_seconds)
         self.status.committed(table, batch, freshness_seconds)
+
+
+class _JvmCollector(Collector):
+    """Tells what was last seen of the JVM: a scrape never waits for it."""
+
+    def __init__(self, last: Callable[[], JvmState | None]) -> None:
+        self._last = last
+
+    def collect(self) -> Iterable[Family]:
+        state = self._last()
+        if state is None:
+            return
+        gauges = {m.JVM_HEAP_USED: state.heap_used, m.JVM_HEAP_MAX: state.heap_max, m.JVM_THREADS: state.threads}
+        for metric, value in gauges.items():
+            yield GaugeMetricFamily(metric.name, metric.help, value=value)
+        yield CounterMetricFamily(m.JVM_COLLECTIONS.name, m.JVM_COLLECTIONS.help, value=state.collection_seconds)
 
 
 class _StatusCollector(Collector):

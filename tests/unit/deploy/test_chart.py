@@ -320,16 +320,44 @@ def test_the_alerts_are_the_rules_of_the_repository(helm: Helm) -> None:
     found = only(manifests, "PrometheusRule")["spec"]
     name = only(manifests, "PodMonitor")["metadata"]["name"]
     pods_of = f'{{namespace="default", pod=~"{name}-([a-z0-9]+-[a-z0-9]{{5}}|driver)"}}'
+    alerts = found["groups"][0]["rules"]
+    links = [
+        one["annotations"].pop("runbook_url") == f"https://docs.example.com/monitoring#{one['alert'].lower()}"
+        for one in alerts
+    ]
     down, others = rules["groups"][0]["rules"][0], found["groups"][0]["rules"].pop(0)
     # Several releases tell of themselves, each.
     assert others == {**down, "expr": f"up{pods_of} == 0 or absent(distributary_ready{pods_of})"}
     rules["groups"][0]["rules"].pop(0)
     assert found == rules
+    assert all(links)
     monitor = only(manifests, "PodMonitor")["spec"]
     token = {"credentials": {"name": "distributary-http", "key": "token"}}
     assert monitor["podMetricsEndpoints"] == [
         {"port": "http", "path": "/metrics", "interval": "30s", "authorization": token}
     ]
+
+
+def test_alerts_lead_nowhere_where_no_page_is_named(helm: Helm) -> None:
+    found = read(helm.template(set_={"prometheusRule.enabled": "true"}))
+    assert "runbook_url" not in str(only(found, "PrometheusRule"))
+
+
+def test_the_dashboard_is_there_for_grafana(helm: Helm) -> None:
+    found = only(read(helm.template(EVERYTHING)), "ConfigMap", "-dashboard")
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    dashboard = json.loads((ROOT / "deploy/monitoring/grafana/dashboard.json").read_text())
+    assert json.loads(found["data"]["distributary.json"]) == dashboard
+
+
+def test_what_a_cluster_needs_beside_is_part_of_the_release(helm: Helm) -> None:
+    manifests = read(helm.template(EVERYTHING))
+    ingress = only(manifests, "Ingress")
+    assert ingress["metadata"]["name"] == only(manifests, "Service")["metadata"]["name"] == "orders-lake"
+    deployment = only(manifests, "Deployment")
+    assert deployment["metadata"]["annotations"] == {"reloader.stakater.com/auto": "true"}
+    image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+    assert image == f"registry.example.com/data/distributary:0.1.0-s3@sha256:{'0123456789abcdef' * 4}"
 
 
 def test_an_uninstalled_release_leaves_the_tables(helm: Helm) -> None:

@@ -86,7 +86,7 @@ def test_dependencies_come_from_the_lock_file_and_without_the_development_tools(
     installer, dependencies, package = installs
     assert installer.endswith("pip install --require-hashes --requirement uv.txt")
     assert "uv pip install --no-cache --constraint requirements.lock --requirement" in dependencies
-    assert package == "pip install --no-deps ."
+    assert package == "pip install --no-deps --no-build-isolation ."  # of PyPI nothing that has no hash
     assert not any("dev" in re.findall(r"\w+", command) for command in installs)
 
 
@@ -119,7 +119,7 @@ def test_all_that_is_written_beside_the_lake_goes_below_tmp(image: Stage) -> Non
 def test_signals_reach_python(image: Stage) -> None:
     for name in ("ENTRYPOINT", "CMD"):
         assert image.last(name).text.startswith("["), "the shell form would put a shell in front"
-    assert image.last("ENTRYPOINT").words() == ["tini", "--", "/opt/distributary/entrypoint.sh"]
+    assert image.last("ENTRYPOINT").words() == ["tini", "-g", "--", "/opt/distributary/entrypoint.sh"]
     assert image.last("CMD").words() == ["run"]
 
 

@@ -6,6 +6,7 @@ The programs are stood in for by one that prints its command line. tests/e2e/tes
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -62,6 +63,12 @@ def test_driver_is_submitted_in_client_mode_with_the_jars(programs: Path) -> Non
         *("--deploy-mode", "client", "--conf", "spark.driver.bindAddress=10.0.0.1", "--driver-class-path", "/jars/*"),
         *("--properties-file", "/p", "local:///main.py"),
     ]
+
+
+def test_java_leaves_sigterm_to_the_driver_in_it(programs: Path) -> None:
+    (programs / "spark-submit").write_text("#!/bin/sh\ngrep SigIgn /proc/self/status\n")
+    [line] = run(programs, "driver", SPARK_DRIVER_BIND_ADDRESS="10.0.0.1")
+    assert int(line.split()[1], 16) >> (signal.SIGTERM - 1) & 1
 
 
 def test_executor_is_started_with_what_the_driver_says(programs: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -10,7 +11,8 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from distributary.merge.files import Compacted
-from distributary.operate.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, TASKS, Kind, Metric
+from distributary.operate.jvm import JvmState
+from distributary.operate.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, PROCESSES, TASKS, Kind, Metric
 from distributary.operate.recorder import Recorder, Watch
 from distributary.operate.status import Batch, ServiceStatus, TableState
 from distributary.operate.upkeep import Task
@@ -41,6 +43,8 @@ def recorder() -> Recorder:
     offsets: dict[str, Any] = {"goal_offsets": {"t": {0: 1}}, "next_offsets": {"t": {0: 0}}}
     status.update("s.t", state=TableState.RUNNING, ghosts=1, source_ts=1, **offsets)
     status.update("s.t", compacted_at=1700000001.0, vacuumed_at=1700000002.0)
+    recorder.jvm(JvmState(heap_used=1, heap_max=2, collection_seconds=0.5, threads=3))
+    recorder.jvm_process(os.getpid())
     status.show_transactions({"complete": {"id": "1", "ts_ms": 1}, "pending": 3, "waiting_for": []})
     return recorder
 
@@ -120,6 +124,23 @@ def test_a_commit_counts_once_and_in_all_its_parts(recorder: Recorder) -> None:
     status = recorder.status.table("s.t")
     assert status is not None
     assert (status.last_batch, status.last_commit_at) == (BATCH, 1700000000.0)
+
+
+def test_how_fresh_batches_are_can_be_asked_for_by_share(recorder: Recorder) -> None:
+    found = samples(recorder)
+    assert found["distributary_freshness_seconds_bucket", (("le", "2.5"),)] == 0
+    assert found["distributary_freshness_seconds_bucket", (("le", "5.0"),)] == 1
+    assert found["distributary_freshness_seconds_count", ()] == 1
+
+
+def test_the_processes_tell_of_themselves(recorder: Recorder) -> None:
+    found = samples(recorder)
+    for prefix in PROCESSES:
+        assert found[f"{prefix}_process_resident_memory_bytes", ()] > 2**20
+        assert found[f"{prefix}_process_cpu_seconds_total", ()] > 0
+    assert found["distributary_jvm_heap_used_bytes", ()] == 1
+    assert found["distributary_jvm_collection_seconds_total", ()] == 0.5
+    assert not [name for name, _ in samples(Recorder(ServiceStatus())) if "jvm" in name]
 
 
 def test_counters_of_a_table_begin_at_0_so_that_the_first_event_is_an_increase() -> None:

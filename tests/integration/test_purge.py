@@ -1,0 +1,50 @@
+"""Old records leave a quarantine table that Spark has made, by the command's way and by the service's own."""
+
+from __future__ import annotations
+
+import time
+from typing import cast
+
+from tests.support.changes import Topic
+from tests.support.spark import Bench, rows_of
+
+from distributary.operate.purge import purge
+from distributary.operate.quarantine_files import QuarantineFiles
+from distributary.operate.upkeep import Record, Task, Upkeep
+
+
+class Nowhere:
+    """A record of what was done that is kept nowhere."""
+
+    def read(self) -> None:
+        return None
+
+    def write(self, _value: object) -> None:
+        return None
+
+
+def test_records_go_and_others_come(bench: Bench) -> None:
+    bench.create()
+    topic = Topic(bench.topic)
+    topic.change("c", {"id": 1}, {"id": 1}, at=1)
+    topic.add({"id": 1}, b"no json")
+    worker = bench.take(topic.records)
+    assert len(rows_of(bench.quarantine, "offset")) == 1
+    assert purge(bench.config(), 3600) == 0
+    assert purge(bench.config(), 0) == 1
+    assert rows_of(bench.quarantine, "offset") == []
+
+    topic.add({"id": 1}, b"no json either")
+    bench.take(topic.records[-1:], worker)
+    assert rows_of(bench.quarantine, "offset") == [(2,)]
+
+    upkeep = Upkeep(worker.settings.maintenance, cast(Record, Nowhere()))
+    clock = time.time
+    files = QuarantineFiles(bench.session, worker._around.quarantine, upkeep, 3600.0, lambda: clock() + 60)
+    files.due()
+    files.tend(Task.VACUUM)
+    assert rows_of(bench.quarantine, "offset") == [(2,)]
+    files = QuarantineFiles(bench.session, worker._around.quarantine, upkeep, 3600.0, lambda: clock() + 7200)
+    files.due()
+    files.tend(Task.VACUUM)
+    assert rows_of(bench.quarantine, "offset") == []
