@@ -216,7 +216,7 @@ class RowList:
                 end = row["__end_at"] and read_position(rules.connector, row["__end_at"])
                 if end is None or compare(rules.connector, at, end) < 0:
                     row.update({"__end_at": write_position(rules.connector, at), "__current": False})
-            elif rules.deletes == "soft" and rules.truncate == "soft":
+            elif rules.truncate == "soft":
                 if not row["__deleted"]:
                     row.update({"__deleted": True, "__op": "t"})
             else:

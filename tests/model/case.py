@@ -103,7 +103,7 @@ class Case:
             return "bare rows do not tell places or truncates"
         if not delivery.compacted:
             return None
-        if self.kept.mode != "upsert" or self.kept.deletes == "soft":
+        if self.kept.mode != "upsert" or "soft" in (self.kept.deletes, self.kept.truncate):
             return "compaction takes versions, changes and deleted rows away"
         if history.has(Truncate):
             return "compaction takes no record without key"

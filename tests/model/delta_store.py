@@ -45,7 +45,9 @@ class DeltaStore:
     def __init__(self, path: Path, layout: TableLayout, kind: Layout) -> None:
         self._path, self._layout = path / "table", layout
         kinds: dict[str, Any] = {part.name: _KINDS[part.type] for part in layout.row}
-        kinds |= _SERVICE | _OF_MODE.get(layout.rules.mode, {"__deleted": "boolean"} if layout.soft else {})
+        kinds |= _SERVICE | _OF_MODE.get(
+            layout.rules.mode, {"__deleted": "boolean"} if layout.rules.marks_deleted else {}
+        )
         table = HandMadeTable(self._path).create(*(field(name, kind) for name, kind in kinds.items()))
         self._writer = TableWriter(
             TableFiles(str(self._path)),

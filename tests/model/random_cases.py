@@ -36,6 +36,7 @@ MODES = (
     Kept(deletes="soft", truncate="soft"),
     Kept(truncate="ignore"),
     Kept(deletes="soft", truncate="ignore"),
+    Kept(truncate="soft"),
     Kept("history"),
     Kept("append"),
 )

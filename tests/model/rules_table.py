@@ -176,9 +176,9 @@ class RulesTable:
                 for versions in self._kept.values()
                 for number, version in enumerate(versions)
             )
-        soft = self.rules.deletes == "soft"
+        marked = self.rules.marks_deleted
         kept = (versions[-1] for versions in self._kept.values())
-        return counted({**one.values, "__deleted": bool(one.row.ended)} if soft else one.values for one in kept)
+        return counted({**one.values, "__deleted": bool(one.row.ended)} if marked else one.values for one in kept)
 
     def content(self) -> Any:
         """All that must not depend on cuts, history's ends too."""
@@ -230,7 +230,7 @@ class RulesTable:
     def _truncate(self, truncate: Event) -> None:
         connector, at = self.rules.connector, truncate.position
         assert at is not None
-        soft = self.rules.deletes == "soft" and self.rules.truncate == "soft"
+        soft = self.rules.truncate == "soft"
         for key, versions in list(self._kept.items()):
             for version in versions:
                 if not precedes_truncate(connector, version.row.place, at):

@@ -67,6 +67,11 @@ def test_delta_knows_nothing_of_topics_and_rules(path: Path) -> None:
     assert set(imported_packages(path.read_text(encoding="utf-8"))) <= {"delta", "errors", "launch"}
 
 
+def test_delta_asks_spark_for_commits_and_checkpoints_alone() -> None:
+    with_spark = {path.name for path in DELTA if SPARK & set(imported(path.read_text(encoding="utf-8")))}
+    assert with_spark == {"transaction.py", "checkpoint.py"}
+
+
 def test_the_check_sees_packages_everywhere() -> None:
     source = "import distributary.a.b\nfrom distributary import c\ndef f():\n    from distributary.d.e import x\n"
     assert set(imported_packages(source)) == {"a", "c", "d"}

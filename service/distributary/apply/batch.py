@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from distributary.apply.appended import appended_rows
 from distributary.apply.decoded_events import event_columns, events_of
@@ -16,6 +17,7 @@ from distributary.apply.new_rows import NewRows
 from distributary.apply.table_rows import StoredRows, TableRows
 from distributary.apply.values import ValueSources, no_values, one_array, values_of_events, values_of_rows, with_columns
 from distributary.apply.versions import new_versions
+from distributary.decode.envelope import MESSAGE
 from distributary.rules.batch import needed
 from distributary.rules.column_batch import apply_columns
 from distributary.rules.columns import DELETE, EventColumns, Ints
@@ -56,6 +58,10 @@ def apply_events(
     `quarantined` (bool for each event): it is set aside. `replayed`: events that come back from quarantine.
     """
     connector = layout.rules.connector
+    is_change = pc.not_equal(events["operation"], MESSAGE)  # rule 1.2: messages are passed over
+    if not pc.all(is_change, min_count=0).as_py():
+        events = events.filter(is_change)
+        quarantined = None if quarantined is None else quarantined.filter(one_array(is_change))
     columns = event_columns(connector, events, quarantined)
     again = [] if replayed is None else events_of(event_columns(connector, replayed))
     keys = _keys(layout, columns, events, replayed)
@@ -102,12 +108,12 @@ class _Values:
         outcomes = {key: outcome.row for key, outcome in changes.outcomes.items()}
         is_deleted = columns.operation[plain.last] == DELETE
         plain_keys = np.asarray(plain.keys)
-        marked = plain_keys[is_deleted & (plain.put < 0)].tolist() if layout.soft else []
+        marked = plain_keys[is_deleted & (plain.put < 0)].tolist() if layout.rules.deletes == "soft" else []
         sources = self._sources(_pointers(outcomes.values()), marked)
-        new = NewRows(layout.row, layout.topic, soft=layout.soft, sources=sources)
+        new = NewRows(layout.row, layout.topic, marks_deleted=layout.rules.marks_deleted, sources=sources)
         new.add(plain.put[~is_deleted] + self._begin)
         removed = [key for key, row in outcomes.items() if row is None]
-        if layout.soft:
+        if layout.rules.deletes == "soft":
             self._mark_plain(new, plain, np.flatnonzero(is_deleted), sources)
         else:
             removed += plain_keys[is_deleted].tolist()

@@ -20,11 +20,6 @@ class TableLayout:
     row: pa.StructType
     key: pa.StructType
 
-    @property
-    def soft(self) -> bool:
-        """Whether rows have `__deleted`."""
-        return self.rules.deletes == "soft"
-
 
 @dataclass
 class Memory:

@@ -17,8 +17,10 @@ from distributary.rules.state import Row
 class NewRows:
     """Rows of the columns `row` and the service's own. Values come from `sources`, by their place there."""
 
-    def __init__(self, row: pa.StructType, topic: str, *, soft: bool, sources: ValueSources | None = None) -> None:
-        self._row, self._topic, self._soft = row, topic, soft
+    def __init__(
+        self, row: pa.StructType, topic: str, *, marks_deleted: bool, sources: ValueSources | None = None
+    ) -> None:
+        self._row, self._topic, self._marks_deleted = row, topic, marks_deleted
         self._sources = ValueSources([no_values(row)]) if sources is None else sources
         self._plain: list[Ints] = []
         self._places: list[int] = []
@@ -57,8 +59,8 @@ class NewRows:
         return place
 
     def table(self) -> pa.Table:
-        """The rows, with `__op`, `__source_ts`, `__position`, `__topic`, `__partition`, `__offset` and, where deletes
-        are soft, `__deleted`."""
+        """The rows, with `__op`, `__source_ts`, `__position`, `__topic`, `__partition`, `__offset` and, where they are
+        marked, `__deleted`."""
         plain = np.concatenate([np.zeros(0, np.int64), *self._plain])
         count = len(plain) + len(self._places)
         places = np.concatenate([plain, np.array(self._places, np.int64)]).astype(np.int64)
@@ -77,7 +79,7 @@ class NewRows:
             "__partition": taken["partition"],
             "__offset": taken["offset"],
         }
-        if self._soft:
+        if self._marks_deleted:
             columns[DELETED] = pa.array([bool(end) for end, _, _ in ends], pa.bool_())
         return pa.table(columns)
 

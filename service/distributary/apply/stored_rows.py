@@ -25,7 +25,7 @@ def columns_of_end(rules: Rules) -> tuple[str, ...]:
     """The columns that say whether a row is one of the source's."""
     if rules.mode == "history":
         return (CURRENT, END)
-    return (DELETED,) if rules.mode == "upsert" and rules.deletes == "soft" else ()
+    return (DELETED,) if rules.marks_deleted else ()
 
 
 def row_of(connector: str, columns: Mapping[str, Any], truncates: Sequence[Position | None] = ()) -> Row:

@@ -65,8 +65,10 @@ class KeyIndex:
         self._cache.put(self._identity(file), FileIndex.of(keys))
 
     def _identity(self, file: LiveFile) -> str:
-        """Names of data files are never used twice; the size is one more guard."""
-        parts = (self._root, file.path, str(file.size), self._codec.signature, *map(str, file.partition_values.items()))
+        """Names of data files are never used twice by Delta. Size and time guard against files of other origin, which
+        a table that was made anew may have under the names of old ones."""
+        written = f"{file.size} {file.action.get('modificationTime')}"
+        parts = (self._root, file.path, written, self._codec.signature, *map(str, file.partition_values.items()))
         return "\n".join(f"{len(part)}:{part}" for part in parts)
 
     def _build(self, file: LiveFile) -> FileIndex:

@@ -229,8 +229,9 @@ class TableWriter:
             ) from error
 
     def _index(self) -> KeyIndex:
-        schema = self.snapshot.schema
-        return KeyIndex(self._files.root, self._codec(), self._cache, self._key_reader(DataReader(self._files, schema)))
+        reader = DataReader(self._files, self.snapshot.schema)
+        table = f"{self._files.root} {self.snapshot.metadata.get('id')}"
+        return KeyIndex(table, self._codec(), self._cache, self._key_reader(reader))
 
     def _key_reader(self, reader: DataReader) -> KeyReader:
         def read(file: LiveFile) -> Iterator[pa.Table]:

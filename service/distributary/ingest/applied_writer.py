@@ -107,7 +107,7 @@ class AppliedWriter:
         nothing = applied.rows.slice(0, 0)
         if not truncates:
             return nothing, []
-        keeps = rules.mode == "history" or (rules.deletes == "soft" and rules.truncate == "soft")
+        keeps = rules.mode == "history" or rules.truncate == "soft"
         columns = [*self._key, "__op", "__position", "__partition", "__offset", *columns_of_end(rules)]
         found = self._writer.read_all(columns, lambda piece: self._is_before(piece, truncates))
         places = found.chosen(np.ones(found.rows.num_rows, np.bool_))

@@ -62,9 +62,16 @@ def outcome_of(rules: Rules, line: Line, departures: Departures, recent: Iterabl
         replaced = {event.at for event in recent} | {version.row.at for version in line.versions}
         return Outcome(None, tuple(versions), frozenset(replaced))
     row = line.top
-    if row is None and rules.deletes == "soft" and not (line.emptied and rules.truncate == "apply"):
+    if row is None and _stays(rules, line):
         row = line.last
     return Outcome(None if row is None else _filled(row, line, departures))
+
+
+def _stays(rules: Rules, line: Line) -> bool:
+    """Whether the last row stays with a mark, now that none is under the key."""
+    if rules.deletes == "soft":
+        return not (line.emptied and rules.truncate == "apply")
+    return rules.truncate == "soft" and line.last is not None and line.last.ended == "t"
 
 
 def _filled(row: Row, line: Line, departures: Departures) -> Row:

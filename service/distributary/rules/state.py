@@ -130,3 +130,8 @@ class Rules:
     deletes_are_null: bool = False
     compacted: bool = False
     keyless: bool = False
+
+    @property
+    def marks_deleted(self) -> bool:
+        """Whether rows have a mark that says that they were deleted."""
+        return self.mode == "upsert" and "soft" in (self.deletes, self.truncate)

@@ -53,8 +53,8 @@ class Books:
                 self._change(change)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows, with `__deleted` where deletes are soft."""
-        if self.deletes == "hard":
+        """The rows, with `__deleted` where deletes or truncates are soft."""
+        if "soft" not in (self.deletes, self.truncate):
             return [dict(held.row) for held in self.held.values()]
         return [{**held.row, "__deleted": held.deleted} for held in self.held.values()]
 
@@ -101,10 +101,10 @@ class Books:
             self.held.clear()
         elif self.truncate == "soft":
             for key in list(self.held):
-                self._end(key)
+                self._end(key, stays=True)
 
-    def _end(self, key: Key) -> None:
-        if self.deletes == "hard":
+    def _end(self, key: Key, *, stays: bool = False) -> None:
+        if self.deletes == "hard" and not stays:
             del self.held[key]
         else:
             self.held[key].deleted = True

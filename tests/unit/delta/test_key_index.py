@@ -235,6 +235,16 @@ def test_tables_and_keys_that_share_a_cache_are_told_apart(tmp_path: Path) -> No
     assert one.reads == ["a", "a"]
 
 
+def test_another_file_under_an_old_name_is_told_apart(tmp_path: Path) -> None:
+    """As in a table that was deleted, and made anew from files with names of their own."""
+    cache = IndexCache(tmp_path, PLENTY, PLENTY)
+    for time, column in enumerate(([1, 2], [2, 1])):
+        files = Files({"part-0": column}, pa.int64())
+        file = LiveFile({**files.live()[0].action, "modificationTime": time})
+        found = KeyIndex("table", NUMBER, cache, files.read_keys).locate(keys_of(NUMBER, [2]), [file], none_dead)
+        assert pairs(found) == {(0, "part-0", column.index(2))}
+
+
 def test_a_new_files_index_needs_no_reading(tmp_path: Path) -> None:
     files = Files({"a": [5, 6]}, pa.int64())
     index = KeyIndex("table", NUMBER, IndexCache(tmp_path, PLENTY, PLENTY), files.read_keys)

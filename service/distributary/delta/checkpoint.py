@@ -1,0 +1,85 @@
+"""Checkpoints of a table's log, written between commits: Spark's take seconds, which no change should wait for."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+
+from deltalake import DeltaTable
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from distributary.delta.snapshot import Snapshot
+from distributary.delta.storage import TableFiles
+from distributary.launch.classes import DELTA_LOG, java_class
+
+_INTERVAL = 10  # commits, Delta's own default
+_DAY = 24 * 3600.0  # seconds; no table keeps its log for less
+_LAST = "_delta_log/_last_checkpoint"
+# A checkpoint of the `deltalake` library was compared action by action for tables with these features alone.
+_BY_LIBRARY = {"columnMapping", "deletionVectors", "timestampNtz", "appendOnly", "invariants"}
+# How the library reads the time for which removed files are remembered; what is written otherwise counts as not said.
+_KEPT = re.compile(r"interval \d+ (second|minute|hour|day|week)s?")
+
+
+class LogKeeper:
+    """Keeps the log of one table short. `path` is the table's as Hadoop has it, `files` are the same files."""
+
+    def __init__(self, session: SparkSession, path: str, files: TableFiles) -> None:
+        self._session, self._path, self._files = session, path, files
+        self._cleaned = 0.0  # when Spark was last left to remove what is old, in seconds since 1970
+
+    def is_due(self, table: Snapshot) -> bool:
+        """Whether so many commits have come since the last checkpoint that there should be a new one."""
+        interval = int(table.properties.get("delta.checkpointInterval", _INTERVAL))
+        return table.version - self._last() >= interval
+
+    def checkpoint(self, table: Snapshot) -> None:
+        """Writes a checkpoint. Where the log may hold what is too old, Spark does it, once a day, and removes that."""
+        now = time.time()
+        if now - self._cleaned > _DAY and self._has_old_commits(now):
+            self._cleaned = now
+        elif self._fits_library(table) and self._by_library():
+            return
+        self._by_spark()
+
+    def _last(self) -> int:
+        """The version of the last checkpoint; 0 where there is none."""
+        try:
+            with self._files.filesystem.open_input_stream(self._files.place(_LAST)) as stream:
+                return int(json.loads(stream.read())["version"])
+        except (FileNotFoundError, ValueError, KeyError):
+            return 0
+
+    def _has_old_commits(self, now: float) -> bool:
+        found = self._files.filesystem.get_file_info(fs.FileSelector(self._files.place("_delta_log")))
+        times = [info.mtime_ns for info in found if info.extension == "json" and info.mtime_ns is not None]
+        return not times or now - min(times) / 1e9 > _DAY
+
+    def _fits_library(self, table: Snapshot) -> bool:
+        features = {
+            *(table.protocol.get("readerFeatures") or ()),
+            *(table.protocol.get("writerFeatures") or ()),
+        }
+        kept = table.properties.get("delta.deletedFileRetentionDuration", "interval 7 days")
+        local = isinstance(self._files.filesystem, fs.LocalFileSystem)
+        return local and features <= _BY_LIBRARY and _KEPT.fullmatch(kept) is not None
+
+    def _by_library(self) -> bool:
+        """False where it did not work out, whatever the reason: Spark's checkpoint then shows it again."""
+        # Hadoop's checksum of what Spark wrote there before: by it Spark would take the new one for broken.
+        self._files.delete(["_delta_log/._last_checkpoint.crc"])
+        try:
+            DeltaTable(self._files.root).create_checkpoint()
+        except BaseException as error:
+            if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+                return False
+            raise
+        return True
+
+    def _by_spark(self) -> None:
+        none = java_class(self._session, "scala.Option").empty()
+        log: Any = java_class(self._session, DELTA_LOG).forTable(self._session._jsparkSession, self._path)
+        log.checkpoint(log.update(False, none, none), none)

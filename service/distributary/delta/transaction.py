@@ -1,0 +1,113 @@
+"""Commits through Delta's own transaction, in Spark's JVM."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from distributary.delta.commit import ProgressRecord, concurrent_change
+from distributary.delta.log_reader import LogReader
+from distributary.delta.storage import TableFiles
+from distributary.delta.table_features import VECTORS
+from distributary.launch.classes import DELTA_LOG, java_class, scala_object
+
+_DELTA = "org.apache.spark.sql.delta"
+_SESSION = "org.apache.spark.sql.classic.SparkSession"
+# Delta takes another's commit into account and tries again, by default ten million times, where its rules see no
+# conflict. Rows were located in the version that was seen: on any other they may be somewhere else.
+_NO_SECOND_TRY = ("spark.databricks.delta.maxCommitAttempts", "0")
+
+
+class DeltaCommitter:
+    """Commits through Spark's JVM, without checkpoints: those are LogKeeper's. `path` is the table's as Hadoop has it,
+    `files` are the same files."""
+
+    def __init__(self, session: SparkSession, path: str, files: TableFiles) -> None:
+        self._path = path
+        self._log = LogReader(files)
+        self._session = session.newSession()  # a setting of its own must not change how others commit
+        self._session.conf.set(*_NO_SECOND_TRY)
+
+    def commit(self, seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord) -> int:
+        """See Committer. A commit whose reply was lost is found in the log and was successful."""
+        session = self._session
+        with self._active():
+            java_session = session._jsparkSession
+            none = java_class(session, "scala.Option").empty()
+            transaction = java_class(session, DELTA_LOG).forTable(java_session, self._path).startTransaction(none, none)
+            if transaction.readVersion() != seen:
+                raise concurrent_change(self._path, seen)
+            transaction.readWholeTable()
+            transaction.unregisterPostCommitHooksWhere(self._checkpoints())
+            identity = transaction.txnId()
+            try:
+                version = self._put(transaction, self._java_actions(actions, record), record)
+            except (Py4JError, PySparkException, OSError) as error:
+                if self._is_there(seen + 1, identity, error):
+                    return seen + 1
+                raise
+        if version != seen + 1:
+            raise RuntimeError(f"Delta committed version {version} of {self._path} on version {seen}")
+        return version
+
+    def enable_vectors(self) -> None:
+        """See Committer."""
+        path = self._path.replace("`", "``")
+        self._session.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{VECTORS}' = 'true')")
+
+    def _is_there(self, version: int, identity: str, error: Exception) -> bool:
+        """Whether the failed commit of the transaction is in the log all the same. Raises ConcurrentChange where its
+        version is another's."""
+        found = self._log.commit(version)
+        if found is None:
+            return False
+        ids = [action["commitInfo"].get("txnId") for action in found if "commitInfo" in action]
+        if identity in ids:
+            return True
+        raise concurrent_change(self._path, version - 1) from error
+
+    def _checkpoints(self) -> Any:
+        """What Delta does after a commit and must not do here: see checkpoint.py. A Scala set is a function, too."""
+        hook = scala_object(self._session, f"{_DELTA}.hooks.CheckpointHook")
+        return java_class(self._session, "scala.collection.immutable.Set$Set1")(hook)
+
+    def _put(self, transaction: Any, java_actions: Any, record: ProgressRecord) -> int:
+        """The transaction's commit, whose reply may be lost."""
+        return int(transaction.commit(java_actions, self._operation(record)))
+
+    def _java_actions(self, actions: Sequence[Mapping[str, Any]], record: ProgressRecord) -> Any:
+        now = int(time.time() * 1000)
+        count = {"txn": {"appId": record.app_id, "version": record.sequence, "lastUpdated": now}}
+        parse = scala_object(self._session, f"{_DELTA}.actions.Action").fromJson
+        found = java_class(self._session, "java.util.ArrayList")()
+        for action in (*actions, count):
+            found.add(parse(json.dumps(action)))
+        return java_class(self._session, "org.apache.spark.api.python.PythonUtils").toSeq(found)
+
+    def _operation(self, record: ProgressRecord) -> Any:
+        """As which the table's history shows the commit: this one carries a text without a setting of the session."""
+        update = java_class(self._session, "org.apache.spark.sql.streaming.OutputMode").Update()
+        text = java_class(self._session, "scala.Option").apply(record.text)
+        operation = java_class(self._session, f"{_DELTA}.DeltaOperations$StreamingUpdate")
+        return operation(update, record.app_id, record.sequence, text)
+
+    @contextmanager
+    def _active(self) -> Iterator[None]:
+        """Delta reads its settings from the session that is active in the thread."""
+        sessions = java_class(self._session, _SESSION)
+        before = sessions.getActiveSession()
+        sessions.setActiveSession(self._session._jsparkSession)
+        try:
+            yield
+        finally:
+            if before.isDefined():
+                sessions.setActiveSession(before.get())
+            else:
+                sessions.clearActiveSession()

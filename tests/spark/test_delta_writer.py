@@ -1,0 +1,387 @@
+"""The writer on tables of Spark's Delta, with Spark's own commands in between; Spark reads what is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
+
+from distributary.delta.checkpoint import LogKeeper
+from distributary.delta.commit import ConcurrentChange, ProgressRecord
+from distributary.delta.index_cache import IndexCache
+from distributary.delta.live_file import LiveFile
+from distributary.delta.log_reader import LogReader
+from distributary.delta.plan_write import Layout
+from distributary.delta.storage import TableFiles
+from distributary.delta.transaction import DeltaCommitter
+from distributary.delta.writer import TableWriter
+from distributary.errors import TableHalt
+
+PLENTY = 2**28
+
+
+class SparkLake:
+    """A table that Spark made, a writer of it, and a dict that says what must be there."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        path: Path,
+        columns: str = "id BIGINT, v STRING",
+        extra: str = "",
+        **properties: str,
+    ) -> None:
+        self.session, self.path = session, path / "table"
+        self.cache = path / "cache"
+        listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+        settings = f"TBLPROPERTIES ({listed})" if listed else ""
+        session.sql(f"CREATE TABLE delta.`{self.path}` ({columns}) USING delta {extra} {settings}")
+        self.files = TableFiles(str(self.path))
+        self.committer = DeltaCommitter(session, str(self.path), self.files)
+        self.expected: dict[int, str | None] = {}
+        self.sequence = 0
+        self.writer = self.new_writer()
+
+    def new_writer(self, layout: Layout = Layout.VECTORS) -> TableWriter:
+        return TableWriter(self.files, ["id"], self.committer, IndexCache(self.cache, PLENTY, PLENTY), layout=layout)
+
+    def record(self) -> ProgressRecord:
+        self.sequence += 1
+        return ProgressRecord(json.dumps({"distributary": {"sequence": self.sequence}}), "distributary", self.sequence)
+
+    def write(self, rows: Mapping[int, str | None], deleted: Sequence[int] = ()) -> int:
+        upserts = pa.table({"id": pa.array(rows, pa.int64()), "v": pa.array(list(rows.values()), pa.string())})
+        version = self.writer.write(upserts, pa.table({"id": pa.array(deleted, pa.int64())}), self.record())
+        for key in deleted:
+            self.expected.pop(key, None)
+        self.expected.update(rows)
+        return version
+
+    def sql(self, text: str) -> list[Any]:
+        return self.session.sql(text.replace("TABLE_", f"delta.`{self.path}`")).collect()
+
+    def check(self) -> None:
+        """Spark, deltalake and DuckDB read what must be there."""
+        found = [(row["id"], row["v"]) for row in self.sql("SELECT id, v FROM TABLE_")]
+        assert sorted(found) == sorted(self.expected.items())
+        for read in (read_by_deltalake, read_by_duckdb):
+            assert sorted((row["id"], row["v"]) for row in read(self.path)) == sorted(found)
+
+
+def test_writes_go_on_between_spark_s_own_commands(session: SparkSession, tmp_path: Path) -> None:
+    """A DELETE, UPDATE, OPTIMIZE, MERGE, RESTORE and a checkpoint of somebody else's, each between two writes."""
+    lake = SparkLake(session, tmp_path, **{"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "5"})
+    lake.write(dict.fromkeys(range(1_000), "a"))
+    lake.write(dict.fromkeys(range(0, 1_000, 10), "b"), list(range(5, 1_000, 10)))
+    lake.check()
+
+    lake.sql("DELETE FROM TABLE_ WHERE id % 10 = 1")
+    lake.expected = {key: value for key, value in lake.expected.items() if key % 10 != 1}
+    with pytest.raises(ConcurrentChange):
+        lake.write({2: "lost"})
+    lake.writer.sync()
+    lake.expected.pop(2)
+    lake.write({1: "back", 2: "c"}, [3, 11])
+    lake.check()
+
+    lake.sql("UPDATE TABLE_ SET v = 'u' WHERE id % 7 = 0")
+    lake.expected = {key: "u" if key % 7 == 0 else value for key, value in lake.expected.items()}
+    lake.writer.sync()
+    lake.write({7: "d", 2_000: None}, [14, 28])
+    lake.check()
+
+    restored = dict(lake.expected)
+    before = lake.writer.snapshot.version
+    lake.sql("OPTIMIZE TABLE_")
+    lake.writer.sync()
+    lake.write({8: "e"}, [7, 1])
+    lake.check()
+
+    lake.sql(
+        "MERGE INTO TABLE_ t USING (SELECT explode(array(8L, 3000L)) AS id) s ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET v = 'm' WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, 'n')"
+    )
+    lake.expected |= {8: "m", 3_000: "n"}
+    lake.writer.sync()
+    lake.write({3_000: "f", 8: None})
+    lake.check()
+
+    lake.sql(f"RESTORE TABLE TABLE_ TO VERSION AS OF {before}")
+    lake.expected = restored
+    lake.writer.sync()
+    lake.write({7: "g", 1: "h"}, [2_000])
+    lake.check()
+
+    lake.sql("UPDATE TABLE_ SET v = 'last' WHERE id = 7")
+    lake.expected[7] = "last"
+    lake.writer = lake.new_writer()
+    known = LogReader(lake.files).newest().snapshot
+    assert known.files.keys() == {file["path"] for file in live_files(lake)}
+    lake.write({7: "i"})
+    lake.check()
+
+
+def live_files(lake: SparkLake) -> list[dict[str, Any]]:
+    """As Spark's own snapshot has them."""
+    jvm = lake.session._jvm
+    assert jvm is not None
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(lake.session._jsparkSession, str(lake.path))
+    return [json.loads(text) for text in log.unsafeVolatileSnapshot().allFiles().toJSON().collectAsList()]
+
+
+def test_each_commit_carries_its_record(session: SparkSession, tmp_path: Path) -> None:
+    lake = SparkLake(session, tmp_path)
+    lake.write({1: "a"})
+    version = lake.writer.write(None, None, ProgressRecord("only progress", "distributary", 7))
+    history = lake.sql("DESCRIBE HISTORY TABLE_")
+    texts = {row["version"]: row["userMetadata"] for row in history}
+    assert texts[1] == '{"distributary": {"sequence": 1}}'
+    assert (version, texts[2]) == (2, "only progress")
+    (count,) = (action["txn"] for action in LogReader(lake.files).commit(2) or () if "txn" in action)
+    assert (count["appId"], count["version"]) == ("distributary", 7)
+
+
+def test_an_append_that_spark_would_rebase_on_is_a_concurrent_change(session: SparkSession, tmp_path: Path) -> None:
+    """Also where it comes in the middle of the commit, and also for a commit of nothing but the record."""
+    lake = SparkLake(session, tmp_path)
+    lake.write({1: "a"})
+    for rows in ({1: "lost"}, dict[int, str]()):
+        with in_between(lake, "INSERT INTO TABLE_ VALUES (2, 'x')"), pytest.raises(ConcurrentChange):
+            lake.write(rows)
+        lake.writer.sync()
+    found = sorted((row["id"], row["v"]) for row in lake.sql("SELECT * FROM TABLE_"))
+    assert found == [(1, "a"), (2, "x"), (2, "x")]
+
+
+@contextmanager
+def in_between(lake: SparkLake, text: str) -> Iterator[None]:
+    """Runs a statement between the start of the writer's transaction and its commit."""
+    java_actions = lake.committer._java_actions
+
+    def interrupted(actions: Sequence[Mapping[str, Any]], record: ProgressRecord) -> Any:
+        lake.sql(text)
+        return java_actions(actions, record)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lake.committer, "_java_actions", interrupted)
+        yield
+
+
+def test_a_commit_whose_reply_was_lost_is_found_in_the_log(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = SparkLake(session, tmp_path, **{"delta.enableDeletionVectors": "true"})
+    lake.write({1: "a"})
+    put = lake.committer._put
+
+    def lose_reply(*given: Any) -> int:
+        put(*given)
+        raise OSError(104, "Connection reset by peer")
+
+    monkeypatch.setattr(lake.committer, "_put", lose_reply)
+    assert lake.write({1: "b"}) == 2
+    monkeypatch.undo()
+    assert lake.write({1: "c"}) == 3
+    lake.check()
+
+
+def test_another_s_commit_in_place_of_a_lost_one_is_told(session: SparkSession, tmp_path: Path) -> None:
+    """The commit failed, and the version that it would have made is somebody else's."""
+    lake = SparkLake(session, tmp_path)
+    lake.write({1: "a"})
+    lake.sql("INSERT INTO TABLE_ VALUES (2, 'x')")
+    with pytest.raises(ConcurrentChange):
+        lake.committer._is_there(2, "no such transaction", OSError())
+    assert lake.committer._is_there(3, "no such transaction", OSError()) is False
+
+
+def test_vectors_are_turned_on_when_they_are_needed(session: SparkSession, tmp_path: Path) -> None:
+    lake = SparkLake(session, tmp_path, **{"delta.enableDeletionVectors": "false"})
+    lake.writer = lake.new_writer(Layout.REWRITE)
+    lake.write({1: "a", 2: "a", 3: "a"})
+    lake.write({1: "b"})
+    assert not lake.writer.snapshot.takes_vectors
+    lake.writer = lake.new_writer(Layout.VECTORS)
+    lake.write({2: "b"})
+    assert lake.writer.snapshot.takes_vectors
+    assert list(lake.path.glob("*.bin"))
+    lake.check()
+
+
+def test_a_mapped_partitioned_table_is_written(session: SparkSession, tmp_path: Path) -> None:
+    lake = SparkLake(
+        session,
+        tmp_path,
+        "id BIGINT, `a b` STRUCT<x: INT, y: ARRAY<STRING>>, day DATE, t TIMESTAMP, v STRING",
+        "PARTITIONED BY (day, t)",
+        **{"delta.columnMapping.mode": "name", "delta.enableDeletionVectors": "true"},
+    )
+    lake.sql(
+        "INSERT INTO TABLE_ SELECT id, named_struct('x', CAST(id AS INT), 'y', array('p', NULL)),"
+        " DATE'2020-01-01', TIMESTAMP'2020-01-01 10:00:00', 'old' FROM range(20)"
+    )
+    lake.sql("ALTER TABLE TABLE_ RENAME COLUMN v TO `v.1`")
+    lake.sql("ALTER TABLE TABLE_ ADD COLUMN z DECIMAL(10, 2)")
+    lake.writer.sync()
+    schema = lake.writer.snapshot.schema.arrow
+    old = lake.writer.read_rows(pa.table({"id": [3]}), schema.names)
+    (row,) = old.rows.to_pylist()
+    assert (row["a b"], row["v.1"], row["z"]) == ({"x": 3, "y": ["p", None]}, "old", None)
+    changed = [
+        {**row, "v.1": "new", "z": 5},
+        {**row, "id": 99, "a b": None, "day": None, "v.1": ""},
+        {**row, "id": 4, "t": row["t"].replace(hour=11, microsecond=7)},
+    ]
+    lake.writer.write(pa.Table.from_pylist(changed, schema), pa.table({"id": [5]}), lake.record())
+    found = {one["id"]: one.asDict(recursive=True) for one in lake.sql("SELECT * FROM TABLE_")}
+    assert sorted(found) == sorted({*range(20), 99} - {5})
+    assert found[3]["v.1"] == "new"
+    assert str(found[3]["z"]) == "5.00"
+    assert found[99] == {"id": 99, "a b": None, "day": None, "t": row["t"].replace(tzinfo=None), "v.1": "", "z": None}
+    assert found[4]["t"] == row["t"].replace(hour=11, microsecond=7, tzinfo=None)
+    only = lake.sql("SELECT id FROM TABLE_ WHERE t = TIMESTAMP'2020-01-01 11:00:00.000007'")
+    assert [one["id"] for one in only] == [4]
+    lake.sql("OPTIMIZE TABLE_")
+    assert len(lake.sql("SELECT * FROM TABLE_")) == 20
+
+
+def test_clustered_and_widened_tables_are_written(session: SparkSession, tmp_path: Path) -> None:
+    lake = SparkLake(
+        session,
+        tmp_path,
+        "id INT, v STRING",
+        "CLUSTER BY (id)",
+        **{"delta.enableTypeWidening": "true", "delta.enableDeletionVectors": "true"},
+    )
+    lake.sql("INSERT INTO TABLE_ SELECT CAST(id AS INT), 'a' FROM range(100)")
+    lake.sql("ALTER TABLE TABLE_ ALTER COLUMN id TYPE BIGINT")
+    lake.writer.sync()
+    lake.expected = dict.fromkeys(range(100), "a")
+    lake.write({5: "b", 2**40: "c"}, [6])
+    found = sorted((row["id"], row["v"]) for row in lake.sql("SELECT * FROM TABLE_"))
+    assert found == sorted(lake.expected.items())
+    lake.sql("OPTIMIZE TABLE_ FULL")
+    found = sorted((row["id"], row["v"]) for row in lake.sql("SELECT * FROM TABLE_ WHERE id > 4"))
+    assert found == sorted((key, value) for key, value in lake.expected.items() if key > 4)
+    lake.writer.sync()
+    lake.write({5: "d"})
+    assert lake.sql("SELECT v FROM TABLE_ WHERE id = 5")[0]["v"] == "d"
+
+
+@pytest.mark.parametrize(
+    ("columns", "properties", "named"),
+    [
+        ("id BIGINT, v STRING", {"delta.enableRowTracking": "true"}, "rowTracking"),
+        ("id BIGINT, v STRING, g BIGINT GENERATED ALWAYS AS (id + 1)", {}, "the column g is generated"),
+        ("id BIGINT GENERATED ALWAYS AS IDENTITY, v STRING", {}, "the column id is an identity column"),
+        ("id BIGINT, v VARCHAR(5)", {}, "the column v has a limited length"),
+        ("id BIGINT, v VARIANT", {}, "variantType"),
+    ],
+)
+def test_tables_of_spark_that_can_not_be_honoured_are_refused(
+    session: SparkSession, tmp_path: Path, columns: str, properties: Mapping[str, str], named: str
+) -> None:
+    lake = SparkLake(session, tmp_path, columns, **properties)
+    with pytest.raises(TableHalt, match=named):
+        assert lake.writer.snapshot.schema
+
+
+def test_what_spark_keeps_of_a_constraint_is_kept(session: SparkSession, tmp_path: Path) -> None:
+    lake = SparkLake(session, tmp_path, "id BIGINT NOT NULL, v STRING")
+    with pytest.raises(TableHalt, match="column id must not be NULL"):
+        lake.writer.write(pa.table({"id": pa.array([None], pa.int64()), "v": ["a"]}), None, lake.record())
+    lake.write({1: "a"})
+    lake.sql("ALTER TABLE TABLE_ ADD CONSTRAINT positive CHECK (id > 0)")
+    lake.writer.sync()
+    with pytest.raises(TableHalt, match="the constraint positive"):
+        lake.write({2: "b"})
+
+
+def test_the_change_data_feed_tells_old_and_new_rows(session: SparkSession, tmp_path: Path) -> None:
+    properties = {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": "name"}
+    lake = SparkLake(session, tmp_path, "id BIGINT, v STRING, p INT", "PARTITIONED BY (p)", **properties)
+
+    def write(layout: Layout, rows: list[tuple[int, str, int]], deleted: Sequence[int]) -> int:
+        lake.writer = lake.new_writer(layout)
+        columns = {name: [row[i] for row in rows] for i, name in enumerate(("id", "v", "p"))}
+        upserts = pa.Table.from_pydict(columns, lake.writer.snapshot.schema.arrow)
+        return lake.writer.write(upserts, pa.table({"id": pa.array(deleted, pa.int64())}), lake.record())
+
+    first = write(Layout.VECTORS, [(number, "a", number % 2) for number in range(10)], [])
+    write(Layout.VECTORS, [(1, "b", 0), (77, "b", 1)], [2, 99])
+    last = write(Layout.REWRITE, [(3, "c", 1)], [1])
+    options = {"readChangeFeed": "true", "startingVersion": str(first + 1), "endingVersion": str(last)}
+    found = session.read.format("delta").options(**options).load(str(lake.path)).collect()
+    told = sorted((row["_commit_version"], row["_change_type"], row["id"], row["v"], row["p"]) for row in found)
+    versions = sorted({row[0] for row in told})
+    assert [(versions.index(row[0]), *row[1:]) for row in told] == [
+        (0, "delete", 2, "a", 0),
+        (0, "insert", 77, "b", 1),
+        (0, "update_postimage", 1, "b", 0),
+        (0, "update_preimage", 1, "a", 1),
+        (1, "delete", 1, "b", 0),
+        (1, "update_postimage", 3, "c", 1),
+        (1, "update_preimage", 3, "a", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "extra", "library"),
+    [("id BIGINT, v STRING", "", True), ("id BIGINT, v STRING", "CLUSTER BY (id)", False)],
+)
+def test_checkpoints_are_written_between_commits(
+    session: SparkSession, tmp_path: Path, columns: str, extra: str, library: bool
+) -> None:
+    """By the library, or by Spark where the table has what the library was not tried with."""
+    properties = {"delta.enableDeletionVectors": "true", "delta.checkpointInterval": "3"}
+    lake = SparkLake(session, tmp_path, columns, extra, **properties)
+    keeper = LogKeeper(session, str(lake.path), lake.files)
+    lake.write(dict.fromkeys(range(50), "a"))
+    assert not keeper.is_due(lake.writer.snapshot)
+    for value in "bcde":
+        lake.write({1: value}, [ord(value) - 50])
+    log = lake.path / "_delta_log"
+    assert not list(log.glob("*.checkpoint*"))
+    before = lake.writer.snapshot
+    assert keeper.is_due(before)
+    keeper.checkpoint(before)
+    assert not keeper.is_due(before)
+    (written,) = log.glob("*.checkpoint*.parquet")
+    by_library = b"parquet-mr" not in written.read_bytes()
+    assert by_library == library
+    for version in range(before.version):
+        (log / f"{version:020d}.json").unlink()
+        (log / f".{version:020d}.json.crc").unlink(missing_ok=True)
+    jvm = session._jvm
+    assert jvm is not None
+    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    after = LogReader(lake.files).newest().snapshot
+    assert after.files == {path: LiveFile({**file.action, "dataChange": after.files[path].action["dataChange"]})
+                           for path, file in before.files.items()}  # fmt: skip
+    lake.writer = lake.new_writer()
+    lake.write({2: "f"})
+    found = sorted((row["id"], row["v"]) for row in lake.sql("SELECT * FROM TABLE_"))
+    assert found == sorted(lake.expected.items())
+
+
+def test_vacuum_keeps_what_is_live(session: SparkSession, tmp_path: Path) -> None:
+    lake = SparkLake(session, tmp_path, **{"delta.enableDeletionVectors": "true"})
+    lake.write(dict.fromkeys(range(50), "a"))
+    for value in "bcd":
+        lake.write({1: value}, [ord(value) % 50])
+    assert len(list(lake.path.glob("*.bin"))) == 3
+    own = session.newSession()
+    own.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    own.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")
+    own.sql(f"VACUUM delta.`{lake.path}` RETAIN 0 HOURS")
+    assert len(list(lake.path.glob("*.bin"))) == 1
+    lake.writer = lake.new_writer()
+    lake.write({2: "e"})
+    lake.check()

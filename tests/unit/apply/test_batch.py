@@ -1,0 +1,100 @@
+"""What the simulated databases don't send: messages, columns that are new, keys of other types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.support.decoding import raw_table
+from tests.support.recorded import Record
+
+from distributary.apply.batch import Applied, apply_events
+from distributary.apply.memory import Memory, TableLayout, first_memory
+from distributary.decode.decoder import Decoder
+from distributary.decode.options import DecodeOptions
+from distributary.decode.record_schema import RecordSchema, arrow_of
+from distributary.rules.state import Rules
+
+
+class NoRows:
+    """A table without rows."""
+
+    def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
+        kinds = {"__partition": pa.int32(), "__offset": pa.int64()}
+        names = dict.fromkeys([field.name for field in keys.type] + list(columns))
+        types = {field.name: field.type for field in keys.type}
+        return pa.table({name: pa.array([], types.get(name, kinds.get(name, pa.string()))) for name in names})
+
+
+class Table:
+    """Applies records of one topic."""
+
+    def __init__(self, columns: dict[str, str], key: Sequence[str] = ("id",), connector: str = "postgresql") -> None:
+        self.decoder = Decoder(DecodeOptions(connector))
+        self.rules = Rules(connector)
+        self.key = key
+        self.memory: Memory | None = None
+        self.offset = 0
+        self.columns = columns
+
+    def apply(self, *records: dict[str, Any]) -> Applied:
+        schema = RecordSchema(self.columns, {name: self.columns[name] for name in self.key})
+        row, key = (
+            pa.struct([(name, arrow_of(kind)) for name, kind in part.items()]) for part in (schema.row, schema.key)
+        )
+        layout = TableLayout(self.rules, "t", row, key)
+        self.memory = self.memory or first_memory(layout, 1)
+        written = [self._record(**record) for record in records]
+        events = self.decoder.decode(raw_table(written), schema).events
+        return apply_events(layout, self.memory, events, NoRows())
+
+    def _record(self, op: str, after: Any, key: Any, at: int, tx: int = 1, **headers: Any) -> Record:
+        source = {"connector": "postgresql", "sequence": json.dumps([str(tx), str(at)]), "lsn": at, "txId": tx}
+        envelope = {"op": op, "after": after, "source": {**source, "ts_ms": 1000 + at}}
+        self.offset += 1
+        told = tuple((f"__debezium.{name}", json.dumps(value).encode()) for name, value in headers.items())
+        value, raw_key = json.dumps(envelope).encode(), None if key is None else json.dumps(key).encode()
+        return Record("t", 0, self.offset - 1, 1000 + self.offset, raw_key, value, told)
+
+
+def test_1_2_messages_are_passed_over() -> None:
+    table = Table({"id": "bigint", "v": "string"})
+    message = {"op": "m", "after": None, "key": None, "at": 11}
+    applied = table.apply(
+        {"op": "c", "after": {"id": 1, "v": "a"}, "key": {"id": 1}, "at": 10},
+        message,
+        {"op": "u", "after": {"id": 1, "v": "b"}, "key": {"id": 1}, "at": 12},
+    )
+    assert applied.rows.select(["id", "v", "__offset"]).to_pylist() == [{"id": 1, "v": "b", "__offset": 2}]
+    assert table.apply({**message, "at": 13}).rows.num_rows == 0
+
+
+def test_5_1_values_that_are_kept_get_columns_that_are_new() -> None:
+    table = Table({"id": "int", "v": "string"})
+    placeholder = "__debezium_unavailable_value"
+    # The row of key 2 waits for the value of key 1, whose departure has not come.
+    waiting = {"op": "c", "after": {"id": 2, "v": placeholder}, "key": {"id": 2}, "at": 20, "tx": 2}
+    [row] = table.apply({**waiting, "oldkey": {"id": 1}}).rows.to_pylist()
+    assert (row["id"], row["v"]) == (2, None)
+    table.columns = {"id": "bigint", "v": "string", "more": "bigint"}
+    first = {"op": "c", "after": {"id": 1, "v": "here", "more": 5}, "key": {"id": 1}, "at": 10, "tx": 1}
+    leaving = {"op": "d", "after": None, "key": {"id": 1}, "at": 20, "tx": 2, "newkey": {"id": 2}}
+    assert table.memory is not None
+    table.memory.state.marks.clear()  # these two come by another partition
+    rows = {row["id"]: row for row in table.apply(first, leaving).rows.to_pylist()}
+    assert rows[2]["v"] == "here"
+    assert rows[2]["more"] is None
+
+
+@pytest.mark.parametrize("kind", ["string", "decimal(9,2)", "date"])
+def test_keys_of_other_types_are_found_and_removed(kind: str) -> None:
+    value: Any = {"string": "a/b", "decimal(9,2)": 1.5, "date": 20_000}[kind]
+    table = Table({"id": kind, "v": "string"})
+    row = {"id": value, "v": "a"}
+    assert table.apply({"op": "c", "after": row, "key": {"id": value}, "at": 10}).rows.num_rows == 1
+    removed = table.apply({"op": "d", "after": None, "key": {"id": value}, "at": 11}).removed
+    assert removed.type.field("id").type == arrow_of(kind)
+    assert len(removed) == 1
