@@ -170,6 +170,26 @@ def test_4_3_every_change_of_an_appended_table_is_compared(bench: Bench) -> None
     assert [v.column for d in found.differences for v in d.values] == ["v"]
 
 
+def test_3_8_a_table_without_key_is_compared_as_it_is_kept(bench: Bench) -> None:
+    bench.rule = {"keyless": "append"}
+    topic = Topic(bench.create().topic, "postgresql", key=())
+    for at in (1, 2, 3):
+        topic.change("c", None, {"n": at}, at=at)
+    bench.take(topic.records)
+    found = verified(bench)
+    assert (found.state, found.mode, found.counts.equal) == (State.EQUAL, "append", 3)
+
+
+def test_3_1_rows_of_several_source_tables_are_compared_by_the_table_too(bench: Bench) -> None:
+    bench.rule = {"merge_sources": True}
+    topic = Topic(bench.create().topic, "mysql")
+    for at, table in ((1, "a"), (2, "b")):
+        topic.change("c", {"id": 1}, {"id": 1, "v": table}, at=at, names={"db": "shop", "table": table})
+    bench.take(topic.records)
+    found = verified(bench)
+    assert (found.state, found.counts.equal) == (State.EQUAL, 2)
+
+
 def test_4_3_appended_rows_whose_key_is_not_unique_are_each_compared(bench: Bench) -> None:
     bench.rule = {"mode": "append"}
     topic = Topic(bench.create().topic)
