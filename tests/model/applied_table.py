@@ -65,21 +65,22 @@ class AppliedTable:
         partitions: int,
         *,
         compacted: bool = False,
+        keyless: bool = False,
         make_store: Callable[[TableLayout], Store] | None = None,
     ) -> None:
         fields = connector.layout.fields
         self._schema = RecordSchema(
             {part.name: _TYPES[part.type] for part in fields},
-            {part.name: _TYPES[part.type] for part in connector.layout.key},
+            {} if keyless else {part.name: _TYPES[part.type] for part in connector.layout.key},
         )
         row, key = (
             pa.struct([(name, arrow_of(kind)) for name, kind in columns.items()])
             for columns in (self._schema.row, self._schema.key)
         )
-        rules = Rules(connector.name, kept.mode, kept.deletes, kept.truncate, compacted=compacted)
+        rules = Rules(connector.name, kept.mode, kept.deletes, kept.truncate, compacted=compacted, keyless=keyless)
         self._layout = TableLayout(rules, "t", row, key)
         self._memory = first_memory(self._layout, partitions)
-        self._decoder = Decoder(DecodeOptions(connector.name, before=kept.mode == "append"))
+        self._decoder = Decoder(DecodeOptions(connector.name, before=kept.mode == "append", keyless=keyless))
         self._writer = RecordWriter(connector, Form())
         self._stored = (make_store or RowList)(self._layout)
         self.ambiguous = self.seen = self.unknown = self.plain = 0

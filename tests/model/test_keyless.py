@@ -9,6 +9,8 @@ from functools import partial
 from random import Random
 
 import pytest
+from tests.model import gate
+from tests.model.applied_table import AppliedTable
 from tests.model.case import Case, Kept, appended_row, counted
 from tests.model.cuts import Reading
 from tests.model.delivery import Again, Arrived, delivered
@@ -59,7 +61,8 @@ def read_record(reader: EventReader, quarantined: set[int], record: Arrived) -> 
     return replace(event, key=None if content is None else json.dumps(content, sort_keys=True)), record.sent
 
 
-def expect_every_change_once(flavour: str, histories: int) -> None:
+def expect_every_change_once(flavour: str, histories: int, *, applied: bool = False) -> None:
+    """`applied`: the records are decoded, and applied to rows of Arrow."""
     kept = Kept("append")
     for number in range(histories):
         case, random = random_case(flavour, number, kept), Random(number)
@@ -74,11 +77,15 @@ def expect_every_change_once(flavour: str, histories: int) -> None:
             restarts = tuple(again for again in restarts if _goes_back(stream, again))
         case = replace(case, delivery=replace(case.delivery, again=restarts))
         arrived = delivered(stream, case.delivery)
-        name = case.happen().played.connector.name
+        connector = case.happen().played.connector
+        name = connector.name
         reader = EventReader(name)
         chosen = random.sample(stream, min(2, len(stream))) if random.random() < 0.3 else []
         quarantined = {id(sent) for sent in chosen if sent.op in "cud" and name != "postgresql"}
-        table = RulesTable(name, kept, case.delivery.partitions, keyless=True)
+        partitions = case.delivery.partitions
+        table: gate.Table = RulesTable(name, kept, partitions, keyless=True)
+        if applied:
+            table = AppliedTable(connector, kept, partitions, keyless=True)
         read = partial(read_record, reader, quarantined)
         reading = Reading(arrived, case.delivery, number)
         aside: list[tuple[Event, Sent]] = []
@@ -95,6 +102,11 @@ def expect_every_change_once(flavour: str, histories: int) -> None:
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_4_3_a_table_without_key_has_every_change_once(flavour: str) -> None:
     expect_every_change_once(flavour, HISTORIES)
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_4_3_applied_records_without_key_are_every_change_once(flavour: str) -> None:
+    expect_every_change_once(flavour, 6, applied=True)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from distributary.apply.decoded_events import event_columns, events_of
 from distributary.apply.key_text import keys_of
 from distributary.apply.memory import Memory, TableLayout
 from distributary.apply.new_rows import NewRows
-from distributary.apply.table_rows import StoredRows, TableRows
+from distributary.apply.table_rows import NoRows, StoredRows, TableRows
 from distributary.apply.values import ValueSources, no_values, one_array, values_of_events, values_of_rows, with_columns
 from distributary.apply.versions import new_versions
 from distributary.decode.envelope import MESSAGE
@@ -62,15 +62,18 @@ def apply_events(
     if not pc.all(is_change, min_count=0).as_py():
         events = events.filter(is_change)
         quarantined = None if quarantined is None else quarantined.filter(one_array(is_change))
-    columns = event_columns(connector, events, quarantined)
-    again = [] if replayed is None else events_of(event_columns(connector, replayed))
-    keys = _keys(layout, columns, events, replayed)
-    rows = TableRows(layout.rules, stored, keys, [truncate.position for truncate in memory.state.truncates])
+    keyless = layout.rules.keyless
+    columns = event_columns(connector, events, quarantined, keyless=keyless)
+    again = [] if replayed is None else events_of(event_columns(connector, replayed, keyless=keyless))
+    rows: TableRows | NoRows = NoRows()
+    if not keyless:
+        keys = _keys(layout, columns, events, replayed)
+        rows = TableRows(layout.rules, stored, keys, [truncate.position for truncate in memory.state.truncates])
     plain, changes = apply_columns(layout.rules, memory.state, columns, rows, again)
     nothing = keys_of([], layout.key)
     if changes.halts:
         return Applied(changes, (), nothing, events.slice(0, 0))
-    batch = _Values(layout, memory, events, replayed, rows)
+    batch = _Batch(layout, memory, events, replayed, rows)
     if layout.rules.mode == "append":
         return batch.appended(plain, changes)
     if layout.rules.mode == "history":
@@ -91,11 +94,11 @@ def _keys(layout: TableLayout, columns: EventColumns, events: pa.Table, replayed
     return pa.concat_arrays([keys, others.take(pa.array(list(places.values()), pa.int64()))])
 
 
-class _Values:
+class _Batch:
     """Finds the values of new rows, and those to keep."""
 
     def __init__(
-        self, layout: TableLayout, memory: Memory, events: pa.Table, replayed: pa.Table | None, rows: TableRows
+        self, layout: TableLayout, memory: Memory, events: pa.Table, replayed: pa.Table | None, rows: TableRows | NoRows
     ) -> None:
         self._layout, self._memory, self._rows = layout, memory, rows
         self._events = [events] if replayed is None else [replayed, events]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.apply.key_text import key_texts
+from distributary.apply.key_text import content_texts, key_texts
 from distributary.apply.values import one_array
 from distributary.rules.columns import EventColumns
 from distributary.rules.event import TOMBSTONE, Event
@@ -25,10 +25,13 @@ _LOWEST = "\x01"
 """In place of a separator it keeps the order of parts that have not all the same length."""
 
 
-def event_columns(connector: str, events: pa.Table, quarantined: pa.Array | None = None) -> EventColumns:
-    """The columns of events of one table. `quarantined` (bool for each): the event is set aside."""
+def event_columns(
+    connector: str, events: pa.Table, quarantined: pa.Array | None = None, *, keyless: bool = False
+) -> EventColumns:
+    """The columns of events of one table. `quarantined` (bool for each): the event is set aside. `keyless`: a change is
+    known by its row."""
     arrays = {name: one_array(events[name]) for name in events.column_names}
-    reader = _EventReader(connector, arrays, quarantined)
+    reader = _EventReader(connector, arrays, quarantined, keyless)
     position = reader.position
     level, inside = _place(connector, position)
     is_read = pc.fill_null(pc.equal(arrays["operation"], "r"), False)
@@ -86,6 +89,13 @@ def _is_special(arrays: dict[str, pa.Array], quarantined: pa.Array | None) -> pa
     return special if quarantined is None else pc.or_(special, quarantined)
 
 
+def _rows(arrays: dict[str, pa.Array]) -> pa.StructArray:
+    """The row that a change leaves, of a delete the one that it takes."""
+    if "before" not in arrays:
+        return arrays["row"]
+    return pc.if_else(pc.fill_null(pc.equal(arrays["operation"], "d"), False), arrays["before"], arrays["row"])
+
+
 @dataclass
 class _EventReader:
     """Makes the event of a row when it is asked for."""
@@ -93,10 +103,14 @@ class _EventReader:
     connector: str
     arrays: dict[str, pa.Array]
     quarantined: pa.Array | None
+    keyless: bool = False
 
     def __post_init__(self) -> None:
         arrays = self.arrays
-        self.key = key_texts(arrays["key"]) if arrays["key"].type.num_fields else pa.nulls(len(self), pa.string())
+        if self.keyless:
+            self.key = content_texts(_rows(arrays))
+        else:
+            self.key = key_texts(arrays["key"]) if arrays["key"].type.num_fields else pa.nulls(len(self), pa.string())
         self.old_key, self.new_key = (
             key_texts(arrays[name]) if arrays[name].type.num_fields else pa.nulls(len(self), pa.string())
             for name in ("old_key", "new_key")

@@ -7,6 +7,7 @@ no two keys have the same text: `2:101:x` is (10, x), and `-` is a null.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import pyarrow as pa
@@ -20,13 +21,14 @@ def key_texts(keys: pa.StructArray) -> pa.StringArray:
     columns = [_texts(column) for column in keys.flatten()]
     if len(columns) == 1:
         return columns[0]
-    lengths = [pc.cast(pc.binary_length(column), pa.string()) for column in columns]
-    parts = [
-        pc.fill_null(pc.binary_join_element_wise(length, column, ":"), _NULL)
-        for length, column in zip(lengths, columns, strict=True)
-    ]
-    joined = pc.binary_join_element_wise(*parts, "")
-    return pc.if_else(keys.is_valid(), joined, pa.scalar(None, pa.string()))
+    return pc.if_else(keys.is_valid(), _lengthened(columns), pa.scalar(None, pa.string()))
+
+
+def content_texts(rows: pa.StructArray) -> pa.StringArray:
+    """A text for each row by which equal rows are known; null where there is no row."""
+    contents = _lengthened([_texts(column) for column in rows.flatten()]).to_pylist()
+    digests = [blake2b(text.encode(), digest_size=16).hexdigest() for text in contents]
+    return pc.if_else(rows.is_valid(), pa.array(digests, pa.string()), pa.scalar(None, pa.string()))
 
 
 def keys_of(texts: Sequence[str], kind: pa.StructType) -> pa.StructArray:
@@ -38,6 +40,16 @@ def keys_of(texts: Sequence[str], kind: pa.StructType) -> pa.StructArray:
         for place, field in enumerate(fields)
     ]
     return pa.StructArray.from_arrays(columns, fields=fields)
+
+
+def _lengthened(columns: Sequence[pa.Array]) -> pa.Array:
+    """All columns' texts in one, each behind its length."""
+    lengths = [pc.cast(pc.binary_length(column), pa.string()) for column in columns]
+    parts = [
+        pc.fill_null(pc.binary_join_element_wise(length, column, ":"), _NULL)
+        for length, column in zip(lengths, columns, strict=True)
+    ]
+    return pc.binary_join_element_wise(*parts, "")
 
 
 def _split(text: str) -> list[str | None]:

@@ -27,6 +27,26 @@ class StoredRows(Protocol):
         ...
 
 
+class NoRows:
+    """Of a table without key nothing is looked up."""
+
+    def find(self, keys: Any) -> Found:
+        """See rules.plain_keys.Rows."""
+        raise NotImplementedError
+
+    def row(self, key: str) -> Row | None:
+        """See rules.plain_keys.Rows."""
+        raise NotImplementedError
+
+    def keys_at(self, pointers: set[Pointer]) -> list[str]:
+        """See TableRows."""
+        raise NotImplementedError
+
+    def read_whole(self, keys: Sequence[str], columns: Sequence[str]) -> pa.Table:
+        """See TableRows."""
+        raise NotImplementedError
+
+
 class TableRows:
     """What the table has of keys. `keys` are those of the batch, each once: the table is asked for them at once, for
     others one by one. `truncates` are the positions of those that are remembered."""
