@@ -2,7 +2,7 @@
 
     spark-submit --jars JARS --py-files distributary-VERSION-py3-none-any.whl main.py run -c config.yaml
 
-Exit codes are those of the command. docs/deploy.md says what to give for JARS.
+Exit codes are those of the command. docs/spark-cluster.md says what to give for JARS.
 """
 
 from __future__ import annotations

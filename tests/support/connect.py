@@ -32,6 +32,13 @@ POSTGRES_CONNECTOR = Bundle(
     name=f"debezium-postgres-{DEBEZIUM}",
     artifacts=(Artifact("io.debezium", "debezium-connector-postgres", DEBEZIUM, type="tar.gz", classifier="plugin"),),
 )
+DEBEZIUM_MARIADB = "3.5.0.Final"
+MARIADB_CONNECTOR = Bundle(
+    name=f"debezium-mariadb-{DEBEZIUM_MARIADB}",
+    artifacts=(
+        Artifact("io.debezium", "debezium-connector-mariadb", DEBEZIUM_MARIADB, type="tar.gz", classifier="plugin"),
+    ),
+)
 APICURIO = "2.5.11.Final"
 AVRO_CONVERTER = Bundle(
     name=f"apicurio-converter-{APICURIO}",

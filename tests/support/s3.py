@@ -44,7 +44,7 @@ def connector() -> Bundle:
 
 
 def jars_with_connector(directory: Path) -> Path:
-    """The service's own jars with the connector beside them, as docs/deploy.md has it."""
+    """The service's own jars with the connector beside them, as docs/object-stores.md has it."""
     directory.mkdir(parents=True, exist_ok=True)
     for file in (*jars(), *connector().cached().glob("*.jar")):
         (directory / file.name).symlink_to(file)

@@ -103,7 +103,7 @@ def test_links_lead_somewhere(page: str, target: str) -> None:
 
 
 def test_command_lines_are_found() -> None:
-    assert ("README.md", "validate -c config.yaml") in command_lines()
+    assert ("README.md", "plan -c config.yaml") in command_lines()
 
 
 @pytest.mark.parametrize(("page", "arguments"), command_lines())
@@ -132,13 +132,59 @@ def test_the_layout_in_contributing_is_the_layout_of_the_package() -> None:
         assert (ROOT / directory).is_dir(), directory
 
 
+def failure_cases(page: str) -> list[str]:
+    """The first cells of the tables of cases, in order."""
+    _, _, cases = (ROOT / page).read_text().partition("### Crashes")
+    return [case for case in re.findall(r"^\| (.+?) \| ", cases, re.MULTILINE) if case not in {"case", "---"}]
+
+
 def test_the_tests_that_hold_the_failures_are_there() -> None:
-    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs/failures.md").read_text()))
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs/tested.md").read_text()))
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     assert len(named) > 30
     assert named <= set(re.findall(r"def (test_\w+)\(", tests))
 
 
+def test_each_failure_has_a_line_that_says_how_it_was_tested() -> None:
+    assert len(failure_cases("docs/failures.md")) > 50
+    assert failure_cases("docs/failures.md") == failure_cases("docs/tested.md")
+
+
 def test_the_failpoints_in_the_docs_are_those_of_the_service() -> None:
     page = (ROOT / "docs/failures.md").read_text()
     assert dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", page, re.MULTILINE)) == POINTS
+
+
+def test_the_files_on_the_way_of_a_record_are_there() -> None:
+    page = (ROOT / "docs/follow-a-record.md").read_text()
+    named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", page)) - {"tests/spark/test_readers.py"}
+    assert len(named) > 30
+    assert [name for name in sorted(named) if not (ROOT / "service/distributary" / name).is_file()] == []
+
+
+def test_numbers_in_the_readme_stand_on_the_page_of_measurements() -> None:
+    [table] = re.findall(r"^\| workload .*?(?=\n\n)", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    measured = (ROOT / "docs/performance.md").read_text()
+    numbers = {number for row in table.splitlines()[2:] for number in re.findall(r"[\d.]+", row.split(" | ", 1)[1])}
+    assert len(numbers) > 10
+    assert {
+        number for number in numbers if not re.search(rf"(?<![\d.]){re.escape(number)}(?![\d.])", measured)
+    } == set()
+
+
+OTHER_WORDS = re.compile(
+    r"\b(slices?|tak(?:e|es|en|ing) in|tak(?:e|es|en) up|go(?:es)? on|went on|mend(?:ed)?|look(?:s|ed)? after)\b"
+)
+"""Words for which the glossary has others: batch, apply, pick up, continue, fix, maintain."""
+MADE_FROM_CODE = {"config.md", "errors.md", "metrics.md", "cli.md"}
+
+
+def test_pages_use_the_words_of_the_glossary() -> None:
+    found = []
+    for path in ROOT.glob("docs/*.md"):
+        text = "" if path.name in {*MADE_FROM_CODE, "glossary.md"} else path.read_text()
+        points = "|".join(POINTS)  # what a failpoint means is said by the code
+        prose = re.sub(rf"(?m)^\| `(?:{points})` .*|A \*slice\* in this table.*", "", BLOCK.sub("", text))
+        prose = INLINE.sub("", re.sub(r"\]\([^)]*\)", "]", prose))
+        found += [(path.name, word) for word in OTHER_WORDS.findall(prose)]
+    assert found == []

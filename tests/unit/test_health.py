@@ -343,6 +343,20 @@ def test_an_address_of_another_machine_is_told_with_the_way_out(status: ServiceS
     assert "http.host" in raised.value.fix
 
 
+def test_a_server_whose_loop_sees_the_end_first_stops_as_well(
+    status: ServiceStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = health.start(status, port=0)
+    wake = server._wsgi.pull_trigger
+
+    def late() -> None:
+        server._thread.join()
+        wake()
+
+    monkeypatch.setattr(server._wsgi, "pull_trigger", late)
+    server.stop()
+
+
 def test_a_stopped_server_frees_its_port_and_may_be_stopped_again(status: ServiceStatus) -> None:
     first = health.start(status, "127.0.0.1", 0)
     port = first.port

@@ -25,9 +25,10 @@ LAYERS = (
     "merge",
     "ingest",
     "operate",
-    "verify survey demo reference",
+    "verify survey demo",
     "job",
     "cli",
+    "reference",
 )
 """From the lowest one up: what lies in one of them imports what lies in lower ones, and its neighbours."""
 

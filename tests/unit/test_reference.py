@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 import distributary
+from distributary.config import load
 from distributary.config.schema import json_schema
 from distributary.reference import config, errors
+from distributary.reference.config_examples import EXAMPLES
 from distributary.reference.pages import PAGES
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +46,16 @@ def test_errors_are_read_from_where_they_are_raised(tmp_path: Path) -> None:
         errors.Raised("gone", "{topic} is gone: {…} left", "mend it", "TableHalt"),
         errors.Raised("typed", "so", "write {name}", "UsageError"),
     }
+
+
+@pytest.mark.parametrize("title", EXAMPLES)
+def test_examples_of_the_config_load(title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGISTRY_USER", "reader:secret")
+    (tmp_path / "salt").write_text("a long random text")
+    least = yaml.safe_load((ROOT / "config/example.yaml").read_text())
+    text = EXAMPLES[title][1].replace("/run/secrets/masking-salt", str(tmp_path / "salt"))
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({**least, **yaml.safe_load(text)}))
+    load(tmp_path / "config.yaml")
 
 
 def test_every_key_of_the_config_is_told() -> None:

@@ -27,7 +27,7 @@ def doctor(config_file: Path, output_format: str) -> None:
     the storage, the disk, the checkpoint.
 
     Each check is printed as it is done, with what to do where it fails; one that fails stops only those that need it.
-    A small file is made and removed again in the service's own folder and in the checkpoint. Ends with 1 where a check
+    A small file is made and removed again in the service's own folder and in the checkpoint. Exits with 1 if a check
     failed.
     """
     logs.configure()

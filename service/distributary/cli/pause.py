@@ -11,13 +11,13 @@ from distributary.cli import output
 from distributary.config.load import load
 
 
-@click.command(short_help="Have a table, or the service, take nothing in.")
+@click.command(short_help="Have a table, or the service, apply nothing for a while.")
 @output.config_option
 @click.argument("table", metavar="[TABLE]", required=False)
 @click.option("--reason", default="", metavar="TEXT", help="Why, for who looks at it later.")
 @output.output_option
 def pause(config_file: Path, table: str | None, reason: str, output_format: str) -> None:
-    """Have TABLE (schema.table) take nothing in until `unpause`, or all tables where none is named.
+    """Have TABLE (schema.table) apply nothing until `unpause`, or all tables where none is named.
 
     A service that runs finishes the batch in flight, and keeps its lease: no other one takes its place. Tables that are
     paused are not compacted or vacuumed either. It holds over restarts. `paused: true` in the config does the same.
@@ -30,12 +30,12 @@ def pause(config_file: Path, table: str | None, reason: str, output_format: str)
     _tell(table, output_format, paused=True)
 
 
-@click.command(short_help="Have what was paused go on.")
+@click.command(short_help="Have what was paused continue.")
 @output.config_option
 @click.argument("table", metavar="[TABLE]", required=False)
 @output.output_option
 def unpause(config_file: Path, table: str | None, output_format: str) -> None:
-    """Have TABLE (schema.table) go on where it is, or without one the service: tables that were paused by themselves
+    """Have TABLE (schema.table) continue where it is, or without one the service: tables that were paused by themselves
     stay so."""
     logs.configure()
     from distributary.operate.pauses import unpause as end

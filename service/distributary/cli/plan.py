@@ -30,7 +30,7 @@ def plan(config_file: Path, output_format: str) -> None:
     Looks at Kafka and at the lake: which tables would be made and with which columns, which go on from where, which
     get columns, which would halt and why; which topics are left alone; and which settings of the source lose data
     (docs/plan.md explains each warning). It looks at the first records that are to be taken in and at the newest ones,
-    so that a change in between may still come as a surprise. Ends with 1 where a table would halt.
+    so that a change in between may still come as a surprise. Exits with 1 if a table would halt.
     """
     logs.configure()
     config = load(config_file)

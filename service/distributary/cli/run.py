@@ -14,11 +14,11 @@ from distributary.config.load import load
 
 @click.command()
 @output.config_option
-@click.option("--once", is_flag=True, help="Take all that is in Kafka now, apply it, and end.")
+@click.option("--once", is_flag=True, help="Process everything that is in Kafka now, then exit.")
 def run(config_file: Path, once: bool) -> None:
     """Run the service: change events in Kafka become Delta tables.
 
-    Runs until SIGTERM or SIGINT, then finishes the batch in flight and ends with 0. Tables that are new or changed in
+    Runs until SIGTERM or SIGINT, then finishes the batch in flight and exits with 0. Tables that are new or changed in
     the config's files meanwhile are followed; everything else in them waits for a restart.
     """
     logs.configure()

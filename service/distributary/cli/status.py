@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def status(config_file: Path, output_format: str, every: float, *, watches: bool) -> None:
     """Show per table its state, lag, position, last commit, quarantined records and ghosts.
 
-    Looks at the lake and at Kafka, not at the service, which need not run. Ends with 1 where a table is halted.
+    Looks at the lake and at Kafka, not at the service, which need not run. Exits with 1 if a table is halted.
     """
     logs.configure()
     if watches:

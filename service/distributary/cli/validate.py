@@ -19,7 +19,7 @@ from distributary.errors import ConfigError
 def validate(ctx: click.Context, config_file: Path, output_format: str) -> None:
     """Check the config file alone, without the network.
 
-    Prints every fault at once with its file and line, and ends with 2 where there is one.
+    Prints every fault at once with its file and line, and exits with 2 if there is one.
     """
     try:
         config = load(config_file)

@@ -50,7 +50,7 @@ def verify(
     The expected rows are computed anew, from the topic's first record up to the offsets that stand in the table's own
     commit, and compared with that version of the table: counts first, then keys that differ, with both values and the
     change that each comes from. Nothing is written, and the service may run meanwhile. It takes a Spark of its own and
-    reads the whole topic. Ends with 1 where a table differs or can't be verified.
+    reads the whole topic. Exits with 1 if a table differs or can't be verified.
     """
     logs.configure()
     config = load(config_file)

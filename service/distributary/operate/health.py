@@ -65,12 +65,13 @@ class Server:
         self._ending.set()
         self._wsgi.pull_trigger()
         self._thread.join()
+        # Here and not by the thread, which may see the end first: what pull_trigger writes to has to be open.
+        wasyncore.close_all(self._sockets)
 
     def _serve(self) -> None:
         while not self._ending.is_set():
             wasyncore.loop(timeout=1.0, map=self._sockets, count=1)
         self._wsgi.task_dispatcher.shutdown()
-        wasyncore.close_all(self._sockets)
 
 
 def start(

@@ -8,13 +8,14 @@ from typing import Any
 
 from distributary.config.properties import KAFKA_CODE, KAFKA_OWNED, SPARK_OWNED
 from distributary.config.schema import json_schema
+from distributary.reference.config_examples import EXAMPLES
 
 _HEAD = """\
 # Config
 
 Every key of a config file. This page is made from the code (`make docs` writes it anew).
 [full.yaml](../config/full.yaml) is an example with all keys, [schema.json](../config/schema.json) the JSON Schema for
-editors (`distributary schema` prints it), and `distributary validate -c FILE` tells every fault with its line.
+editors (`distributary schema` prints it). `distributary validate -c FILE` names every fault with its line.
 
 `${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}` may stand in any value outside of `tables` and `defaults`,
 and must where it is a secret. What is said of tables is shown, so that a secret would be, too.
@@ -55,6 +56,9 @@ def as_markdown() -> str:
         section = definitions.pop(name) if name else schema
         lines += [f"## {title}", "", section["description"], "", "| key | value | default | what it says |"]
         lines += ["| --- | --- | --- | --- |", *_rows(section), ""]
+        if title in EXAMPLES:
+            sentence, text = EXAMPLES[title]
+            lines += [sentence, "", "```yaml", text + "```", ""]
     if definitions:
         raise KeyError(f"no heading for {', '.join(definitions)}")
     lines.append(_REFUSED)

@@ -15,17 +15,17 @@ _HEAD = """\
 
 Every error has a code, a message that says where, and what to do. This page is made from the code (`make docs` writes
 it anew). `{…}` stands for names, places and numbers; an error never shows values of your rows. Faults in a config are
-not listed: `distributary validate` tells them all at once, each with its file, line and way out. Warnings of
+not listed: `distributary validate` names all of them at once, each with its file, line and fix. Warnings of
 `distributary plan` are in [plan.md](plan.md), what happens at which failure in [failures.md](failures.md).
 """
 _KINDS = {
     "TableHalt": (
         "Halted tables",
-        "The table stays as it is, all others go on: `distributary status` shows it; see [halts.md](halts.md).",
+        "The table stays as it is, all others continue. `distributary status` shows it; see [halts.md](halts.md).",
     ),
     "verify": (
         "Tables that can't be compared",
-        "`distributary verify` says so in its report and exits with 1; the table goes on. See [verify.md](verify.md).",
+        "`distributary verify` says so and exits with 1; the table continues. See [verify.md](verify.md).",
     ),
     "TransientError": (
         "Passing faults",
@@ -39,7 +39,7 @@ _NOT_HERE = ("demo", "failpoints.py")  # a demonstration's own faults, and those
 _QUARANTINE = """\
 ## Records in quarantine
 
-The record is put aside with this reason, and the table goes on without it: see [quarantine.md](quarantine.md).
+The record is put aside with this reason, and its neighbours are applied: see [quarantine.md](quarantine.md).
 
 | reason | what it says |
 | --- | --- |"""

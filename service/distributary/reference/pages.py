@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 
 from distributary.config import schema
 from distributary.operate import metrics
-from distributary.reference import config, errors, types
+from distributary.reference import commands, config, errors, types
 
 PAGES: Mapping[str, Callable[[], str]] = {
+    "docs/cli.md": commands.as_markdown,
     "docs/config.md": config.as_markdown,
     "docs/errors.md": errors.as_markdown,
     "docs/metrics.md": metrics.as_markdown,

@@ -26,53 +26,65 @@ What a value of the source becomes in the lake. This page is made from the code 
 
 A value that its column's type can't hold is never rounded, cut or made NULL: the record goes to the quarantine table,
 with the column's name in the reason. `columns` in the config names another type for a column; see
-[config.md](config.md#tables-and-defaults).
-
-## Where a column's type comes from
-
-With a Connect schema beside the payload, and in Avro, the schema tells it. JSON without schema has numbers and texts
-only: a date is a number of days. There the first of these counts that knows the column:
-
-1. `columns` in the config
-2. the connector's schema-change topic, which is named like `topic.prefix`: SQL Server, Db2, MySQL, MariaDB and Oracle
-   write the database's own types there (`include.schema.changes`, on by default). What it told is kept in
-   `<target.path>/_distributary/source-types/<topic_prefix>.json`, so that Kafka may remove its records. Set the
-   connector's `time.precision.mode`, `decimal.handling.mode`, `bigint.unsigned.handling.mode` and
-   `binary.handling.mode` under `source.connector_properties` where they are not its defaults. A type that the table's
-   column can't take is passed over
-3. the column of the table that is there
-4. the values: whole numbers are `bigint` (`string` where one needs more than 64 bits), fractions `double`, then
-   `boolean`, all else `string`; a warning says so
-
-`distributary init` writes under `columns` what only values tell, with a comment where such values may be something
-else: `created: bigint  # looks like timestamp_us`. Look through it before the first run: as the first of the list it
-counts before what the schema-change topic may tell later, and a table keeps the types that it was made with. They are
-those of the first 20 records of each partition and of the 20 newest: a column of whole numbers that has a fraction
-elsewhere needs `double` or `decimal(p,s)`.
-
-The schema-change topic is looked at again when records have columns that were not known, or values that no longer fit:
-then the column is widened, where it can be.
-
-With a schema `columns` does not change how a value is read, only what becomes of it: a decimal any other decimal, a
-whole number or text (exactly), `float` or `double`; dates and times each other, where nothing is lost (without a zone
-they count as UTC). A value that does not fit exactly goes to the quarantine table. Numbers and `string` over a date or
-a timestamp take what is on the wire. Where nothing makes the type, the table halts (`no-conversion`).
-
-A text that `columns` calls a `date`, a `timestamp_ntz` or a `timestamp` has year, month and day as ISO 8601 writes
-them. With an offset it is the moment in UTC, and a `date` takes no other time than midnight. All else goes to the
-quarantine table.
-
-Without a schema nothing in a record shows that its column's type has changed, where the same text means another value
-by then: a decimal of another scale in Base64, a time that is counted in another unit. The connector's schema-change
-topic is looked at when values no longer fit, which these do. After such a change at the source fill the table again
-(`resume --rebuild` behind a new snapshot), or use schemas (Avro, or `schemas.enable`). The same holds where schemas
-are switched off on a table that was filled with them: times of day and decimals without a fixed scale are text in the
-table, and what is on the wire is written there from then on. Name their types under `columns`.
-
+[config.md](config.md#tables-and-defaults). [Where a column's type comes from](#where-a-columns-type-comes-from) is
+below the tables.
+"""
+_WIRE = """
 ## By what is on the wire
 
 | Connect type, or the name over it | sent as | Spark type | at the edges |
 | --- | --- | --- | --- |
+"""
+_ORIGIN = """
+## Where a column's type comes from
+
+**With a schema** (JSON with the Connect schema beside the payload, or Avro) the schema says it.
+
+**Without a schema** JSON has numbers and texts only: a date is a number of days. The first of these that knows the
+column decides:
+
+1. `columns` in the config.
+2. The connector's schema-change topic, which is named like `topic.prefix`. SQL Server, Db2, MySQL, MariaDB and
+   Oracle write the database's own types there (`include.schema.changes`, on by default). The service keeps them in
+   `<target.path>/_distributary/source-types/<topic_prefix>.json`, so Kafka may remove the records. Name the
+   connector's `time.precision.mode`, `decimal.handling.mode`, `bigint.unsigned.handling.mode` and
+   `binary.handling.mode` under `source.connector_properties` if they are not its defaults. A type that the table's
+   column can't take is ignored.
+3. The column that the table has already.
+4. The values: whole numbers are `bigint` (`string` if one needs more than 64 bits), fractions `double`, then
+   `boolean`, all else `string`. A warning says so.
+
+`distributary init` writes types that come from values alone under `columns`, with a comment if they may be something
+else: `created: bigint # looks like timestamp_us`. Check them before the first run: a table keeps the types that it
+was made with, and `columns` wins over the schema-change topic. They come from the first 20 records of each partition
+and the 20 newest: a column of whole numbers that has a fraction elsewhere needs `double` or `decimal(p,s)`.
+
+The schema-change topic is read again when records have unknown columns, or values that no longer fit. The column is
+then widened if it can be.
+
+## What `columns` does
+
+With a schema `columns` does not change how a value is read, only what becomes of it:
+
+| from | to |
+| --- | --- |
+| a decimal | any other decimal, a whole number or text (exactly), `float`, `double` |
+| a date or time | each other, if nothing is lost. Without a zone they count as UTC |
+| a date or timestamp | a number or `string`: as it is on the wire |
+| a text | `date`, `timestamp_ntz`, `timestamp`: year, month and day as ISO 8601 writes them. With an offset it is the \
+moment in UTC; a `date` takes no other time than midnight |
+
+A value that does not fit exactly goes to the quarantine table. If there is no way from one type to the other, the
+table halts (`no-conversion`).
+
+## When a type changes and no schema says so
+
+Without a schema nothing shows that a column's type has changed if the same text then means another value: a decimal
+of another scale in Base64, or a time that is counted in another unit. After such a change at the source [take a
+snapshot](snapshots.md) and fill the table again (`resume --rebuild`), or use schemas.
+
+The same holds if schemas are switched off on a table that was filled with them: times of day and decimals without a
+fixed scale are text in the table, and from then on it gets what is on the wire. Name their types under `columns`.
 """
 _TIME, _DATA, _KAFKA = "io.debezium.time", "io.debezium.data", "org.apache.kafka.connect.data"
 _BOUNDS = Bounds()
@@ -217,7 +229,7 @@ _POSTGRESQL: tuple[tuple[str, ConnectType, str], ...] = (
 
 def as_markdown() -> str:
     """The page."""
-    return _HEAD + "\n".join([*_by_wire(), *_by_source(), ""])
+    return _HEAD + "\n".join([*_by_source(), ""]) + _WIRE + "\n".join([*_by_wire(), ""]) + _ORIGIN
 
 
 def _by_wire() -> Iterator[str]:

@@ -168,7 +168,7 @@ def test_what_a_config_reads_from_files_and_environment_is_in_the_pod(manifests:
 
 
 def test_the_values_in_the_docs_are_accepted(helm: Helm, tmp_path: Path) -> None:
-    [block] = re.findall(r"```yaml\n(image:.*?)```", (ROOT / "docs/deploy.md").read_text(), re.DOTALL)
+    [block] = re.findall(r"```yaml\n(image:.*?)```", (ROOT / "docs/kubernetes.md").read_text(), re.DOTALL)
     (tmp_path / "values.yaml").write_text(block)
     manifests = read(helm.template(tmp_path / "values.yaml"))
     assert config_of(manifests)["source"] == {"topic_prefix": "server1"}

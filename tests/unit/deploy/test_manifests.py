@@ -171,9 +171,9 @@ def test_the_configs_are_mounted_where_the_service_looks_for_them(
 def test_the_password_is_mounted_where_the_config_reads_it(pod: Manifest, container: Manifest, config: Config) -> None:
     [path] = re.findall(r"\$\{file:([^}]+)\}", read("configmap.yaml")["data"]["config.yaml"])
     assert volume_at(pod, container, path)["secret"]["secretName"] == "distributary-kafka"
-    # The key that docs/deploy.md has the secret made with.
+    # The key that docs/kubernetes.md has the secret made with.
     name = PurePosixPath(path).name
-    assert f"secret generic distributary-kafka --from-literal={name}=" in (ROOT / "docs/deploy.md").read_text()
+    assert f"secret generic distributary-kafka --from-literal={name}=" in (ROOT / "docs/kubernetes.md").read_text()
     assert "hunter2" not in repr(config)
 
 

@@ -1,0 +1,71 @@
+"""Files for the project's host: workflows, forms, updates. They are held against their schemas: no host runs here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+FORMS = sorted(path for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
+
+
+def schema_check(schema: str, *files: Path) -> subprocess.CompletedProcess[str]:
+    """check-jsonschema with a schema that comes with it: nothing is fetched."""
+    return subprocess.run(
+        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", *map(str, files)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "files"),
+    [
+        ("github-workflows", WORKFLOWS),
+        ("github-issue-forms", FORMS),
+        ("dependabot", [ROOT / ".github/dependabot.yml"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_files_are_what_their_schema_says(schema: str, files: list[Path]) -> None:
+    assert files
+    run = schema_check(schema, *files)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_a_workflow_with_a_misspelt_key_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "wrong.yml").write_text("on: push\njobs: {a: {runs_on: ubuntu-24.04, steps: []}}\n")
+    assert schema_check("github-workflows", tmp_path / "wrong.yml").returncode != 0
+
+
+def test_workflows_have_no_known_weakness() -> None:
+    program = Path(sys.executable).with_name("zizmor")
+    run = subprocess.run(
+        [program, "--offline", "--no-progress", *WORKFLOWS], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_every_change_and_every_release_goes_through_all_checks() -> None:
+    for path in WORKFLOWS:
+        jobs: dict[str, Any] = yaml.safe_load(path.read_text())["jobs"]
+        assert any(".ci/run" in step.get("run", "") for step in jobs["test"]["steps"]), path.name
+    release: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    for name in ("package", "image"):
+        assert release[name]["needs"] == "test"
+
+
+def test_hooks_run_what_the_makefile_runs() -> None:
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    makefile = (ROOT / "Makefile").read_text().replace("$(BIN)", ".venv/bin")
+    for hook in config["repos"][0]["hooks"]:
+        command = hook["entry"]
+        assert command in makefile or f"{command.removeprefix('make ')}:" in makefile, command

@@ -1,0 +1,59 @@
+"""The recipes of docs/read-tables.md that need no Java, on a small table; those of Spark are in tests/spark."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from tests.support.readers import READERS, duckdb_connection
+from tests.support.recipes import recipes
+
+CREATED = datetime.datetime.fromisoformat("2026-01-02T03:04:05.123456")
+ROWS = [(1, "Ada", CREATED), (2, "Grace", None)]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """A lake with the table of the page, as the service would make it: with a column of TIMESTAMP_NTZ."""
+    columns: dict[str, Any] = dict(zip(("id", "name", "created_at"), zip(*ROWS, strict=True), strict=True))
+    columns["created_at"] = pa.array(columns["created_at"], pa.timestamp("us"))
+    write_deltalake(tmp_path / "lake/dbo/customers", pa.table({**columns, "__op": ["c", "u"]}))
+    return tmp_path / "lake"
+
+
+def run(recipe: str, lake: Path) -> Any:
+    """What a recipe in Python leaves as `frame`."""
+    names: dict[str, Any] = {}
+    exec(recipes(lake)[recipe], names)  # what the page has its readers type
+    return names["frame"]
+
+
+def test_deltalake_and_pandas(lake: Path) -> None:
+    frame = run("deltalake", lake)
+    assert list(frame.columns) == ["id", "name", "created_at"]
+    assert frame["id"].tolist() == [1, 2]
+    assert frame["created_at"].iloc[0].to_pydatetime() == CREATED
+
+
+def test_deltalakes_own_queries(lake: Path) -> None:
+    assert run("deltalake-query", lake)["name"].to_pylist() == ["Ada", "Grace"]
+
+
+def test_polars(lake: Path) -> None:
+    assert run("polars", lake).rows() == ROWS
+
+
+def test_duckdb(lake: Path) -> None:
+    with duckdb_connection() as connection:
+        assert sorted(connection.execute(recipes(lake)["duckdb"]).fetchall()) == ROWS
+
+
+def test_no_recipe_is_left_out(lake: Path) -> None:
+    here = {"deltalake", "deltalake-query", "polars", "duckdb"}
+    of_spark = {name for name in recipes(lake) if name.startswith("spark")}
+    assert set(recipes(lake)) == here | of_spark
+    assert len(READERS) == len(here)
