@@ -23,6 +23,7 @@ from distributary.errors import TableHalt
 from distributary.ingest.applied_writer import AppliedWriter
 from distributary.merge.mode import ORIGIN_COLUMNS, DecodedSlice, Destination, Prepared
 from distributary.merge.progress import APP_ID, Head, Progress
+from distributary.rules.event import Event
 from distributary.rules.state import Rules
 from distributary.rules.watermark import grow
 
@@ -64,45 +65,70 @@ class LocatedMode:
         return self._settings.mode == "append"
 
     def write(self, to: Destination, part: DecodedSlice) -> Prepared:
-        def run(head: Head, progress: Progress) -> None:
-            self._commit(to, part, head, progress)
-
-        return Prepared(run)
-
-    def _commit(self, to: Destination, part: DecodedSlice, head: Head, progress: Progress) -> None:
-        settings = self._settings
-        rules = Rules(to.connector, settings.mode, settings.deletes, settings.truncate)
+        rules = Rules(
+            to.connector,
+            self._settings.mode,
+            self._settings.deletes,
+            self._settings.truncate,
+            keyless=not to.key,
+        )
         row, key = (
             pa.struct([(name, arrow_of(kind)) for name, kind in columns.items()]) for columns in (to.columns, to.key)
         )
         layout = TableLayout(rules, to.topic, row, key)
-        here = to.lake._log.local_path()
-        assert here is not None
-        files = TableFiles(here)
-        if self._writer is None:
-            committer = DeltaCommitter(to.lake.session, to.lake.path, files)
-            self._writer = TableWriter(files, list(to.key), committer, _cache())
-        writer = self._writer
+        writer = self._writer_of(to)
         writer.sync()
-        before = head.progress
-        memory = None
-        if self._memory is not None and before is not None and self._memory[0] == before.commit:
-            memory = self._memory[1]
-        elif before is not None and before.memory is not None:
-            memory = read_memory(Path(here, before.memory).read_bytes())
-        self._memory = None
-        partitions = max(1, len(progress.next))
-        if memory is None:
-            memory = first_memory(layout, partitions)
+        before = part.head.progress
+        partitions = len({*(before.next if before else ()), *part.found.partitions}) or 1
+        memory = self._memory_before(to, layout, before, partitions)
         if partitions > memory.state.partitions:
             grow(to.connector, memory.state, partitions)
-        applied_writer = AppliedWriter(writer, layout)
+        located = AppliedWriter(writer, layout)
         assert part.events is not None
-        applied = apply_events(layout, memory, part.events, applied_writer)
+        applied = apply_events(layout, memory, part.events, located)
         if applied.changes.went_back:
-            raise TableHalt("source-went-back", str(applied.changes.went_back[0]), "")
-        name = f"_distributary/memory/{uuid.uuid4()}.parquet"
-        files.write(name, write_memory(memory))
-        progress = progress.model_copy(update={"memory": name})
-        applied_writer.write(applied, ProgressRecord(progress.to_json(), APP_ID, progress.sequence))
-        self._memory = (progress.commit, memory)
+            raise _went_back(applied.changes.went_back[0], to.topic)
+
+        def run(_head: Head, progress: Progress) -> None:
+            name = f"_distributary/memory/{uuid.uuid4()}.parquet"
+            self._files_of(to).write(name, write_memory(memory))
+            told = progress.model_copy(update={"memory": name})
+            located.write(applied, ProgressRecord(told.to_json(), APP_ID, told.sequence))
+            self._memory = (told.commit, memory)
+
+        return Prepared(run, applied.changes.ambiguous)
+
+    def _files_of(self, to: Destination) -> TableFiles:
+        here = to.lake._log.local_path()
+        assert here is not None
+        return TableFiles(here)
+
+    def _writer_of(self, to: Destination) -> TableWriter:
+        if self._writer is None:
+            files = self._files_of(to)
+            committer = DeltaCommitter(to.lake.session, to.lake.path, files)
+            self._writer = TableWriter(files, list(to.key), committer, _cache())
+        return self._writer
+
+    def _memory_before(self, to: Destination, layout: TableLayout, before: Progress | None, partitions: int) -> Memory:
+        """The memory after the commit `before`. What is returned is changed by the next batch: it is kept again when
+        that is committed."""
+        known, self._memory = self._memory, None
+        if known is not None and before is not None and known[0] == before.commit:
+            return known[1]
+        if before is not None and before.memory is not None:
+            with self._files_of(to).open(before.memory) as stream:
+                return read_memory(stream.read())
+        return first_memory(layout, partitions)
+
+
+def _went_back(event: Event, topic: str) -> TableHalt:
+    """Rule 2.6."""
+    at = event.position
+    return TableHalt(
+        "source-went-back",
+        f"offset {event.offset} of {topic} partition {event.partition} was committed at the source at"
+        f" {0 if at is None else at.time // 1000} with a position lower than one that was reached before: the source was"
+        " restored or failed over to an earlier position",
+        f"set `epoch: {1 if at is None else at.epoch + 1}` for this table if what follows is to replace what was before",
+    )
