@@ -44,7 +44,7 @@ def answer(read: Callable[[Path], object], path: Path) -> str:
     """`yes` if the reader gives the rows, `refuses` if it says that it can't, and anything else is `wrong`."""
     try:
         found = read(path)
-    except Exception:  # each reader has errors of its own
+    except Exception:  # each reader has errors of its own; that it works at all, its answers to other features say
         return "refuses"
     return "yes" if found == ROWS else "wrong"
 

@@ -66,6 +66,7 @@ class SharedServers:
             try:
                 connection.send((self.address_of(connection.recv()), None))
             except Exception as error:
+                # Whatever keeps the server from starting: the worker that waits for it must be told, and raises.
                 connection.send((None, f"{type(error).__name__}: {error}"))
 
 

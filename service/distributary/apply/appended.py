@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.apply.values import one_array
+from distributary.apply.values import one_array, source_timestamps
 from distributary.rules.columns import Ints
 
 UNAVAILABLE = "__unavailable"
@@ -34,11 +34,9 @@ def appended_rows(events: pa.Table, places: Ints, row: pa.StructType, topic: str
         {
             **columns,
             "__op": operation,
-            "__source_ts": one_array(taken["source_time"])
-            .cast(pa.timestamp("ms", "UTC"))
-            .cast(pa.timestamp("us", "UTC")),
+            "__source_ts": source_timestamps(one_array(taken["source_time"])),
             "__position": taken["position"],
-            "__topic": pa.array([topic] * len(taken), pa.string()),
+            "__topic": pa.repeat(topic, len(taken)),
             "__partition": taken["partition"],
             "__offset": taken["offset"],
             UNAVAILABLE: taken["unavailable"],

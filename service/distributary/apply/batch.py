@@ -14,7 +14,7 @@ from distributary.apply.decoded_events import event_columns, events_of
 from distributary.apply.key_text import keys_of
 from distributary.apply.memory import Memory, TableLayout
 from distributary.apply.new_rows import NewRows
-from distributary.apply.table_rows import NoRows, StoredRows, TableRows
+from distributary.apply.table_rows import StoredRows, TableRows
 from distributary.apply.values import ValueSources, no_values, one_array, values_of_events, values_of_rows, with_columns
 from distributary.apply.versions import new_versions
 from distributary.decode.envelope import MESSAGE
@@ -65,10 +65,8 @@ def apply_events(
     keyless = layout.rules.keyless
     columns = event_columns(connector, events, quarantined, keyless=keyless)
     again = [] if replayed is None else events_of(event_columns(connector, replayed, keyless=keyless))
-    rows: TableRows | NoRows = NoRows()
-    if not keyless:
-        keys = _keys(layout, columns, events, replayed)
-        rows = TableRows(layout.rules, stored, keys, [truncate.position for truncate in memory.state.truncates])
+    keys = keys_of([], layout.key) if keyless else _keys(columns, again, events, replayed)
+    rows = TableRows(layout.rules, stored, keys, [truncate.position for truncate in memory.state.truncates])
     plain, changes = apply_columns(layout.rules, memory.state, columns, rows, again)
     nothing = keys_of([], layout.key)
     if changes.halts:
@@ -81,16 +79,15 @@ def apply_events(
     return batch.upserted(columns, plain, changes)
 
 
-def _keys(layout: TableLayout, columns: EventColumns, events: pa.Table, replayed: pa.Table | None) -> pa.StructArray:
-    """The keys of all events, each once."""
+def _keys(columns: EventColumns, again: Sequence[Event], events: pa.Table, replayed: pa.Table | None) -> pa.StructArray:
+    """The keys of all events, each once. `again` are the events of `replayed`."""
     codes, first = np.unique(columns.codes, return_index=True)
     keys = one_array(events["key"]).take(pa.array(first[codes >= 0]))
     if replayed is None:
         return keys
     others = one_array(replayed["key"])
-    texts = [event.key for event in events_of(event_columns(layout.rules.connector, replayed))]
-    known = set(columns.names.to_pylist())
-    places = {text: place for place, text in enumerate(texts) if text is not None and text not in known}
+    known = {None, *columns.names.to_pylist()}
+    places = {event.key: place for place, event in enumerate(again) if event.key not in known}
     return pa.concat_arrays([keys, others.take(pa.array(list(places.values()), pa.int64()))])
 
 
@@ -98,7 +95,7 @@ class _Batch:
     """Finds the values of new rows, and those to keep."""
 
     def __init__(
-        self, layout: TableLayout, memory: Memory, events: pa.Table, replayed: pa.Table | None, rows: TableRows | NoRows
+        self, layout: TableLayout, memory: Memory, events: pa.Table, replayed: pa.Table | None, rows: TableRows
     ) -> None:
         self._layout, self._memory, self._rows = layout, memory, rows
         self._events = [events] if replayed is None else [replayed, events]
@@ -113,7 +110,7 @@ class _Batch:
         plain_keys = np.asarray(plain.keys)
         marked = plain_keys[is_deleted & (plain.put < 0)].tolist() if layout.rules.deletes == "soft" else []
         sources = self._sources(_pointers(outcomes.values()), marked)
-        new = NewRows(layout.row, layout.topic, marks_deleted=layout.rules.marks_deleted, sources=sources)
+        new = NewRows(layout.row, layout.topic, sources, marks_deleted=layout.rules.marks_deleted)
         new.add(plain.put[~is_deleted] + self._begin)
         removed = [key for key, row in outcomes.items() if row is None]
         if layout.rules.deletes == "soft":
@@ -195,9 +192,4 @@ class _Batch:
 
 
 def _pointers(rows: Iterable[Row | None]) -> set[Pointer]:
-    found: set[Pointer] = set()
-    for row in rows:
-        if row is not None:
-            found.add(row.at)
-            found |= records_of(row)
-    return found
+    return {pointer for row in rows if row is not None for pointer in records_of(row)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -150,6 +149,6 @@ class _EventReader:
         )
 
 
-def events_of(columns: EventColumns, rows: Sequence[int] | None = None) -> list[Event]:
-    """The events of some rows, or of all."""
-    return [columns.event(row) for row in (range(columns.count) if rows is None else rows)]
+def events_of(columns: EventColumns) -> list[Event]:
+    """All events, one by one."""
+    return [columns.event(row) for row in range(columns.count)]

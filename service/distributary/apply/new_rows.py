@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from distributary.apply.stored_rows import DELETED
-from distributary.apply.values import ValueSources, no_values, one_array
+from distributary.apply.values import ValueSources, one_array, source_timestamps
 from distributary.rules.columns import Ints
 from distributary.rules.position_text import write_position
 from distributary.rules.state import Row
@@ -17,21 +18,20 @@ from distributary.rules.state import Row
 class NewRows:
     """Rows of the columns `row` and the service's own. Values come from `sources`, by their place there."""
 
-    def __init__(
-        self, row: pa.StructType, topic: str, *, marks_deleted: bool, sources: ValueSources | None = None
-    ) -> None:
+    def __init__(self, row: pa.StructType, topic: str, sources: ValueSources, *, marks_deleted: bool) -> None:
         self._row, self._topic, self._marks_deleted = row, topic, marks_deleted
-        self._sources = ValueSources([no_values(row)]) if sources is None else sources
-        self._plain: list[Ints] = []
+        self._sources = sources
+        self._plain = np.zeros(0, np.int64)
         self._places: list[int] = []
         self._origins: dict[str, list[tuple[int, int | None]]] = {}
         """By column: which of the rows, and where its value lies (None: nowhere)."""
         self._ends: list[tuple[str, str | None, int | None]] = []
-        """Of each row how it was ended (empty: it was not), and the position and the time that this gave it."""
+        """Of each row that did not come by add() how it was ended (empty: it was not), and the position and the time
+        that this gave it."""
 
     def add(self, places: Ints) -> None:
         """Rows as records hold them."""
-        self._plain.append(places)
+        self._plain = np.concatenate([self._plain, places])
 
     def add_deleted(self, place: int, delete: int) -> None:
         """A row that is deleted softly by the record at `delete`."""
@@ -42,45 +42,39 @@ class NewRows:
     def add_row(self, connector: str, row: Row) -> None:
         """A row as the rules describe it. Raises KeyError where its values are not among the sources."""
         number = len(self._places)
-        self._places.append(self._found(row.at))
+        self._places.append(self._sources.place_of(row.at))
         for column, origin in row.origins:
-            lies = None if origin is None or isinstance(origin[0], str) else self._found(origin)
-            self._origins.setdefault(column, []).append((number, lies))
+            self._origins.setdefault(column, []).append((number, self._sources.place_of_value(origin)))
         position = time = None
         if row.ended == "d" and row.known is not None:
             position = write_position(connector, row.known)
             time = row.known.time // 1000 or None
         self._ends.append((row.ended, position, time))
 
-    def _found(self, pointer: Any) -> int:
-        place = self._sources.place(pointer)
-        if place is None:
-            raise KeyError(f"the values of the record at partition {pointer[0]}, offset {pointer[1]} were not kept")
-        return place
-
     def table(self) -> pa.Table:
         """The rows, with `__op`, `__source_ts`, `__position`, `__topic`, `__partition`, `__offset` and, where they are
         marked, `__deleted`."""
-        plain = np.concatenate([np.zeros(0, np.int64), *self._plain])
-        count = len(plain) + len(self._places)
-        places = np.concatenate([plain, np.array(self._places, np.int64)]).astype(np.int64)
+        begin = len(self._plain)
+        places = np.concatenate([self._plain, np.array(self._places, np.int64)]).astype(np.int64)
         taken = self._sources.table.take(pa.array(places))
         row = one_array(taken["row"])
         values = dict(zip((field.name for field in self._row), row.flatten(), strict=True))
         for column, origins in self._origins.items():
-            values[column] = self._with_origins(column, places, len(plain), origins)
-        ends = [("", None, None)] * len(plain) + self._ends
+            values[column] = self._with_origins(column, places, begin, origins)
         columns = {
             **values,
-            "__op": _replaced(taken["op"], [end or None for end, _, _ in ends]),
-            "__source_ts": _timestamp(_replaced(taken["source_time"], [time for _, _, time in ends])),
-            "__position": _replaced(taken["position"], [position for _, position, _ in ends]),
-            "__topic": pa.array([self._topic] * count, pa.string()),
+            "__op": _replaced(taken["op"], begin, [end or None for end, _, _ in self._ends]),
+            "__source_ts": source_timestamps(
+                _replaced(taken["source_time"], begin, [time for _, _, time in self._ends])
+            ),
+            "__position": _replaced(taken["position"], begin, [position for _, position, _ in self._ends]),
+            "__topic": pa.repeat(self._topic, len(places)),
             "__partition": taken["partition"],
             "__offset": taken["offset"],
         }
         if self._marks_deleted:
-            columns[DELETED] = pa.array([bool(end) for end, _, _ in ends], pa.bool_())
+            ended = pa.array([bool(end) for end, _, _ in self._ends], pa.bool_())
+            columns[DELETED] = pa.concat_arrays([pa.repeat(pa.scalar(False), begin), ended])
         return pa.table(columns)
 
     def _with_origins(self, column: str, places: Ints, begin: int, origins: list[tuple[int, int | None]]) -> pa.Array:
@@ -93,15 +87,8 @@ class NewRows:
         return flat.take(pa.array(moved, mask=missing))
 
 
-def _replaced(column: pa.ChunkedArray, values: list[Any]) -> pa.Array:
-    """The column with other values where there are some."""
+def _replaced(column: pa.ChunkedArray, begin: int, values: list[Any]) -> pa.Array:
+    """The column with other values from row `begin` on, where there are some."""
     array = one_array(column)
-    if not any(value is not None for value in values):
-        return array
-    other = pa.array(values, array.type)
-    places = np.where(np.asarray(other.is_valid()), np.arange(len(array)) + len(array), np.arange(len(array)))
-    return pa.concat_arrays([array, other]).take(pa.array(places))
-
-
-def _timestamp(milliseconds: pa.Array) -> pa.Array:
-    return milliseconds.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
+    rest = pc.coalesce(pa.array(values, array.type), array[begin:])
+    return pa.concat_arrays([array[:begin], rest])

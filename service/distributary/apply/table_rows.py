@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,40 +28,32 @@ class StoredRows(Protocol):
         ...
 
 
-class NoRows:
-    """Of a table without key nothing is looked up."""
-
-    def find(self, keys: Any) -> Found:
-        """See rules.plain_keys.Rows."""
-        raise NotImplementedError
-
-    def row(self, key: str) -> Row | None:
-        """See rules.plain_keys.Rows."""
-        raise NotImplementedError
-
-    def keys_at(self, pointers: set[Pointer]) -> list[str]:
-        """See TableRows."""
-        raise NotImplementedError
-
-    def read_whole(self, keys: Sequence[str], columns: Sequence[str]) -> pa.Table:
-        """See TableRows."""
-        raise NotImplementedError
-
-
 class TableRows:
-    """What the table has of keys. `keys` are those of the batch, each once: the table is asked for them at once, for
-    others one by one. `truncates` are the positions of those that are remembered."""
+    """What the table has of keys. `keys` are those of the batch, each once: the table is asked for them at once, when
+    the first one is looked up; for others one by one. `truncates` are the positions of those that are remembered."""
 
     def __init__(
         self, rules: Rules, stored: StoredRows, keys: pa.StructArray, truncates: Sequence[Position | None]
     ) -> None:
-        self._connector, self._stored, self._kind = rules.connector, stored, keys.type
+        self._connector, self._stored, self._keys, self._kind = rules.connector, stored, keys, keys.type
         self._truncates = truncates
         self._columns = (*ORIGIN, *columns_of_end(rules))
-        self._rows = self._read(keys)
-        self._texts = self._texts_of(self._rows)
-        self._places: Mapping[str, int] = {text: place for place, text in enumerate(self._texts.to_pylist())}
-        self._asked = frozenset(key_texts(keys).to_pylist())
+
+    @cached_property
+    def _rows(self) -> pa.Table:
+        return self._read(self._keys)
+
+    @cached_property
+    def _texts(self) -> pa.Array:
+        return self._texts_of(self._rows)
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {text: place for place, text in enumerate(self._texts.to_pylist())}
+
+    @cached_property
+    def _asked(self) -> frozenset[str]:
+        return frozenset(key_texts(self._keys).to_pylist())
 
     def _read(self, keys: pa.StructArray) -> pa.Table:
         return self._stored.read(keys, self._columns).combine_chunks()

@@ -14,13 +14,17 @@ The rules name values by pointers (partition, offset). A table of values has
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.key_text import key_texts
+from distributary.rules.columns import Ints
 from distributary.rules.event import Pointer
+from distributary.rules.state import Origin
 
 SERVICE = {
     "partition": pa.int32(),
@@ -95,26 +99,57 @@ def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
+def source_timestamps(milliseconds: pa.Array) -> pa.Array:
+    """`__source_ts` of times in milliseconds since 1970."""
+    return milliseconds.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
+
+
 class ValueSources:
     """Tables of values, of which the later ones count where several have a record."""
 
     def __init__(self, tables: Iterable[pa.Table]) -> None:
         self.table = pa.concat_tables(tables).combine_chunks()
+
+    @cached_property
+    def _sorted(self) -> _Sorted:
+        """Most batches name no record: they are sorted when the first one is looked for."""
         partitions = np.asarray(one_array(self.table["partition"])).astype(np.int64)
         offsets = np.asarray(one_array(self.table["offset"])).astype(np.int64)
         order = np.lexsort((np.arange(len(offsets)), offsets, partitions))
-        self._order = order
-        self._starts: Mapping[int, tuple[int, int]] = {
+        starts = {
             int(p): (int(np.searchsorted(partitions[order], p)), int(np.searchsorted(partitions[order], p, "right")))
             for p in np.unique(partitions)
         }
-        self._offsets = offsets[order]
+        return _Sorted(order, offsets[order], starts)
 
     def place(self, pointer: Pointer) -> int | None:
         """The row of the table that has a record's values."""
         partition, offset = pointer
-        start, end = self._starts.get(partition, (0, 0))
-        found = start + int(np.searchsorted(self._offsets[start:end], offset, "right")) - 1
-        if found < start or self._offsets[found] != offset:
+        known = self._sorted
+        start, end = known.starts.get(partition, (0, 0))
+        found = start + int(np.searchsorted(known.offsets[start:end], offset, "right")) - 1
+        if found < start or known.offsets[found] != offset:
             return None
-        return int(self._order[found])
+        return int(known.order[found])
+
+    def place_of(self, origin: Origin) -> int:
+        """The same of a record that must be there. Raises KeyError where it is not."""
+        assert origin is not None
+        partition, offset = origin
+        found = None if isinstance(partition, str) or isinstance(offset, str) else self.place((partition, offset))
+        if found is None:
+            raise KeyError(f"the values of the record at partition {partition}, offset {offset} were not kept")
+        return found
+
+    def place_of_value(self, origin: Origin) -> int | None:
+        """Where a value lies; None where it is nowhere, or in a row of which is not known yet which one it is."""
+        return None if origin is None or isinstance(origin[0], str) else self.place_of(origin)
+
+
+@dataclass(frozen=True)
+class _Sorted:
+    """The rows of a table of values by record: their places and offsets, and from where to where a partition's are."""
+
+    order: Ints
+    offsets: Ints
+    starts: Mapping[int, tuple[int, int]]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from distributary.apply.key_text import keys_of
-from distributary.apply.values import ValueSources, one_array
+from distributary.apply.values import ValueSources, one_array, source_timestamps
 from distributary.rules.event import Event, Pointer
 from distributary.rules.outcome import Outcome
 from distributary.rules.position_text import write_position
@@ -94,18 +93,12 @@ class _Gatherer:
 
     def opened(self, version: Version, at: Pointer) -> _Opened:
         row = version.row
-        values = self._found(row.at)
-        opening = values if at == row.at else self._found(at)
+        values = self._sources.place_of(row.at)
+        opening = self._sources.place_of(at)
         places: dict[str, int | None] = dict.fromkeys(self._columns, values)
         for column, origin in row.origins:
-            places[column] = None if origin is None or isinstance(origin[0], str) else self._found(origin)
+            places[column] = self._sources.place_of_value(origin)
         return _Opened(at, opening, tuple(places.values()), row, version.end)
-
-    def _found(self, pointer: Any) -> int:
-        place = self._sources.place(pointer)
-        if place is None:
-            raise KeyError(f"the values of the record at partition {pointer[0]}, offset {pointer[1]} were not kept")
-        return place
 
     def is_equal(self, one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
         return all(
@@ -138,11 +131,9 @@ class _Gatherer:
                 "__end_at": pa.array([self._end(one, connector) for one in opened], pa.string()),
                 "__current": pa.array([one.end is None for one in opened], pa.bool_()),
                 "__op": taken["op"],
-                "__source_ts": one_array(taken["source_time"])
-                .cast(pa.timestamp("ms", "UTC"))
-                .cast(pa.timestamp("us", "UTC")),
+                "__source_ts": source_timestamps(one_array(taken["source_time"])),
                 "__position": taken["position"],
-                "__topic": pa.array([topic] * len(opened), pa.string()),
+                "__topic": pa.repeat(topic, len(opened)),
                 "__partition": taken["partition"],
                 "__offset": taken["offset"],
                 "__moved_from": taken["moved_from"],

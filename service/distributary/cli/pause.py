@@ -14,7 +14,7 @@ from distributary.config.load import load
 @click.command(short_help="Have a table, or the service, apply nothing for a while.")
 @output.config_option
 @click.argument("table", metavar="[TABLE]", required=False)
-@click.option("--reason", default="", metavar="TEXT", help="Why, for who looks at it later.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; it is shown with the state.")
 @output.output_option
 def pause(config_file: Path, table: str | None, reason: str, output_format: str) -> None:
     """Have TABLE (schema.table) apply nothing until `unpause`, or all tables where none is named.

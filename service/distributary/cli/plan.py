@@ -27,10 +27,10 @@ _STYLES = {"create": "green", "alter": "cyan", "go_on": "green", "up_to_date": "
 def plan(config_file: Path, output_format: str) -> None:
     """Show what `run` would do, and change nothing.
 
-    Looks at Kafka and at the lake: which tables would be made and with which columns, which go on from where, which
-    get columns, which would halt and why; which topics are left alone; and which settings of the source lose data
-    (docs/plan.md explains each warning). It looks at the first records that are to be taken in and at the newest ones,
-    so that a change in between may still come as a surprise. Exits with 1 if a table would halt.
+    Reads Kafka and the lake. Shows which tables would be created and with which columns, where existing ones would
+    continue, which would get columns, which would halt and why; which topics are ignored; and which settings of the
+    source lose data (docs/plan.md explains each warning). It reads only the first records to process and the newest
+    ones: a change in between is not seen. Exits with 1 if a table would halt.
     """
     logs.configure()
     config = load(config_file)

@@ -83,7 +83,7 @@ def show(config_file: Path, topic: str, partition: int, offset: int, output_form
 @output.config_option
 @click.argument("table")
 @click.argument("place", metavar="TOPIC:PARTITION:OFFSET")
-@click.option("--reason", default="", metavar="TEXT", help="Why, for who looks at it later.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; it is kept with the record.")
 @output.output_option
 def add(config_file: Path, table: str, place: str, reason: str, output_format: str) -> None:
     """Have TABLE (schema.table) pass over the record at TOPIC:PARTITION:OFFSET, which goes to quarantine unread.

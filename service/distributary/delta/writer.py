@@ -41,9 +41,10 @@ from distributary.errors import DistributaryError, TableHalt
 class TableWriter:
     """Reads and writes rows of the table that lies in `files`, one version after the other.
 
-    `key`: the names of its key columns. Not for several threads at once. What it raises: TableHalt where the table
-    can't be written as it is, ConcurrentChange where another writer committed (`sync` shows the new version), errors of
-    the storage as they come. After any of them nothing of the write is in the table.
+    `key`: the names of its key columns; a table without any only takes rows (see `replace`). Not for several threads at
+    once. What it raises: TableHalt where the table can't be written as it is, ConcurrentChange where another writer
+    committed (`sync` shows the new version), errors of the storage as they come. After any of them nothing of the write
+    is in the table.
     """
 
     def __init__(
@@ -199,7 +200,8 @@ class TableWriter:
     def _write_data(self, upserts: pa.Table, plan: RemovalPlan, begun: list[str]) -> list[LiveFile]:
         """Writes the new rows, and those that stay of rewritten files; no more of these are in memory at a time than
         make one file. The files' paths are added to `begun`."""
-        table, index, codec = self.snapshot, self._index(), self._codec()
+        table = self.snapshot
+        index = self._index() if self._key else None
         reader = DataReader(self._files, table.schema)
         stay = (reader.survivors(one.file, _numbers(dead)) for one, dead in plan.rewritten)
         written: list[LiveFile] = []
@@ -211,7 +213,8 @@ class TableWriter:
                 for new in write_files(self._files, table, pa.concat_tables(pending), self._key, self._options):
                     begun.append(new.file.path)
                     written.append(new.file)
-                    index.add(new.file, codec.encode(new.rows))  # so that nobody has to read the file for that
+                    if index is not None:  # so that nobody has to read the file for that
+                        index.add(new.file, self._codec().encode(new.rows))
                 pending = []
         return written
 

@@ -59,13 +59,13 @@ STATE = Metric(
 LAG_RECORDS = Metric(
     "distributary_table_lag_records",
     Kind.GAUGE,
-    "Records in Kafka that the table has not taken in yet.",
+    "Records in Kafka that the table has not processed yet.",
     unit="records",
 )
 LAG_SECONDS = Metric(
     "distributary_table_lag_seconds",
     Kind.GAUGE,
-    "Age at the source of the newest change taken in while the table is behind, 0 while it is not.",
+    "Age at the source of the newest processed change while the table is behind, 0 while it is not.",
     unit="seconds",
 )
 FRESHNESS = Metric(
@@ -77,7 +77,7 @@ FRESHNESS = Metric(
 SOURCE_TIME = Metric(
     "distributary_table_source_timestamp_seconds",
     Kind.GAUGE,
-    "When the source committed the newest change taken in, in seconds since 1970.",
+    "When the source committed the newest processed change, in seconds since 1970.",
     unit="seconds",
 )
 LAST_COMMIT = Metric(
@@ -89,7 +89,7 @@ LAST_COMMIT = Metric(
 APPLIED = Metric(
     "distributary_table_records_applied",
     Kind.COUNTER,
-    "Records that the table has taken in, over all runs.",
+    "Records that the table has processed, over all runs.",
     unit="records",
 )
 QUARANTINED = Metric(
@@ -114,7 +114,7 @@ COMMITS = Metric("distributary_table_commits", Kind.COUNTER, "Batches committed 
 RECORDS = Metric(
     "distributary_table_records",
     Kind.COUNTER,
-    "Records taken in since the start by operation, without those put into quarantine.",
+    "Records processed since the start by operation, without those put into quarantine.",
     ("table", "op"),
     unit="records",
 )

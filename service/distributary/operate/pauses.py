@@ -15,9 +15,8 @@ from pyarrow import fs
 
 from distributary.config import Config
 from distributary.consume.broker import Broker
-from distributary.errors import SetupError, UsageError
-from distributary.logs import get_logger
-from distributary.operate.faults import classified
+from distributary.errors import UsageError
+from distributary.operate.left_files import RegularRead, leave_file, remove_file
 from distributary.operate.note import Note, names_in
 from distributary.operate.records import plain, unreadable
 from distributary.operate.tables import Listed, listed, named, own_path
@@ -30,7 +29,6 @@ ALL = "@all"
 IN_CONFIG = "paused: true in the config"
 _ENDING = ".json"
 _EVERY = 3.0  # seconds between two looks
-_log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -56,16 +54,8 @@ def pause(config: Config, table: str | None, reason: str) -> None:
 
     Raises UsageError where there is no such table, and SetupError where the lake can't be written.
     """
-    place = _place(config, _named(config, table))
-    try:
-        files, path = fs.FileSystem.from_uri(plain(place))
-        files.create_dir(path.rpartition("/")[0], recursive=True)
-        beside = f"{path}.new"
-        with files.open_output_stream(beside) as stream:
-            stream.write(json.dumps({"since": time.time(), "reason": reason}).encode() + b"\n")
-        files.move(beside, path)
-    except (OSError, pa.ArrowException) as error:
-        raise _unwritable(place, error) from error
+    name = _file_of(_named(config, table))
+    leave_file(pauses_path(config), name, {"since": time.time(), "reason": reason})
 
 
 def unpause(config: Config, table: str | None) -> bool:
@@ -81,15 +71,7 @@ def unpause(config: Config, table: str | None) -> bool:
             f"{table or 'the service'} is paused by the config, which says `paused: true`{where}",
             "take `paused: true` out of it: a service that runs takes the change up within seconds",
         )
-    place = _place(config, one)
-    try:
-        files, path = fs.FileSystem.from_uri(plain(place))
-        files.delete_file(path)
-    except FileNotFoundError:
-        return False
-    except (OSError, pa.ArrowException) as error:
-        raise _unwritable(place, error) from error
-    return True
+    return remove_file(pauses_path(config), _file_of(one))
 
 
 def read_pauses(config: Config) -> dict[str, Pause]:
@@ -127,16 +109,8 @@ def _named(config: Config, table: str | None) -> Listed | None:
     return None if table is None else named(table, listed(config, Broker(config.kafka_properties())))
 
 
-def _place(config: Config, one: Listed | None) -> str:
-    return f"{pauses_path(config)}/{ALL if one is None else one.topic}{_ENDING}"
-
-
-def _unwritable(place: str, error: Exception) -> SetupError:
-    return SetupError(
-        "lake-unwritable",
-        f"{place} can't be written ({type(error).__name__})",
-        "check that this machine may write to target.path; keys of an object store are taken from the environment",
-    )
+def _file_of(one: Listed | None) -> str:
+    return f"{ALL if one is None else one.topic}{_ENDING}"
 
 
 class Pauses:
@@ -146,23 +120,13 @@ class Pauses:
         self._session = session
         self._folder = pauses_path(config)
         self._found: dict[str, Pause] = {}
-        self._next = 0.0
+        self.look = RegularRead(self.read, _EVERY, "paused")
 
     def read(self) -> None:
         """Looks now. Raises what the storage raises."""
         names = [name for name in names_in(self._session, self._folder) if name.endswith(_ENDING)]
         notes = {name: Note(self._session, f"{self._folder}/{name}") for name in names}
         self._found = {name.removesuffix(_ENDING): _pause_of(note.read()) for name, note in notes.items()}
-
-    def look(self) -> None:
-        """Looks now and then. While the storage does not answer what was seen last counts."""
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + _EVERY
-        try:
-            self.read()
-        except Exception as error:
-            _log.warning("what is paused could not be read", reason=classified(error).message)
 
     def of(self, topic: str) -> str | None:
         """Why the table of the topic is paused; None where it is not."""

@@ -5,21 +5,17 @@ The command needs no Spark and no service that runs: a request waits until there
 
 from __future__ import annotations
 
-import json
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-from pyarrow import fs
-
 from distributary.config import Config
 from distributary.consume.broker import Broker
-from distributary.errors import SetupError, UsageError
+from distributary.errors import UsageError
 from distributary.operate.accept import ASKED_BY, Accept
 from distributary.operate.halts import read_halts
+from distributary.operate.left_files import leave_file
 from distributary.operate.note import Note, names_in
-from distributary.operate.records import plain
 from distributary.operate.tables import listed, named, own_path
 
 if TYPE_CHECKING:
@@ -79,20 +75,7 @@ def resuming(config: Config, name: str, accept: Accept) -> Asked:
 
 def ask(config: Config, request: Request) -> None:
     """Leaves the request for the service. Raises SetupError where the lake can't be written."""
-    folder = requests_path(config)
-    try:
-        files, place = fs.FileSystem.from_uri(plain(folder))
-        files.create_dir(place, recursive=True)
-        beside = f"{place}/.{request.file}.new"
-        with files.open_output_stream(beside) as stream:
-            stream.write(json.dumps({"id": uuid.uuid4().hex}).encode() + b"\n")
-        files.move(beside, f"{place}/{request.file}")
-    except (OSError, pa.ArrowException) as error:
-        raise SetupError(
-            "lake-unwritable",
-            f"nothing can be written to {folder} ({type(error).__name__})",
-            "check that this machine may write to target.path; keys of an object store are taken from the environment",
-        ) from error
+    leave_file(requests_path(config), request.file, {"id": uuid.uuid4().hex})
 
 
 def requests_path(config: Config) -> str:

@@ -5,7 +5,6 @@ Each is a small file beside the tables. It stays, so that a table that is filled
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import time
@@ -15,16 +14,15 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyarrow import fs
 
 from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.consume.offsets import Slice
-from distributary.errors import SetupError, UsageError
+from distributary.errors import UsageError
 from distributary.logs import get_logger
-from distributary.operate.faults import classified
+from distributary.operate.left_files import RegularRead, leave_file
 from distributary.operate.note import Note, names_in
-from distributary.operate.records import newest_record, plain
+from distributary.operate.records import newest_record
 from distributary.operate.tables import listed, named, own_path
 
 if TYPE_CHECKING:
@@ -99,20 +97,7 @@ def set_aside(config: Config, table: str, place: RecordPlace, reason: str) -> No
             "a record that was applied can't be set aside; --rebuild fills the table again, and passes over what was"
             " set aside before",
         )
-    folder = set_aside_path(config)
-    try:
-        files, path = fs.FileSystem.from_uri(plain(folder))
-        files.create_dir(path, recursive=True)
-        beside = f"{path}/.{place.file}.new"
-        with files.open_output_stream(beside) as stream:
-            stream.write(json.dumps({"reason": reason, "at": time.time()}).encode() + b"\n")
-        files.move(beside, f"{path}/{place.file}")
-    except (OSError, pa.ArrowException) as error:
-        raise SetupError(
-            "lake-unwritable",
-            f"nothing can be written to {folder} ({type(error).__name__})",
-            "check that this machine may write to target.path; keys of an object store are taken from the environment",
-        ) from error
+    leave_file(set_aside_path(config), place.file, {"reason": reason, "at": time.time()})
 
 
 def put_aside(
@@ -142,7 +127,7 @@ class SetAside:
         self._folder = set_aside_path(config)
         self._found: dict[RecordPlace, str] = {}
         self._lock = threading.Lock()
-        self._next = 0.0
+        self.look = RegularRead(self.read, _EVERY, "set aside")
 
     def read(self) -> None:
         """Looks now. Raises what the storage raises."""
@@ -154,16 +139,6 @@ class SetAside:
                     place = RecordPlace(match["topic"], int(match["partition"]), int(match["offset"]))
                     found[place] = self._found.get(place) or self._reason(name)
             self._found = found
-
-    def look(self) -> None:
-        """Looks now and then. While the storage does not answer what was seen last counts."""
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + _EVERY
-        try:
-            self.read()
-        except Exception as error:
-            _log.warning("what is set aside could not be read", reason=classified(error).message)
 
     def places(self) -> Mapping[str, Places]:
         """The places by topic."""

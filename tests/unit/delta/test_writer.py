@@ -287,3 +287,13 @@ def test_a_lost_vector_halts_and_revives_no_row(tmp_path: Path) -> None:
     lake.writer = lake.new_writer()
     with pytest.raises(TableHalt, match="not there"):
         lake.write({2: "b"})
+
+
+def test_a_table_without_key_takes_equal_rows(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    cache = IndexCache(lake.cache, 2**20, 2**20)
+    writer = TableWriter(TableFiles(str(lake.path)), [], lake.committer, cache)
+    rows = pa.table({"id": [1, 1], "v": ["a", "a"]}, SCHEMA)
+    assert writer.replace(rows, (), RECORD) == 1
+    assert writer.replace(rows, (), RECORD) == 2
+    assert read_by_deltalake(lake.path) == [{"id": 1, "v": "a"}] * 4
