@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
@@ -39,7 +38,7 @@ from distributary.ingest.source_tables import check_source_tables, with_source_i
 from distributary.ingest.supported import check_supported
 from distributary.ingest.table_columns import TableColumns
 from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_format
-from distributary.merge.facts import Facts, facts
+from distributary.merge.facts import Facts
 from distributary.merge.kept import let_go
 from distributary.merge.mode import Wants
 from distributary.merge.progress import Progress
@@ -195,10 +194,7 @@ class BatchReader:
             let_go(decoded.held)
             decoded = self._decode(raw, topic_format, progress)
         check_key_columns(progress.key, self._table.now, self._settings.where)
-        if decoded.decoded is not None and os.environ.get("DISTRIBUTARY_ENGINE"):
-            found = facts_of(decoded.decoded, progress)
-        else:
-            found = facts(decoded.records, progress, self._queries)
+        found = facts_of(decoded.decoded, progress)
         if found.bad and any(not one.has_schema for one in decoded.observed) and self._has_new_announcement():
             # Values that do not fit are the only sign of changed types in records without a schema.
             let_go(decoded.held)
@@ -206,7 +202,7 @@ class BatchReader:
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
         self._observed = ()  # the table has them
-        return Read(decoded.records, decoded.held, found, altered, decoded.decoded and decoded.decoded.events)
+        return Read(decoded.records, decoded.held, found, altered, decoded.decoded.events)
 
     def _decode(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> DecodedRecords:
         """Decodes the records with the table's columns."""

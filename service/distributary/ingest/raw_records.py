@@ -27,10 +27,9 @@ from distributary.ingest.merge_table import RecordColumns, merge_table
 from distributary.merge.kept import kept
 from distributary.merge.queries import Queries
 
-import os as _os
-LOCAL_RECORDS = 10**9 if _os.environ.get("DISTRIBUTARY_ENGINE") else 20_000
+LOCAL_RECORDS = 10**9
 """The most records of a batch that is decoded in the driver."""
-LOCAL_BYTES = 2**31 if _os.environ.get("DISTRIBUTARY_ENGINE") else 64 * 2**20
+LOCAL_BYTES = 2**31
 """The most bytes of the values of such a batch, schemas included."""
 _TASK_BYTES = 32 * 2**20
 """Bytes of values that a task decodes at once."""
@@ -96,7 +95,7 @@ class LocalRecords:
             table = merge_table(decoded, columns, arrow_schema(columns))
             return finish(local_records(self._session, table, columns, self._queries))
 
-        records = LazyFrame(made) if _os.environ.get("DISTRIBUTARY_ENGINE") else made()
+        records = LazyFrame(made)
         return DecodedRecords(
             records, None, decoded.observed, decoded.conflict, decoded.unknown_schemas, decoded.source_tables, decoded
         )

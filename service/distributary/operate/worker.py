@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import threading
 from collections.abc import Mapping
 
@@ -13,12 +11,12 @@ from distributary.consume.offsets import Offsets, Slice, largest
 from distributary.consume.topics import TableId
 from distributary.errors import TableHalt
 from distributary.ingest.keyless import as_halt_tells, as_kept
+from distributary.ingest.located_mode import LocatedMode
 from distributary.logs import get_logger
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.files import Compacted
 from distributary.merge.kept import keeping
 from distributary.merge.layout import wanted_layout
-from distributary.merge.modes import mode_of
 from distributary.merge.progress import Head, Progress
 from distributary.merge.table import LakeTable
 from distributary.operate import ghosts
@@ -88,7 +86,7 @@ class TableWorker:
         """From now on these settings count for the table."""
         around = self._around
         self._settings = settings
-        self._mode = _located_or(settings)
+        self._mode = LocatedMode(settings)
         layout = wanted_layout(settings)
         self._lake = LakeTable(
             around.session,
@@ -403,12 +401,3 @@ class TableWorker:
 def _commit_of(head: Head | None) -> str | None:
     return head.progress.commit if head is not None and head.progress is not None else None
 
-
-def _located_or(settings: TableSettings) -> Any:
-    import os
-
-    if os.environ.get("DISTRIBUTARY_ENGINE"):
-        from distributary.ingest.located_mode import LocatedMode
-
-        return LocatedMode(settings)
-    return mode_of(settings)
