@@ -19,7 +19,6 @@ from distributary.decode.decoder import Decoder
 from distributary.ingest import raw_records
 from distributary.ingest.merge_table import RecordColumns
 from distributary.ingest.raw_records import LocalRecords, RawSource, TaskRecords
-from distributary.merge.queries import Queries
 
 RECORDED = (
     *(("pg_json_schema", "customers"), ("pg_types", "special"), ("pg_types_plain", "special")),
@@ -46,9 +45,9 @@ def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession
     options = options_of(recording, truth, before=True)
     schema = learn(Decoder(options), raw)
     columns = RecordColumns.of(schema.row, schema.key, before=True)
-    here = LocalRecords(session, raw, Queries()).decode(Decoder(options), schema, columns, lambda found: found)
+    here = LocalRecords(session, raw).decode(Decoder(options), schema, columns, lambda found: found)
     frame = session.createDataFrame(raw).repartition(2, "offset")
-    source = RawSource(cast(RecordSource, None), session, Queries(), print)
+    source = RawSource(cast(RecordSource, None), session, print)
     there = source.of_frame(frame).decode(Decoder(options), schema, columns, lambda found: found)
     assert rows(there.records) == rows(here.records)
     assert {name for one in there.observed for name in one.names} == {
@@ -76,7 +75,7 @@ def test_what_is_small_is_decoded_here_and_what_was_too_large_once_is_not_fetche
     told: list[str] = []
     monkeypatch.setattr(raw_records, "LOCAL_BYTES", 1_000)
     monkeypatch.setattr(raw_records, "LOCAL_RECORDS", 50)
-    source = RawSource(cast(RecordSource, Source()), session, Queries(), told.append)
+    source = RawSource(cast(RecordSource, Source()), session, told.append)
     assert [where(n) for n in (51, 20, 20, 11, 5)] == [*[TaskRecords] * 4, LocalRecords]
     assert fetched == [20, 11, 5]
     assert len(told) == 5

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
+from typing import TypeVar
 
-from pyspark.sql import DataFrame
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.source import Source
@@ -29,8 +29,6 @@ from distributary.ingest.batch_facts import facts_of
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
 from distributary.ingest.json_records import as_json
-from distributary.ingest.merge_records import with_carried
-from distributary.ingest.merge_table import RecordColumns
 from distributary.ingest.raw_records import DecodedRecords, RawRecords
 from distributary.ingest.registry import Registry
 from distributary.ingest.sent_columns import SentColumns
@@ -39,35 +37,29 @@ from distributary.ingest.supported import check_supported
 from distributary.ingest.table_columns import TableColumns
 from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_format
 from distributary.merge.facts import Facts
-from distributary.merge.kept import let_go
 from distributary.merge.mode import Wants
 from distributary.merge.progress import Progress
-from distributary.merge.queries import Queries
 from distributary.merge.table import LakeTable
+
+D = TypeVar("D", Decoded, DecodedRecords)
+Decode = Callable[[Decoder, RecordSchema], D]
+"""Decodes one batch."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """A decoded batch: its records (see merge_records), in memory or `held` by Spark, and the facts about them.
-    `altered`: the table was created or its columns were changed for them."""
+    """A decoded batch, and the facts about it. `altered`: the table was created or its columns were changed for it."""
 
-    records: DataFrame
-    held: DataFrame | None
+    decoded: Decoded
     found: Facts
     altered: bool
-    events: object = None
-
-    def let_go(self) -> None:
-        """Has Spark release the records. They can't be read any more."""
-        let_go(self.held)
 
 
 class BatchReader:
     """Reads the batches of one table, and remembers the schemas of its records.
 
-    `only` filters decoded records before Spark keeps them. `announced` returns the column types of the connector's
-    schema-change topic; it is called for records without a schema. `ignored` returns, by topic, the records that tell
-    no format.
+    `announced` returns the column types of the connector's schema-change topic; it is called for records without a
+    schema. `ignored` returns, by topic, the records that tell no format.
     """
 
     def __init__(
@@ -80,13 +72,10 @@ class BatchReader:
         log: FilteringBoundLogger,
         transactions: Event,
         registry: Registry | None,
-        queries: Queries,
         announced: Callable[[], Mapping[str, str]] = dict,
-        only: Callable[[DataFrame], DataFrame] = lambda records: records,
         ignored: Callable[[], Mapping[str, Places]] = dict,
     ) -> None:
         self._broker = broker
-        self._only = only
         self._ignored = ignored
         self._registry = registry
         self._avro: dict[str, AvroSchema | NotAnAvroSchema] | None = None if registry is None else {}
@@ -102,7 +91,6 @@ class BatchReader:
         self.source_table: str | None = None
         """The source table of the records so far, see check_source_tables."""
         self._format: TopicFormat | None = None
-        self._queries = queries
         self._ask_announced = announced
         self._announced: Mapping[str, str] = {}
         self._has_asked = False
@@ -187,42 +175,35 @@ class BatchReader:
 
         Raises TableHalt if the table can't hold the records.
         """
-        altered = self._table.follow(self._observed, progress.key)
-        decoded = self._decode(raw, topic_format, progress)
-        while self._table.follow(decoded.observed, progress.key):
-            altered = True
-            let_go(decoded.held)
-            decoded = self._decode(raw, topic_format, progress)
-        check_key_columns(progress.key, self._table.now, self._settings.where)
-        found = facts_of(decoded.decoded, progress)
+        altered, decoded = self.follow(raw.gather, topic_format, progress)
+        found = facts_of(decoded, progress)
         if found.bad and any(not one.has_schema for one in decoded.observed) and self._has_new_announcement():
             # Values that do not fit are the only sign of changed types in records without a schema.
-            let_go(decoded.held)
             again = self.read(raw, topic_format, progress)
             return replace(again, altered=altered or again.altered)
         self.sent.warn_of_unknown()
         self._observed = ()  # the table has them
-        return Read(decoded.records, decoded.held, found, altered, decoded.decoded.events)
+        return Read(decoded, found, altered)
 
-    def _decode(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> DecodedRecords:
+    def follow(self, decode: Decode[D], topic_format: TopicFormat, progress: Progress) -> tuple[bool, D]:
+        """Decodes a batch until the table has its columns; whether it was changed, and what was decoded."""
+        altered = self._table.follow(self._observed, progress.key)
+        decoded = self._decode(decode, topic_format, progress)
+        while self._table.follow(decoded.observed, progress.key):
+            altered = True
+            decoded = self._decode(decode, topic_format, progress)
+        check_key_columns(progress.key, self._table.now, self._settings.where)
+        return altered, decoded
+
+    def _decode(self, decode: Decode[D], topic_format: TopicFormat, progress: Progress) -> D:
         """Decodes the records with the table's columns."""
         key = tuple(name for name in progress.key if name in self._table.now)
         options = self._options(topic_format, key, progress=progress)
         if self._decoder is None or self._decoder.options != options:
             self._decoder = Decoder(options)
-        schema = self._schema(key)
-        columns = RecordColumns.of(
-            schema.row, schema.key, before=options.before, transactions=options.tells_transactions
-        )
-        deleted = {p: last.deleted_key for p, last in progress.last.items() if last.deleted_key is not None}
-
-        def finish(records: DataFrame) -> DataFrame:
-            return self._only(with_carried(records, deleted) if deleted else records)
-
-        decoded = raw.decode(self._decoder, schema, columns, finish)
+        decoded = decode(self._decoder, self._schema(key))
         if self._learns_more(decoded):
-            let_go(decoded.held)
-            return self._decode(raw, topic_format, progress)
+            return self._decode(decode, topic_format, progress)
         self._check_source_tables(decoded, progress.topic, progress.source_table, progress.key)
         self.sent.add(decoded)
         return decoded

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
@@ -67,6 +68,53 @@ class DecodeTask:
                 decoded = decoder.decode(raw, self.schema)
                 self.findings.add(frozenset((_as_text(decoded),)))
                 yield from merge_table(decoded, self.columns, self.arrow).combine_chunks().to_batches()
+
+
+@dataclass(frozen=True)
+class GatherTask:
+    """The same with what the driver gathers: `rejected` BOOLEAN, and `content` BINARY, events or rejected records as an
+    Arrow stream (see decode.events.make_events)."""
+
+    options: DecodeOptions
+    schema: RecordSchema
+    findings: Findings
+    fetch: FetchRanges | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        decoder = Decoder(self.options)
+        for batch in batches:
+            for raw in (batch,) if self.fetch is None else self.fetch(batch):
+                decoded = decoder.decode(raw, self.schema)
+                self.findings.add(frozenset((_as_text(decoded),)))
+                content = [_stream_of(decoded.events), _stream_of(decoded.rejected)]
+                arrays = [pa.array([False, True]), pa.array(content, pa.binary())]
+                yield pa.RecordBatch.from_arrays(arrays, names=["rejected", "content"])
+
+
+GATHERED = "rejected BOOLEAN, content BINARY"
+"""The columns of what GatherTask gives."""
+
+
+def _stream_of(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue()
+
+
+def decoded_of(gathered: pa.Table, findings: Iterable[str], nothing: Decoded) -> Decoded:
+    """What the tasks of a batch decoded, each partition's records by offset; `nothing`: what no record at all gives."""
+    tables: dict[bool, list[pa.Table]] = {False: [nothing.events], True: [nothing.rejected]}
+    for rejected, content in zip(gathered["rejected"].to_pylist(), gathered["content"], strict=True):
+        tables[rejected].append(pa.ipc.open_stream(content.as_buffer()).read_all())
+    events, refused = (_by_place(pa.concat_tables(tables[kind])) for kind in (False, True))
+    return Decoded(events, refused, *combine(findings))
+
+
+def _by_place(records: pa.Table) -> pa.Table:
+    """Stable: two changes of one record stay as they are."""
+    places = np.lexsort((records["offset"].to_numpy(), records["partition"].to_numpy()))
+    return records if (np.diff(places) == 1).all() else records.take(places)
 
 
 def _as_text(decoded: Decoded) -> str:

@@ -15,21 +15,31 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
+from distributary.consume.fetch import RAW
 from distributary.consume.offsets import Slice
 from distributary.consume.source import RecordSource, ranges
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
-from distributary.ingest.decode_task import DecodeTask, FetchRanges, Findings, UnionOfTexts, combine
+from distributary.ingest.decode_task import (
+    GATHERED,
+    DecodeTask,
+    FetchRanges,
+    Findings,
+    GatherTask,
+    UnionOfTexts,
+    combine,
+    decoded_of,
+)
 from distributary.ingest.merge_records import arrow_schema, complete, local_records
 from distributary.ingest.merge_table import RecordColumns, merge_table
 from distributary.merge.kept import kept
 from distributary.merge.queries import Queries
 
-LOCAL_RECORDS = 10**9
+LOCAL_RECORDS = 20_000
 """The most records of a batch that is decoded in the driver."""
-LOCAL_BYTES = 2**31
+LOCAL_BYTES = 64 * 2**20
 """The most bytes of the values of such a batch, schemas included."""
 _TASK_BYTES = 32 * 2**20
 """Bytes of values that a task decodes at once."""
@@ -42,18 +52,6 @@ Finish = Callable[[DataFrame], DataFrame]
 """The last step of decoding, before Spark keeps the records."""
 
 
-class LazyFrame:
-    """A DataFrame that is made when it is first asked for something."""
-
-    def __init__(self, make: Callable[[], DataFrame]) -> None:
-        self._make, self._frame = make, None
-
-    def __getattr__(self, name: str) -> object:
-        if self._frame is None:
-            self._frame = self._make()
-        return getattr(self._frame, name)
-
-
 @dataclass(frozen=True)
 class DecodedRecords:
     """Decoded `records` (see merge_records): in memory, or `held` by Spark. The others: see Decoded."""
@@ -64,7 +62,6 @@ class DecodedRecords:
     conflict: TableHalt | None
     unknown_schemas: frozenset[str]
     source_tables: frozenset[str]
-    decoded: Decoded | None = None
 
 
 class RawRecords(Protocol):
@@ -72,6 +69,10 @@ class RawRecords(Protocol):
 
     def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns, finish: Finish) -> DecodedRecords:
         """Decodes all records, and applies `finish`."""
+        ...
+
+    def gather(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
+        """Decodes all records into the driver's memory, each partition's by offset."""
         ...
 
     def frame(self, places: pa.Table) -> DataFrame:
@@ -90,15 +91,15 @@ class LocalRecords:
     def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns, finish: Finish) -> DecodedRecords:
         """Decodes them in the driver."""
         decoded = decoder.decode(self._table, schema)
-
-        def made() -> DataFrame:
-            table = merge_table(decoded, columns, arrow_schema(columns))
-            return finish(local_records(self._session, table, columns, self._queries))
-
-        records = LazyFrame(made)
+        table = merge_table(decoded, columns, arrow_schema(columns))
+        records = finish(local_records(self._session, table, columns, self._queries))
         return DecodedRecords(
-            records, None, decoded.observed, decoded.conflict, decoded.unknown_schemas, decoded.source_tables, decoded
+            records, None, decoded.observed, decoded.conflict, decoded.unknown_schemas, decoded.source_tables
         )
+
+    def gather(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
+        """See RawRecords."""
+        return decoder.decode(self._table, schema)
 
     def frame(self, places: pa.Table) -> DataFrame:
         """The records at these places."""
@@ -121,11 +122,21 @@ class TaskRecords:
 
     def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns, finish: Finish) -> DecodedRecords:
         """Decodes them in Spark's tasks."""
+        numbers, fetch = self._ranges()
+        task = DecodeTask(decoder.options, schema, columns, arrow_schema(columns), self._findings, fetch)
+        return _decode_in_tasks(numbers, task, finish)
+
+    def gather(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
+        """See RawRecords."""
+        numbers, fetch = self._ranges()
+        return _gather(numbers, GatherTask(decoder.options, schema, self._findings, fetch))
+
+    def _ranges(self) -> tuple[DataFrame, FetchRanges]:
+        """The numbers of the ranges, each in a partition of its own, and what fetches them."""
         found = ranges(self.part, self._session.sparkContext.defaultParallelism)
         records = _records_at_once(self._record_bytes)
         fetch = FetchRanges(self._source.fetch_pieces, self.part.topic, found, records, _TASK_BYTES)
-        task = DecodeTask(decoder.options, schema, columns, arrow_schema(columns), self._findings, fetch)
-        return _decode_in_tasks(self._session.range(0, len(found), 1, len(found)), task, finish)
+        return self._session.range(0, len(found), 1, len(found)), fetch
 
     def frame(self, places: pa.Table) -> DataFrame:  # noqa: ARG002 - Kafka is read by ranges
         """All records of the range."""
@@ -141,10 +152,16 @@ class FrameRecords:
 
     def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns, finish: Finish) -> DecodedRecords:
         """Decodes them in Spark's tasks."""
-        self._frame.sparkSession.conf.set(_ARROW_BATCH, str(_RECORDS_OF_UNKNOWN_SIZE))
-        raw = self._frame.select("key", "value", "partition", "offset", "timestamp", "headers")
         task = DecodeTask(decoder.options, schema, columns, arrow_schema(columns), self._findings)
-        return _decode_in_tasks(raw, task, finish)
+        return _decode_in_tasks(self._raw(), task, finish)
+
+    def gather(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
+        """See RawRecords."""
+        return _gather(self._raw(), GatherTask(decoder.options, schema, self._findings))
+
+    def _raw(self) -> DataFrame:
+        self._frame.sparkSession.conf.set(_ARROW_BATCH, str(_RECORDS_OF_UNKNOWN_SIZE))
+        return self._frame.select("key", "value", "partition", "offset", "timestamp", "headers")
 
     def frame(self, places: pa.Table) -> DataFrame:  # noqa: ARG002 - whoever reads them joins
         """All of them."""
@@ -154,12 +171,10 @@ class FrameRecords:
 class RawSource:
     """Chooses for each batch of one table where it is decoded, and reports why to `log_reason`."""
 
-    def __init__(
-        self, source: RecordSource, session: SparkSession, queries: Queries, log_reason: Callable[[str], object]
-    ) -> None:
+    def __init__(self, source: RecordSource, session: SparkSession, log_reason: Callable[[str], object]) -> None:
         self._source = source
         self._session = session
-        self._queries = queries
+        self._queries = Queries()
         self._log_reason = log_reason
         self._record_bytes = 0.0
         # One for all batches: PySpark keeps each accumulator as long as the driver lives.
@@ -197,14 +212,20 @@ def _records_at_once(record_bytes: float) -> int:
 
 def _decode_in_tasks(frame: DataFrame, task: DecodeTask, finish: Finish) -> DecodedRecords:
     task.findings.value = frozenset()
-    records = kept(finish(complete(_map_in_arrow(frame, task), task.columns)), eager=True)
+    records = kept(finish(complete(_map_in_arrow(frame, task, task.columns.ddl()), task.columns)), eager=True)
     return DecodedRecords(records, records, *combine(task.findings.value))
 
 
-def _map_in_arrow(frame: DataFrame, task: DecodeTask) -> DataFrame:
+def _gather(frame: DataFrame, task: GatherTask) -> Decoded:
+    task.findings.value = frozenset()
+    gathered = _map_in_arrow(frame, task, GATHERED).toArrow()
+    nothing = Decoder(task.options).decode(RAW.empty_table(), task.schema)
+    return decoded_of(gathered, task.findings.value, nothing)
+
+
+def _map_in_arrow(frame: DataFrame, task: DecodeTask | GatherTask, ddl: str) -> DataFrame:
     """DataFrame.mapInArrow, which requires pandas although it does not use it."""
-    ddl, kind = task.columns.ddl(), PythonEvalType.SQL_MAP_ARROW_ITER_UDF
-    function = UserDefinedFunction(task, ddl, evalType=kind, name="decode")
+    function = UserDefinedFunction(task, ddl, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF, name="decode")
     column = function(*(frame[name] for name in frame.columns))
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 

@@ -39,18 +39,18 @@ class Quarantine:
         """How many times this process has written to it."""
 
     def add(
-        self, table: str, raw: Callable[[pa.Table], DataFrame], bad: DataFrame, withheld: Collection[str] = ()
+        self, table: str, raw: Callable[[pa.Table], DataFrame], bad: pa.Table, withheld: Collection[str] = ()
     ) -> dict[str, int]:
-        """Adds the records that `bad` (partition, offset, bad STRUCT<code, message>) names, without the values of the
-        columns `withheld`. `raw` gives the records at some places (partition, offset) with all of Kafka's columns.
+        """Adds the records that `bad` (partition, offset, reason, message) names, without the values of the columns
+        `withheld`. `raw` gives the records at some places (partition, offset) with all of Kafka's columns.
 
         Done before the table's own commit counts them as taken in; a slice that is taken again adds none twice. Gives
         how many records there are by reason.
         """
-        # They are to be sent to every executor: fetched here, they can be counted on the way.
-        named = bad.select("partition", "offset", "bad.code", "bad.message").toArrow()
-        found = F.broadcast(bad.sparkSession.createDataFrame(named))
-        rows = without(raw(named).join(found, ["partition", "offset"]), withheld).select(
+        named = bad.select(["partition", "offset", "reason", "message"])
+        records = raw(named)
+        found = F.broadcast(records.sparkSession.createDataFrame(named))
+        rows = without(records.join(found, ["partition", "offset"]), withheld).select(
             "topic",
             "partition",
             "offset",
@@ -59,7 +59,7 @@ class Quarantine:
             "value",
             "headers",
             F.lit(table).alias("table"),
-            F.col("code").alias("reason"),
+            "reason",
             "message",
             F.current_timestamp().alias("quarantined_at"),
             F.lit(None).cast("timestamp").alias("replayed_at"),
@@ -71,7 +71,7 @@ class Quarantine:
                 # Applied since, and bad again now that the table is filled anew: it waits once more.
                 verdict: dict[str, str | Column] = {name: f"b.{name}" for name in _OF_VERDICT}
                 self._merge(rows, "b").whenMatchedUpdate("q.replayed_at IS NOT NULL", verdict).execute()
-        return {pair["values"]: pair["counts"] for pair in named["code"].value_counts().to_pylist()}
+        return {pair["values"]: pair["counts"] for pair in named["reason"].value_counts().to_pylist()}
 
     def waiting(self, session: SparkSession, topic: str, but: str = "") -> DataFrame | None:
         """The topic's records that were not applied since, `but` for those of one reason, as Kafka had them without
@@ -83,11 +83,12 @@ class Quarantine:
         rows = rows.where(wanted).select(*_OF_KAFKA)
         return None if rows.isEmpty() else rows
 
-    def applied(self, topic: str, places: DataFrame) -> None:
+    def applied(self, topic: str, places: pa.Table) -> None:
         """Marks records that were applied: `places` has partition, offset and timestamp, a record that is two changes
         twice. Done after the table's commit: a record that is applied twice changes nothing."""
-        named = places.select(F.lit(topic).alias("topic"), "partition", "offset", "timestamp").distinct()
-        named = self._session.createDataFrame(named.toArrow())
+        columns = ["partition", "offset", "timestamp"]
+        distinct = places.select(columns).group_by(columns).aggregate([])
+        named = self._session.createDataFrame(distinct).withColumn("topic", F.lit(topic))
         with self._writing():
             self._merge(named, "a").whenMatchedUpdate(set={"replayed_at": F.current_timestamp()}).execute()
 

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
-
-from pyspark.sql import DataFrame
 
 from distributary.config.table import TableSettings
 from distributary.consume.offsets import Slice
-from distributary.decode.source_block import BY_OFFSET, has_source_table
+from distributary.decode.source_block import has_source_table
 from distributary.errors import TableHalt
-from distributary.merge.facts import Facts, WentBack, went_back
+from distributary.merge.facts import Facts
 from distributary.merge.progress import Progress
+from distributary.rules.event import Event
+from distributary.rules.position_text import write_position
 
 
-def check_source_log(
-    records: DataFrame, found: Facts, progress: Progress, settings: TableSettings, part: Slice
-) -> Slice:
-    """What of the slice the table can take: all of it, or what comes before the source was restored or failed over to
-    an earlier position (rule 2.6): `epoch` is of all records of a slice.
-
-    Raises TableHalt where nothing comes before that, where the slice has a truncate and `truncate` is halt, and where
-    it has one of a source table among several. Costs a Spark job only where the source may have gone back.
-    """
-    # Offsets never go back, and their times say nothing of the source.
-    back = went_back(records, progress) if found.suspect and progress.connector != BY_OFFSET else []
-    if back:
-        ends = {**part.end, **{one.partition: one.offset for one in back}}
-        if all(one.offset == part.start[one.partition] for one in back):
-            raise _went_back(back[0], settings, part.topic)
-        ends = {p: end for p, end in ends.items() if end > part.start[p]}
-        return Slice(part.topic, {p: part.start[p] for p in ends}, ends)
+def check_truncates(found: Facts, progress: Progress, settings: TableSettings, topic: str) -> None:
+    """Raises TableHalt where the batch has a truncate and `truncate` is halt, and where it has one of a source table
+    among several."""
     if found.truncated is not None and settings.truncate == "halt":
         raise TableHalt(
             "truncated",
@@ -42,23 +29,32 @@ def check_source_log(
     if found.truncated is not None and empties and has_source_table(progress.key):
         raise TableHalt(
             "truncated-part",
-            f"one of the source tables of {part.topic} was truncated at {found.truncated}; the table has the rows of"
+            f"one of the source tables of {topic} was truncated at {found.truncated}; the table has the rows of"
             " others too, which are still there",
             "set truncate: ignore for this table: the rows stay, and those of the truncated table can be deleted by"
             f" hand ({', '.join(filter(lambda name: has_source_table([name]), progress.key))} names it)",
         )
-    return part
 
 
-def _went_back(back: WentBack, settings: TableSettings, topic: str) -> TableHalt:
+def before_going_back(part: Slice, back: Sequence[Event], connector: str, settings: TableSettings) -> Slice:
+    """What of the batch comes before the source was restored or failed over to an earlier position (rule 2.6): `epoch`
+    is of all records of a batch. `back`: the first event of each partition that shows it. Raises TableHalt where
+    nothing comes before."""
+    ends = {**part.end, **{event.partition: event.offset for event in back}}
+    if all(event.offset == part.start[event.partition] for event in back):
+        raise _went_back(back[0], connector, settings, part.topic)
+    ends = {p: end for p, end in ends.items() if end > part.start[p]}
+    return Slice(part.topic, {p: part.start[p] for p in ends}, ends)
+
+
+def _went_back(event: Event, connector: str, settings: TableSettings, topic: str) -> TableHalt:
+    at = event.position
+    assert at is not None
+    when = datetime.fromtimestamp(at.time / 1_000_000, timezone.utc).isoformat(timespec="milliseconds")
     return TableHalt(
         "source-went-back",
-        f"offset {back.offset} of {topic} partition {back.partition} was committed at the source at"
-        f" {_time(back.ts_ms)} with position {back.position}, lower than {back.last_position}, reached at"
-        f" {_time(back.last_ts_ms)}: the source was restored or failed over to an earlier position",
+        f"offset {event.offset} of {topic} partition {event.partition} was committed at the source at {when} with"
+        f" position {write_position(connector, at)}, lower than one that was reached before: the source was restored or"
+        " failed over to an earlier position",
         f"set `epoch: {settings.epoch + 1}` for this table if what follows is to replace what was before",
     )
-
-
-def _time(ts_ms: int) -> str:
-    return datetime.fromtimestamp(ts_ms / 1000, timezone.utc).isoformat(timespec="milliseconds")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from pyspark.sql import SparkSession
 
@@ -12,6 +13,8 @@ from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.consume.offsets import Offsets
 from distributary.consume.source import RecordSource
+from distributary.delta.index_cache import IndexCache
+from distributary.ingest.batch_writer import new_index_cache
 from distributary.ingest.registry import Registry
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
@@ -26,7 +29,7 @@ class Surroundings:
     table's topic and next offsets when they stand in its commits; `registry` is there where records are Avro; `told`
     gives the types of a topic's columns that the connector tells beside them (see source_types.py); `paused` says why
     the table of a topic is paused, by a command; `set_aside` knows the records that `records` leaves out; `options` are
-    those of Spark's source for Kafka, `records` has the records of offset ranges."""
+    those of Spark's source for Kafka, `records` has the records of offset ranges; `index_cache` has the key indexes."""
 
     config: Config
     session: SparkSession
@@ -42,6 +45,7 @@ class Surroundings:
     told: Told = lambda _topic: {}
     paused: Callable[[str], str | None] = lambda _topic: None
     set_aside: SetAside | None = None
+    index_cache: Callable[[], IndexCache] = field(default_factory=lambda: cache(new_index_cache))
 
     @property
     def status(self) -> ServiceStatus:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 
+import pyarrow as pa
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import TableSettings
@@ -15,37 +17,31 @@ from distributary.evolve.diff import check_key
 from distributary.evolve.order import check_order
 from distributary.evolve.unknown_columns import CODE, FIX
 from distributary.ingest.batch_reader import BatchReader, Read
+from distributary.ingest.batch_writer import Batch, BatchWriter
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.topic_format import TopicFormat
 from distributary.merge.advance import advanced
-from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.facts import Facts
-from distributary.merge.mode import DecodedSlice, Destination, Mode
 from distributary.merge.progress import Progress, first_progress
-from distributary.merge.queries import Queries
-from distributary.merge.row_size import UNKNOWN_ROW
-from distributary.merge.slice_keys import SliceKeys
-from distributary.merge.table import SMALL_SLICE, LakeTable
+from distributary.merge.table import LakeTable
 from distributary.operate import failpoints
 from distributary.operate.limits import too_many_bad
 from distributary.operate.place import Place
-from distributary.operate.portion import Portion, key_bytes, slice_bytes
+from distributary.operate.portion import Portion, slice_bytes
 from distributary.operate.recorder import Watch
 from distributary.operate.replay import replayed
 from distributary.operate.set_aside import REASON, RecordPlace, put_aside
-from distributary.operate.source_log import check_source_log
-from distributary.operate.status import Batch
+from distributary.operate.source_log import before_going_back, check_truncates
+from distributary.operate.status import Batch as ShownBatch
 from distributary.operate.surroundings import Surroundings
 from distributary.operate.withheld import with_withheld, withheld_columns
-
-_READS_SENT_AGAIN = 7 * 24 * 3600 * 1000  # milliseconds of source time in which a snapshot row may be sent again
 
 
 class SliceTaker:
     """Commits slices of one table's records, and moves its `place`. It keeps what the slices before were like.
 
-    `mode` writes the decoded slices, `deletes` are those that the table remembers. Every method that reads or writes
-    raises TableHalt, TransientError and what Spark raises.
+    `writer` writes the decoded slices. Every method that reads or writes raises TableHalt, TransientError and what
+    Spark raises.
     """
 
     def __init__(
@@ -53,9 +49,8 @@ class SliceTaker:
         around: Surroundings,
         topic: str,
         settings: TableSettings,
-        mode: Mode,
+        writer: BatchWriter,
         lake: LakeTable,
-        deletes: RememberedDeletes,
         place: Place,
         name: str,
         log: FilteringBoundLogger,
@@ -63,23 +58,22 @@ class SliceTaker:
         self._around = around
         self._topic = topic
         self._settings = settings
-        self._mode = mode
+        self._writer = writer
         self._lake = lake
-        self._deletes = deletes
         self._place = place
         self._name = name
         self._log = log
-        self._queries = Queries()
-        self._of_one_key = key_bytes(around.session)
+        self._compacted: bool | None = None
         self._portion = Portion(around.broker, topic, around.config.trigger.max_records, slice_bytes(around.session))
         self._source = RawSource(
-            around.records, lake.session, self._queries, lambda why: log.debug("where records are decoded", reason=why)
+            around.records, lake.session, lambda why: log.debug("where records are decoded", reason=why)
         )
         self._reader = self._new_reader()
 
     def look_anew(self) -> None:
         """The table is not as it was, or is to be filled otherwise: what was learnt of its records is learnt anew."""
         self._reader = self._new_reader()
+        self._compacted = None
 
     @property
     def warnings(self) -> tuple[Mapping[str, str], ...]:
@@ -91,16 +85,14 @@ class SliceTaker:
         return self._portion.next(taken, goal)
 
     def take(self, topic: Topic, part: Slice, watch: Watch) -> int | None:
-        """Commits a slice, or its beginning where one key has too much of it, or where the source went back in its
-        middle; nothing where no record is left to make a table of. Gives how many of the table's last records were bad,
+        """Commits a slice, or its beginning where the source went back in its middle; nothing where no record is left
+        to make a table of. Gives how many of the table's last records were bad,
         where that is more than the config allows."""
         if aside := self._set_aside(part):
             around, withheld = self._around, withheld_columns(self._settings)
             with watch.phase("quarantine"):
                 put_aside(aside, self._name, self._lake.session, around.records, around.quarantine, withheld)
         before = self._place.progress
-        # No table has more rows than the records that made it.
-        self._lake.suit(part.records, before.records if before else 0, self._portion.record_bytes or UNKNOWN_ROW)
         with watch.phase("look"):
             topic_format = self._reader.detect_format(topic, part.start, _filled(before))
         if topic_format is None:
@@ -114,16 +106,9 @@ class SliceTaker:
             failpoints.passing("after-schema-change", self._name)
             self._around.recorder.schema_changed(self._name)
             self._place.head = self._lake.head(self._place.head)
-        keys = SliceKeys(came.records, self._queries)
-        share = self._foldable(came.found, keys)
-        if share < 1 and part.records > len(part.end):
-            came.let_go()  # nothing of it is anywhere yet
-            return self.take(topic, self._portion.smaller(part, share), watch)
-        fit = check_source_log(came.records, came.found, progress, self._settings, part)
-        if fit == part:
-            fit = self._of_one_form(came.found, topic, part, progress)
+        check_truncates(came.found, progress, self._settings, part.topic)
+        fit = self._of_one_form(came.found, topic, part, progress)
         if fit != part:
-            came.let_go()
             if not fit:
                 self.look_anew()
             return self.take(topic, fit or part, watch)
@@ -131,14 +116,16 @@ class SliceTaker:
         if came.found.bad:
             with watch.phase("quarantine"):
                 failpoints.passing("before-quarantine", self._name)
-                bad_ones = came.records.where("bad IS NOT NULL")
-                reasons = self._around.quarantine.add(self._name, raw.frame, bad_ones, withheld_columns(self._settings))
+                withheld = withheld_columns(self._settings)
+                reasons = self._around.quarantine.add(self._name, raw.frame, came.decoded.rejected, withheld)
                 failpoints.passing("after-quarantine", self._name)
         with watch.phase("write"):
-            bad = self._merge(came, keys, progress, part, topic)
+            done = self._commit(came, progress, part, topic)
+        if isinstance(done, Slice):
+            return self.take(topic, done, watch)
         self._portion.took(came.found)
         self._record(came.found, watch, reasons)
-        return bad
+        return done
 
     def _set_aside(self, part: Slice) -> Mapping[RecordPlace, str]:
         return {} if self._around.set_aside is None else self._around.set_aside.within(part)
@@ -155,7 +142,6 @@ class SliceTaker:
         raw = self._around.quarantine.waiting(self._lake.session, self._topic, but=REASON)
         if raw is None or progress is None or head is None:
             return
-        self._lake.suit(SMALL_SLICE + 1, row_bytes=UNKNOWN_ROW)  # how many there are is not known
         end = self._around.broker.latest(topic)
         if end == first:
             self._log.warning("records in quarantine wait until the topic has one that tells its format")
@@ -167,26 +153,15 @@ class SliceTaker:
         came = self._reader.read(self._source.of_frame(waiting), topic_format, progress)
         if came.altered:
             self._place.head = head = self._lake.head(head) or head
-        again = replayed(came.records, self._with_names(progress), truncates=self._truncates())
-        self._log.warning("records in quarantine are applied again", **again.told(came.found))
-        if not again.found.records:
+        progress = self._with_names(progress)
+        again = replayed(came.decoded, came.found, progress, truncates=self._truncates())
+        self._log.warning("records in quarantine are applied again", **again.told)
+        if not again.events.num_rows:
             return
-        part = DecodedSlice(
-            again.records,
-            again.found,
-            SliceKeys(again.records, self._queries),
-            again.truncated,
-            again.after.truncated,
-            first=False,
-            reached={},
-            reads_lately=True,
-            head=head,
-            replayed=True,
-        )
-        write = self._mode.write(self._destination(progress), part).write
-        self._place.head = self._lake.commit(head, again.after, write)
-        self._around.quarantine.applied(self._topic, again.records)
-        came.let_go()
+        nothing = again.events.slice(0, 0)
+        ready = self._writer.prepare(self._lake, self._batch(nothing, progress, progress.next, again.events))
+        self._place.head = self._lake.commit(head, again.after, ready.write)
+        self._around.quarantine.applied(self._topic, again.events)
 
     def _new_reader(self) -> BatchReader:
         around = self._around
@@ -195,11 +170,10 @@ class SliceTaker:
             around.config.source,
             self._settings,
             self._lake,
-            self._mode,
+            self._writer,
             self._log,
             around.transactions,
             around.registry,
-            self._queries,
             lambda: around.told(self._topic),
             ignored=lambda: {} if around.set_aside is None else around.set_aside.places(),
         )
@@ -234,12 +208,6 @@ class SliceTaker:
             return progress
         return progress.model_copy(update={"renames": renamed, "masks": masked, "source_table": table})
 
-    def _foldable(self, found: Facts, keys: SliceKeys) -> float:
-        """What share of a slice can be folded at once, by its key that has most."""
-        if self._settings.mode == "append" or found.payload <= self._of_one_key:
-            return 1.0
-        return self._of_one_key / max(1, keys.largest)
-
     def _of_one_form(self, found: Facts, topic: Topic, part: Slice, progress: Progress) -> Slice:
         """What of the slice comes before the connector's transforms were changed so that its records got or lost their
         envelope: all of it, where they were not. Looks at the topic only where records have not the others' form."""
@@ -249,33 +217,25 @@ class SliceTaker:
         ends = {p: end for p, end in {**part.end, **first}.items() if end > part.start[p]}
         return Slice(part.topic, {p: part.start[p] for p in ends}, ends)
 
-    def _merge(self, came: Read, keys: SliceKeys, progress: Progress, part: Slice, topic: Topic) -> int | None:
-        """Commits the decoded slice; gives what take() gives. Nothing is committed where no record told a column, so
-        that there is no table: truncates without a schema."""
+    def _commit(self, came: Read, progress: Progress, part: Slice, topic: Topic) -> int | Slice | None:
+        """Commits the decoded slice; gives what take() gives, or what of the slice is to be taken before. Nothing is
+        committed where no record told a column, so that there is no table: truncates without a schema."""
         head = self._place.head
         if head is None:
             return None
-        found = came.found
+        found, first = came.found, self._place.first
         truncated = found.truncated if self._truncates() else None
-        after = advanced(
-            progress, found, part.end, truncated, self._place.first, lambda: self._around.broker.latest(topic)
-        )
-        slice_ = DecodedSlice(
-            came.records,
-            found,
-            keys,
-            truncated,
-            after.truncated,
-            first=_filled(head.progress) is None,
-            reached={p: last.position for p, last in progress.last.items() if last.position is not None},
-            reads_lately=(after.source_ts_ms or 0) - (after.read_ts_ms or 0) < _READS_SENT_AGAIN,
-            head=head,
-            events=came.events,
-        )
-        ready = self._mode.write(self._destination(progress), slice_)
+        after = advanced(progress, found, part.end, truncated, first, lambda: self._around.broker.latest(topic))
+        after = self._grown(after, progress, topic)
+        batch = self._batch(came.decoded.events, progress, after.next, None, first=_filled(head.progress) is None)
+        if progress.growth is not None and after.growth is None:
+            batch = replace(batch, growth_over=True)
+        ready = self._writer.prepare(self._lake, batch)
+        if ready.went_back:
+            return before_going_back(part, ready.went_back, progress.connector, self._settings)
         recent, bad = too_many_bad(after.recent, self._around.config.quarantine.max_ratio)
         aside = len(self._set_aside(part))
-        changed = {"undecided": after.undecided + ready.undecided, "recent": recent}
+        changed = {"undecided": after.undecided + ready.ambiguous, "recent": recent}
         after = after.model_copy(update={**changed, "quarantined": after.quarantined + aside})
         failpoints.passing("before-commit", self._name)
         self._place.head = head = self._lake.commit(head, after, ready.write)
@@ -290,23 +250,47 @@ class SliceTaker:
         )
         return bad
 
-    def _truncates(self) -> bool:
-        return self._settings.truncate in ("apply", "soft")
+    def _grown(self, after: Progress, before: Progress, topic: Topic) -> Progress:
+        """The record with where all partitions end now, as long as records may be unread that were sent before the
+        topic got more of them: until then a key may be in two partitions."""
+        growth = after.growth
+        if before.next and len(after.next) > len(before.next):
+            growth = self._around.broker.latest(topic)
+        if growth is not None and all(after.next.get(p, 0) >= end for p, end in growth.items()):
+            growth = None
+        return after.model_copy(update={"growth": growth})
 
-    def _destination(self, progress: Progress) -> Destination:
+    def _batch(
+        self,
+        events: pa.Table,
+        progress: Progress,
+        next_: Mapping[int, int],
+        replayed: pa.Table | None,
+        *,
+        first: bool = False,
+    ) -> Batch:
         columns = self._reader.columns
-        return Destination(
-            lake=self._lake,
-            deletes=self._deletes,
+        return Batch(
             topic=self._topic,
             connector=progress.connector,
             columns=columns,
             key={name: columns[name] for name in progress.key},
-            settings=self._settings,
-            tell=lambda event, count: self._log.warning(event, count=count),
-            debug=lambda reason: self._log.debug("the slice is committed by Spark", reason=reason),
-            queries=self._queries,
+            events=events,
+            before=None if first else progress,
+            partitions=len(next_) or 1,
+            compacted=self._is_compacted(),
+            replayed=replayed,
         )
+
+    def _is_compacted(self) -> bool:
+        """Whether Kafka keeps only the last record of each key; not, where it may not be asked."""
+        if self._compacted is None:
+            settings = self._around.broker.settings([self._topic]).get(self._topic, {})
+            self._compacted = "compact" in settings.get("cleanup.policy", "")
+        return self._compacted
+
+    def _truncates(self) -> bool:
+        return self._settings.truncate in ("apply", "soft")
 
     def _record(self, found: Facts, watch: Watch, reasons: Mapping[str, int]) -> None:
         """Tells of a slice that was committed."""
@@ -314,7 +298,7 @@ class SliceTaker:
         at = written.at if written and written.at is not None else datetime.now(timezone.utc).timestamp()
         self._around.recorder.committed(
             self._name,
-            Batch(at, found.records, found.applied, found.bad, round(watch.seconds, 3)),
+            ShownBatch(at, found.records, found.applied, found.bad, round(watch.seconds, 3)),
             freshness_seconds=None if newest is None else max(0.0, round(at - newest / 1000, 3)),
             phases=watch.phases,
             operations=found.operations,

@@ -10,8 +10,8 @@ from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets, Slice, largest
 from distributary.consume.topics import TableId
 from distributary.errors import TableHalt
+from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.keyless import as_halt_tells, as_kept
-from distributary.ingest.located_mode import LocatedMode
 from distributary.logs import get_logger
 from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.files import Compacted
@@ -86,12 +86,12 @@ class TableWorker:
         """From now on these settings count for the table."""
         around = self._around
         self._settings = settings
-        self._mode = LocatedMode(settings)
+        self._writer = BatchWriter(settings, around.index_cache)
         layout = wanted_layout(settings)
         self._lake = LakeTable(
             around.session,
             self._path,
-            self._mode.service_columns,
+            self._writer.service_columns,
             fixed=around.config.spark,
             commit=settings.commit,
             layout=layout,
@@ -100,7 +100,7 @@ class TableWorker:
         entry = catalog_name(around.config, self.table)
         self._entry = CatalogEntry(self._lake.session, entry, self._path, self._bound) if entry else None
         self._taker = SliceTaker(
-            around, self.topic, settings, self._mode, self._lake, self._deletes, self._place, self.name, self._bound
+            around, self.topic, settings, self._writer, self._lake, self._place, self.name, self._bound
         )
         self._laying_out = LayingOut(self._lake, self._place, layout, self._bound)
         self._tending = Tending(self._lake, self._deletes, self._place, settings.mode, self.name)
@@ -211,7 +211,7 @@ class TableWorker:
                 return  # the next step takes the slice
         self._enter_in_catalog()
         self._place.head = ghosts.counted(
-            self._lake, self._place.head, marks_deleted="__deleted" in self._mode.service_columns, log=self._bound
+            self._lake, self._place.head, marks_deleted="__deleted" in self._writer.service_columns, log=self._bound
         )
         self.failing = False
         self._report(TableState.RUNNING)
@@ -400,4 +400,3 @@ class TableWorker:
 
 def _commit_of(head: Head | None) -> str | None:
     return head.progress.commit if head is not None and head.progress is not None else None
-

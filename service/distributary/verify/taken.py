@@ -14,12 +14,15 @@ from distributary.config import Config
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
 from distributary.consume.source import KafkaRecords
+from distributary.decode.decoder import Decoder
+from distributary.decode.record_schema import RecordSchema
 from distributary.ingest.batch_reader import BatchReader
-from distributary.ingest.raw_records import RawSource
+from distributary.ingest.batch_writer import BatchWriter, new_index_cache
+from distributary.ingest.merge_table import RecordColumns
+from distributary.ingest.raw_records import DecodedRecords, RawSource
 from distributary.ingest.registry import registry_of
 from distributary.logs import get_logger
 from distributary.merge.facts import Facts
-from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress, first_progress
 from distributary.merge.queries import Queries
 from distributary.operate.quarantine import Quarantine
@@ -85,26 +88,31 @@ def taken(
         # A column that the table left out when it took the records in is left out here.
         replace(one.settings, schema_changes="ignore"),
         lake,
-        mode_of(one.settings),
+        BatchWriter(one.settings, new_index_cache),
         _log.bind(table=one.name, topic=one.topic),
         threading.Event(),
         registry_of(config.source),
-        queries,
         lambda: told_to(config, broker).of(topic.name),
-        only,
     )
     topic_format = reader.detect_format(topic, part.start, progress)
     assert topic_format is not None  # the table has a record of progress
     start = first_progress(one.topic, topic.topic_id, progress.connector, progress.mode, progress.key)
     with closing(KafkaRecords(config.kafka_properties())) as records:
-        raw = RawSource(records, lake.session, queries, lambda _: None).of_range(part)
-        came = reader.read(raw, topic_format, start.model_copy(update={"unwrapped": progress.unwrapped}))
+        raw = RawSource(records, lake.session, lambda _: None).of_range(part)
+
+        def decode(decoder: Decoder, schema: RecordSchema) -> DecodedRecords:
+            columns = RecordColumns.of(schema.row, schema.key, before=decoder.options.before)
+            return raw.decode(decoder, schema, columns, only)
+
+        start = start.model_copy(update={"unwrapped": progress.unwrapped})
+        _, came = reader.follow(decode, topic_format, start)
+        found = facts(came.records, start, queries)
     waiting = Quarantine(lake.session, config.quarantine_path()).waiting(lake.session, one.topic)
     if waiting is None:
-        bad = came.records.where("bad IS NOT NULL") if came.found.bad else None
-        return Taken(came.records.where("bad IS NULL"), came.found, bad)
+        bad = came.records.where("bad IS NOT NULL") if found.bad else None
+        return Taken(came.records.where("bad IS NULL"), found, bad)
     # What can be read by now, but was not applied since, is not in the table either.
     place = ["partition", "offset", "timestamp"]
     marked = came.records.join(waiting.select(*place, F.lit(True).alias("waits")).distinct(), place, "left")
     out = "bad IS NOT NULL OR waits IS NOT NULL"
-    return Taken(marked.where(f"NOT ({out})").drop("waits"), came.found, marked.where(out).drop("waits"))
+    return Taken(marked.where(f"NOT ({out})").drop("waits"), found, marked.where(out).drop("waits"))

@@ -1,0 +1,170 @@
+"""Makes of a table what its batches say: the rules decide, Arrow carries the values, one commit writes it all."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from distributary.apply.batch import apply_events
+from distributary.apply.memory import Memory, TableLayout, first_memory
+from distributary.apply.memory_file import read_memory, write_memory
+from distributary.apply.stored_rows import DELETED
+from distributary.config.table import TableSettings
+from distributary.decode.record_schema import arrow_of
+from distributary.delta.checkpoint import LogKeeper
+from distributary.delta.commit import ProgressRecord
+from distributary.delta.index_cache import IndexCache
+from distributary.delta.storage import TableFiles
+from distributary.delta.transaction import DeltaCommitter
+from distributary.delta.writer import TableWriter
+from distributary.ingest.applied_writer import AppliedWriter
+from distributary.ingest.table_storage import table_files
+from distributary.merge.mode import ORIGIN_COLUMNS
+from distributary.merge.progress import APP_ID, Head, Progress
+from distributary.merge.table import LakeTable, Write
+from distributary.rules.event import Event
+from distributary.rules.state import Rules
+from distributary.rules.watermark import grow, schedule_growth_end
+
+_MEMORY_FILES = "_distributary/memory"
+_INDEX_MEMORY = 256 * 2**20
+_INDEX_DISK = 4 * 2**30
+
+
+def new_index_cache() -> IndexCache:
+    """The key indexes of all tables: bytes in memory, and in a directory of this process."""
+    return IndexCache(Path(tempfile.mkdtemp(prefix="distributary-index-")), _INDEX_MEMORY, _INDEX_DISK)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A decoded batch (see decode.events.make_events) on its way to its table.
+
+    `columns` and `key`: the source's columns that the table has and those of its key, name to Spark type. `before`: the
+    table's record. `partitions`: how many the topic has. `compacted`: the topic keeps the last record of each key.
+    `growth_over`: all that was sent before the topic got more partitions is in this batch or before it. `replayed`:
+    events that come back from quarantine.
+    """
+
+    topic: str
+    connector: str
+    columns: Mapping[str, str]
+    key: Mapping[str, str]
+    events: pa.Table
+    before: Progress | None
+    partitions: int
+    compacted: bool = False
+    growth_over: bool = False
+    replayed: pa.Table | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A batch that is ready to be committed, by `write`, once. `ambiguous` counts deletes of which nothing tells
+    whether they took the new row of a key or the one before it (rule 2.7). `went_back`: the first event of each
+    partition that shows that the source was set back (rule 2.6); then nothing may be committed."""
+
+    write: Write
+    ambiguous: int = 0
+    went_back: tuple[Event, ...] = field(default=())
+
+
+class BatchWriter:
+    """The writer of one table. Not safe for several threads."""
+
+    def __init__(self, settings: TableSettings, index_cache: Callable[[], IndexCache]) -> None:
+        self._settings = settings
+        self._index_cache = index_cache
+        self._memory: tuple[str, Memory] | None = None
+        self._writer: TableWriter | None = None
+        self._keeper: LogKeeper | None = None
+
+    @property
+    def service_columns(self) -> Mapping[str, str]:
+        """The columns that the table has beside the source's: name to Spark type."""
+        if self._settings.mode == "history":
+            ends = {"__start_at": "string", "__end_at": "string", "__current": "boolean"}
+            return {**ends, **ORIGIN_COLUMNS, "__moved_from": "string"}
+        if self._settings.mode == "append":
+            return {**ORIGIN_COLUMNS, "__unavailable": "array<string>"}
+        return {**ORIGIN_COLUMNS, **({DELETED: "boolean"} if self._settings.marks_deleted else {})}
+
+    @property
+    def reads_before(self) -> bool:
+        """Whether records are decoded with the row before the change."""
+        return self._settings.mode == "append"
+
+    def prepare(self, lake: LakeTable, batch: Batch) -> Prepared:
+        """Applies a batch to the table's rows, and makes ready what commits it. Raises TableHalt and TransientError."""
+        settings = self._settings
+        rules = Rules(
+            batch.connector,
+            settings.mode,
+            settings.deletes,
+            settings.truncate,
+            compacted=batch.compacted,
+            keyless=not batch.key,
+        )
+        row, key = (_arrow(columns) for columns in (batch.columns, batch.key))
+        layout = TableLayout(rules, batch.topic, row, key)
+        files = table_files(lake.session, lake.path)
+        writer = self._writer_of(lake, files, list(batch.key))
+        writer.sync()
+        memory = self._memory_before(files, layout, batch)
+        if batch.partitions > memory.state.partitions:
+            grow(batch.connector, memory.state, batch.partitions)
+        located = AppliedWriter(writer, layout)
+        applied = apply_events(layout, memory, batch.events, located, replayed=batch.replayed)
+        if applied.changes.went_back:
+            return Prepared(_nothing, went_back=_first_of_each(applied.changes.went_back))
+        if batch.growth_over:
+            schedule_growth_end(batch.connector, memory.state)
+
+        def write(_head: Head, progress: Progress) -> None:
+            name = f"{_MEMORY_FILES}/{uuid.uuid4()}.parquet"
+            files.write(name, write_memory(memory))
+            told = progress.model_copy(update={"memory": name})
+            located.write(applied, ProgressRecord(told.to_json(), APP_ID, told.sequence))
+            self._memory = (told.commit, memory)
+
+        return Prepared(write, applied.changes.ambiguous)
+
+    def _writer_of(self, lake: LakeTable, files: TableFiles, key: list[str]) -> TableWriter:
+        if self._writer is None:
+            committer = DeltaCommitter(lake.session, lake.path, files)
+            self._writer = TableWriter(files, key, committer, self._index_cache())
+        return self._writer
+
+    def _memory_before(self, files: TableFiles, layout: TableLayout, batch: Batch) -> Memory:
+        """The memory after the commit before. What is returned is changed by this batch: it is kept again when that is
+        committed."""
+        known, self._memory = self._memory, None
+        before = batch.before
+        if known is not None and before is not None and known[0] == before.commit:
+            return known[1]
+        if before is not None and before.memory is not None:
+            with files.open(before.memory) as stream:
+                return read_memory(stream.read())
+        return first_memory(layout, batch.partitions)
+
+
+def _arrow(columns: Mapping[str, str]) -> pa.StructType:
+    return pa.struct([(name, arrow_of(kind)) for name, kind in columns.items()])
+
+
+def _nothing(_head: Head, _progress: Progress) -> None:
+    raise AssertionError("nothing may be committed of a batch in which the source went back")
+
+
+def _first_of_each(events: list[Event]) -> tuple[Event, ...]:
+    first: dict[int, Event] = {}
+    for event in events:
+        known = first.get(event.partition)
+        if known is None or event.offset < known.offset:
+            first[event.partition] = event
+    return tuple(first[partition] for partition in sorted(first))

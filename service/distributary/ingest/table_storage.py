@@ -1,0 +1,63 @@
+"""The file system of a table's location, as pyarrow reaches it, with the settings that Spark has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import unquote, urlsplit
+
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from distributary.delta.storage import TableFiles
+from distributary.errors import TableHalt
+
+Setting = Callable[[str], str | None]
+"""A setting of Hadoop by its name; None where it is not set."""
+
+
+def table_files(session: SparkSession, path: str) -> TableFiles:
+    """The files of the table at `path`, a URI or a path of this machine. Raises TableHalt where nothing reaches it."""
+    parts = urlsplit(path)
+    configuration = session.sparkContext._jsc.hadoopConfiguration()
+    if parts.scheme in ("", "file"):
+        return TableFiles(unquote(parts.path) if parts.scheme else path)
+    return TableFiles(f"{parts.netloc}{parts.path}", file_system(path, configuration.get))
+
+
+def file_system(path: str, setting: Setting) -> fs.FileSystem:
+    """The file system of a URI. Raises TableHalt where there is none for its scheme."""
+    parts = urlsplit(path)
+    if parts.scheme in ("s3a", "s3", "s3n"):
+        return _s3(parts.netloc, setting)
+    if parts.scheme in ("gs", "hdfs", "viewfs", "abfs", "abfss"):
+        found, _ = fs.FileSystem.from_uri(path)
+        return found
+    raise TableHalt(
+        "storage-not-supported",
+        f"no file system is known for {parts.scheme}://, where the table is to lie ({path})",
+        "give target a directory of this machine, or one of s3a://, abfss://, gs:// and hdfs://",
+    )
+
+
+def _s3(bucket: str, setting: Setting) -> fs.S3FileSystem:
+    """Settings of the bucket come before those of all buckets, as in Hadoop."""
+
+    def of(name: str) -> str | None:
+        return setting(f"fs.s3a.bucket.{bucket}.{name}") or setting(f"fs.s3a.{name}")
+
+    endpoint = of("endpoint")
+    scheme = urlsplit(endpoint).scheme if endpoint and "://" in endpoint else None
+    is_plain = scheme == "http" or (scheme is None and of("connection.ssl.enabled") == "false")
+    given = {
+        "access_key": of("access.key"),
+        "secret_key": of("secret.key"),
+        "session_token": of("session.token"),
+        "endpoint_override": endpoint.partition("://")[2] or endpoint if endpoint else None,
+        "region": of("endpoint.region"),
+    }
+    return fs.S3FileSystem(
+        scheme="http" if is_plain else "https",
+        # By path where Hadoop does so: stores of one's own have no name for each bucket.
+        force_virtual_addressing=False if of("path.style.access") == "true" else endpoint is None,
+        **{name: value for name, value in given.items() if value},
+    )
