@@ -95,11 +95,11 @@ GATHERED = "rejected BOOLEAN, content BINARY"
 """The columns of what GatherTask gives."""
 
 
-def _stream_of(table: pa.Table) -> pa.Buffer:
+def _stream_of(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
-    return sink.getvalue()
+    return sink.getvalue().to_pybytes()
 
 
 def decoded_of(gathered: pa.Table, findings: Iterable[str], nothing: Decoded) -> Decoded:
