@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from tests.support.changes import BOOLEAN, LONG, TEXT, Row, Topic, key, row

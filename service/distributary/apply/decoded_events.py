@@ -12,7 +12,7 @@ from distributary.apply.values import one_array
 from distributary.rules.columns import EventColumns
 from distributary.rules.event import TOMBSTONE, Event
 from distributary.rules.order import change_id
-from distributary.rules.position_text import read_position
+from distributary.rules.position_text import BY_OFFSET_SIGN, read_position
 
 _EPOCH = len("000:")
 _LSN = 20
@@ -62,12 +62,11 @@ def _place(connector: str, position: pa.Array) -> tuple[pa.Array, pa.Array]:
     if connector in ("mysql", "mariadb"):
         level = pc.utf8_slice_codeunits(position, _EPOCH, _BINLOG_LEVEL)
         return level, pc.utf8_slice_codeunits(position, _BINLOG_LEVEL + 1, _BINLOG_INSIDE)
-    parts = pc.split_pattern(pc.utf8_slice_codeunits(position, _EPOCH, None), _SEPARATOR, max_splits=1)
-    count = pc.list_value_length(parts)
-    if len(count) and (pc.min(count).as_py() or 2) < 2:
-        raise ValueError(f"a position of {connector} has no part behind its level")
-    level = pc.list_element(parts, 0) if len(parts) else position
-    inside = pc.list_element(parts, 1) if len(parts) else position
+    place = pc.utf8_slice_codeunits(position, _EPOCH, None)
+    place = pc.if_else(pc.starts_with(place, BY_OFFSET_SIGN), None, place)
+    level = pc.replace_substring_regex(place, f"{_SEPARATOR}.*", "")
+    # Empty where the level is all that there is: an order of one field.
+    inside = pc.replace_substring_regex(place, f"^[^{_SEPARATOR}]*{_SEPARATOR}?", "")
     return level, pc.replace_substring(inside, _SEPARATOR, _LOWEST)
 
 

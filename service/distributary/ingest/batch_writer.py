@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from distributary.ingest.table_storage import table_files
 from distributary.merge.mode import ORIGIN_COLUMNS
 from distributary.merge.progress import APP_ID, Head, Progress
 from distributary.merge.table import LakeTable, Write
+from distributary.rules.columns import Bools
 from distributary.rules.event import Event
 from distributary.rules.state import Rules
 from distributary.rules.watermark import grow, schedule_growth_end
@@ -110,7 +111,7 @@ class BatchWriter:
             compacted=batch.compacted,
             keyless=not batch.key,
         )
-        row, key = (_arrow(columns) for columns in (batch.columns, batch.key))
+        row, key = (arrow_struct(columns) for columns in (batch.columns, batch.key))
         layout = TableLayout(rules, batch.topic, row, key)
         files = table_files(lake.session, lake.path)
         writer = self._writer_of(lake, files, list(batch.key))
@@ -134,6 +135,14 @@ class BatchWriter:
 
         return Prepared(write, applied.changes.ambiguous)
 
+    def find(
+        self, lake: LakeTable, key: Sequence[str], columns: Sequence[str], choose: Callable[[pa.Table], Bools]
+    ) -> pa.Table:
+        """These columns of the table's rows for which `choose` is true; it is given pieces of the table."""
+        writer = self._writer_of(lake, table_files(lake.session, lake.path), list(key))
+        writer.sync()
+        return writer.read_all(columns, choose).rows
+
     def _writer_of(self, lake: LakeTable, files: TableFiles, key: list[str]) -> TableWriter:
         if self._writer is None:
             committer = DeltaCommitter(lake.session, lake.path, files)
@@ -153,7 +162,8 @@ class BatchWriter:
         return first_memory(layout, batch.partitions)
 
 
-def _arrow(columns: Mapping[str, str]) -> pa.StructType:
+def arrow_struct(columns: Mapping[str, str]) -> pa.StructType:
+    """The columns, name to Spark type, as a struct."""
     return pa.struct([(name, arrow_of(kind)) for name, kind in columns.items()])
 
 

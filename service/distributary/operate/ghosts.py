@@ -1,22 +1,46 @@
-"""A running table's look at its own ghosts: counted once per complete snapshot, shown, never removed by itself."""
+"""The rows of a table that its last complete snapshot leaves over: counted once per snapshot, shown, and removed at an
+operator's request."""
 
 from __future__ import annotations
 
+import pyarrow as pa
 from structlog.typing import FilteringBoundLogger
 
-from distributary.merge.ghosts import count, is_ghost
-from distributary.merge.progress import Head
+from distributary.apply.ghosts import COLUMNS, are_ghosts, deletes_of
+from distributary.apply.stored_rows import DELETED
+from distributary.ingest.batch_writer import Batch, BatchWriter, Prepared, arrow_struct
+from distributary.merge.progress import Head, Progress
 from distributary.merge.snapshots import to_count
-from distributary.merge.table import SMALL_SLICE, LakeTable
+from distributary.merge.table import LakeTable
 
 
-def counted(lake: LakeTable, head: Head | None, *, marks_deleted: bool, log: FilteringBoundLogger) -> Head | None:
+def find_ghosts(lake: LakeTable, writer: BatchWriter, progress: Progress, snapshot: str) -> pa.Table:
+    """The ghosts that the complete snapshot at that position shows: key columns, and apply.ghosts.COLUMNS."""
+    marks = [DELETED] if DELETED in writer.service_columns else []
+    columns = [*progress.key, *COLUMNS, *marks]
+    return writer.find(lake, progress.key, columns, lambda rows: are_ghosts(progress.connector, rows, snapshot))
+
+
+def prepare_removal(
+    lake: LakeTable, writer: BatchWriter, progress: Progress, snapshot: str, ghosts: pa.Table
+) -> Prepared:
+    """Makes ready what deletes the ghosts, each as the table deletes rows."""
+    columns = lake.columns()
+    key = {name: columns[name] for name in progress.key}
+    row = arrow_struct(columns)
+    deletes = deletes_of(progress.connector, ghosts, list(arrow_struct(key)), row, snapshot)
+    nothing, partitions = deletes.slice(0, 0), len(progress.next) or 1
+    return writer.prepare(
+        lake, Batch(progress.topic, progress.connector, columns, key, nothing, progress, partitions, replayed=deletes)
+    )
+
+
+def counted(lake: LakeTable, writer: BatchWriter, head: Head | None, log: FilteringBoundLogger) -> Head | None:
     """The table's head, after a commit with the number of ghosts where they can be counted and were not yet."""
     progress = head.progress if head else None
     if head is None or progress is None or progress.snapshot is None or not to_count(progress):
         return head
-    lake.suit(SMALL_SLICE + 1)  # the whole table is looked at
-    found = count(lake.rows(), is_ghost(progress.connector, progress.snapshot.position, marks_deleted=marks_deleted))
+    found = find_ghosts(lake, writer, progress, progress.snapshot.position).num_rows
     snapshot = progress.snapshot.model_copy(update={"ghosts": found})
     head = lake.commit(head, progress.next_commit(snapshot=snapshot), lake.nothing())
     warn(head, log)

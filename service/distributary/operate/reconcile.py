@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from functools import cache
 
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
@@ -10,18 +10,17 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.errors import SetupError, TransientError, UsageError
+from distributary.ingest.batch_writer import BatchWriter, new_index_cache
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.logs import get_logger
-from distributary.merge.deletes import RememberedDeletes
-from distributary.merge.ghosts import count, ghosts, gone_at, is_ghost, removal
-from distributary.merge.modes import mode_of
 from distributary.merge.snapshots import complete_snapshot, not_for_mode
 from distributary.merge.table import LakeTable
 from distributary.operate.accept import Accept
 from distributary.operate.faults import classified
+from distributary.operate.ghosts import find_ghosts, prepare_removal
 from distributary.operate.halts import read_halts
 from distributary.operate.requests import Request, ask
-from distributary.operate.tables import Listed, deletes_path, listed, named
+from distributary.operate.tables import Listed, listed, named
 
 _log = get_logger(__name__)
 # The service may commit in between, each time it does the other one starts over.
@@ -63,10 +62,9 @@ def _tell_the_service(config: Config, one: Listed) -> None:
 
 def remove_ghosts(config: Config, one: Listed, session: SparkSession) -> int:
     """The same in a session that is there."""
-    mode = mode_of(one.settings)
-    lake = LakeTable(session, one.path, mode.service_columns, fixed=config.spark)
-    deletes = RememberedDeletes(lake.session, deletes_path(config, one.table))
-    removed: int = _RETRYING(_Removal(one, lake, deletes, "__deleted" in mode.service_columns))
+    writer = BatchWriter(one.settings, cache(new_index_cache))
+    lake = LakeTable(session, one.path, writer.service_columns, fixed=config.spark)
+    removed: int = _RETRYING(_Removal(one, lake, writer))
     return removed
 
 
@@ -77,11 +75,10 @@ class _Removal:
     left, and what the first one found is what went.
     """
 
-    def __init__(self, one: Listed, lake: LakeTable, deletes: RememberedDeletes, marks_deleted: bool) -> None:
+    def __init__(self, one: Listed, lake: LakeTable, writer: BatchWriter) -> None:
         self._one = one
         self._lake = lake
-        self._deletes = deletes
-        self._marks_deleted = marks_deleted
+        self._writer = writer
         self._tried = 0
 
     def __call__(self) -> int:
@@ -103,19 +100,15 @@ class _Removal:
         if progress.mode != "upsert":
             raise not_for_mode(one.name, progress.mode)
         snapshot = complete_snapshot(one.name, progress)
-        condition = is_ghost(progress.connector, snapshot.position, marks_deleted=self._marks_deleted)
-        found = count(lake.rows(), condition)
+        ghosts = find_ghosts(lake, self._writer, progress, snapshot.position)
+        found = int(ghosts.num_rows)
         if found == 0 and snapshot.ghosts == 0:
             return self._tried
         after = progress.next_commit(snapshot=snapshot.model_copy(update={"ghosts": 0}))
         if found == 0:
             lake.commit(head, after, lake.nothing())
             return self._tried
-        at = gone_at(progress.connector, snapshot.position)
-        types = lake.columns()
-        gone = ghosts(lake.rows(), condition, {key: types[key] for key in progress.key}, at)
-        # True whether or not the commit comes about: at the snapshot the source did not have these keys.
-        self._deletes.remember_ghosts(gone, datetime.now(timezone.utc).date())
+        removal = prepare_removal(lake, self._writer, progress, snapshot.position, ghosts)
         self._tried = found
-        lake.commit(head, after, removal(lake, condition, at, softly=one.settings.deletes == "soft"))
+        lake.commit(head, after, removal.write)
         return found

@@ -210,9 +210,7 @@ class TableWorker:
                     raise
                 return  # the next step takes the slice
         self._enter_in_catalog()
-        self._place.head = ghosts.counted(
-            self._lake, self._place.head, marks_deleted="__deleted" in self._writer.service_columns, log=self._bound
-        )
+        self._place.head = ghosts.counted(self._lake, self._writer, self._place.head, self._bound)
         self.failing = False
         self._report(TableState.RUNNING)
 

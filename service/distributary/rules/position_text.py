@@ -9,7 +9,8 @@ from distributary.rules.event import Position
 _EPOCH_END = len("000:")
 _SEPARATOR = "/"
 _POSTGRESQL = re.compile(r"([0-9]+)([.?rR])([0-9]+)@([0-9]+)")
-_BY_OFFSET = "@"
+BY_OFFSET_SIGN = "@"
+"""What the place of a record begins with that is only Kafka's."""
 _NO_LSN = re.compile("0*")
 _BINLOG_PARTS = 3
 _TIME_DIGITS = 13
@@ -23,7 +24,7 @@ def read_position(connector: str, text: str, transaction: str | None = None, tim
     which is the transaction.
     """
     epoch, place = int(text[: _EPOCH_END - 1]), text[_EPOCH_END:]
-    if place.startswith(_BY_OFFSET):
+    if place.startswith(BY_OFFSET_SIGN):
         return None
     if connector == "postgresql":
         return _postgresql(place, transaction, epoch)

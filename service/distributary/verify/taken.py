@@ -22,7 +22,7 @@ from distributary.ingest.merge_table import RecordColumns
 from distributary.ingest.raw_records import DecodedRecords, RawSource
 from distributary.ingest.registry import registry_of
 from distributary.logs import get_logger
-from distributary.merge.facts import Facts
+from distributary.merge.facts import Facts, facts
 from distributary.merge.progress import Progress, first_progress
 from distributary.merge.queries import Queries
 from distributary.operate.quarantine import Quarantine

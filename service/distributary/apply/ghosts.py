@@ -1,0 +1,89 @@
+"""Rows that a complete snapshot leaves over: they are older than it is, and it does not have them (rule 3.10).
+
+A row is such a ghost exactly where a truncate at the snapshot's position would take it. PostgreSQL's needs more: a
+truncate locks the table, but while a snapshot is read a transaction may be open that wrote at a lower LSN and commits
+later. Its rows are alive; the commit time, which the position ends with, tells them. Oracle's may be alike where a
+change does not name the SCN of its commit: its own stands for it then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.apply.stored_rows import DELETED
+from distributary.apply.values import one_array
+from distributary.rules.columns import Bools, as_bools
+from distributary.rules.position_columns import precede_truncate
+from distributary.rules.position_text import read_position
+
+COLUMNS = ("__op", "__position", "__partition", "__offset")
+"""What is asked of each row, and DELETED where the table has it."""
+
+# The time in a snapshot's rows is not when it was taken, only near it: the connector starts up in between.
+_NEAR_MS = 3_600_000
+_TIME_DIGITS = 13  # what PostgreSQL's positions end with: milliseconds since 1970
+_READ_SIGN = "[rR]"
+
+
+def are_ghosts(connector: str, rows: pa.Table, snapshot: str) -> Bools:
+    """Whether the complete snapshot at that position shows that the source does not have each row; a row that is
+    deleted already is none."""
+    at = read_position(connector, snapshot)
+    if at is None:
+        return np.zeros(rows.num_rows, np.bool_)
+    texts = one_array(rows["__position"])
+    ghosts = precede_truncate(connector, texts, at)
+    if connector == "postgresql":
+        until = str(max(0, int(snapshot[-_TIME_DIGITS:]) - _NEAR_MS)).zfill(_TIME_DIGITS)
+        is_read = as_bools(pc.match_substring_regex(texts, _READ_SIGN))
+        ghosts &= is_read | as_bools(pc.less(pc.utf8_slice_codeunits(texts, -_TIME_DIGITS, None), until))
+    if connector == "oracle":
+        scns = pc.extract_regex(texts, r"^[0-9]+:(?P<commit>[0-9]*)/(?P<own>[0-9]*)")
+        names_commit = pc.not_equal(pc.struct_field(scns, 0), pc.struct_field(scns, 1))
+        ghosts &= as_bools(pc.equal(one_array(rows["__op"]), "r")) | as_bools(names_commit)
+    if DELETED in rows.column_names:
+        ghosts &= ~as_bools(one_array(rows[DELETED]))
+    return ghosts
+
+
+def deletes_of(
+    connector: str, ghosts: pa.Table, key: Sequence[pa.Field], row: pa.StructType, snapshot: str
+) -> pa.Table:
+    """A delete of each ghost as an event (see decode.events.make_events), where the snapshot stands: older changes of
+    it that arrive later find it deleted. `ghosts`: the key's columns, and COLUMNS.
+
+    Any change that arrives after a row that PostgreSQL's snapshot read is newer than it is; a delete must not be undone
+    by an old change, so it stands as a change there.
+    """
+    count = ghosts.num_rows
+    position = snapshot.replace("r", "?").replace("R", "?") if connector == "postgresql" else snapshot
+    keys = [one_array(ghosts[field.name]).cast(field.type) for field in key]
+    no_key = pa.nulls(count, pa.struct(list(key)))
+    texts = pa.nulls(count, pa.string())
+    no = pa.array(np.zeros(count, np.bool_))
+    return pa.table(
+        {
+            "partition": ghosts["__partition"],
+            "offset": ghosts["__offset"],
+            "timestamp": pa.array(np.zeros(count, np.int64), pa.timestamp("us", "UTC")),
+            "size": pa.array(np.zeros(count, np.int32)),
+            "operation": pa.array(["d"] * count, pa.string()),
+            "position": pa.array([position] * count, pa.string()),
+            "transaction": texts,
+            "source_time": pa.nulls(count, pa.int64()),
+            "snapshot": texts,
+            "snapshot_end": no,
+            "snapshot_identity": texts,
+            "moved_in": no,
+            "moved_out": no,
+            "key": pa.StructArray.from_arrays(keys, fields=list(key)),
+            "old_key": no_key,
+            "new_key": no_key,
+            "unavailable": pa.nulls(count, pa.list_(pa.string())),
+            "row": pa.nulls(count, row),
+        }
+    )
