@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cmp_to_key
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from distributary.apply.batch import Applied
 from distributary.apply.key_text import key_texts
 from distributary.apply.memory import TableLayout
-from distributary.apply.stored_rows import CURRENT, DELETED, END, columns_of_end, row_of
+from distributary.apply.stored_rows import CURRENT, DELETED, END, columns_of_end
 from distributary.apply.values import one_array
 from distributary.delta.commit import ProgressRecord
 from distributary.delta.key_index import FoundInFile
@@ -22,11 +22,11 @@ from distributary.delta.stored_rows import joined
 from distributary.delta.writer import TableWriter
 from distributary.rules.columns import as_bools
 from distributary.rules.event import Position
-from distributary.rules.order import compare, precedes_truncate
+from distributary.rules.order import compare
+from distributary.rules.position_columns import follow, precede_truncate
 from distributary.rules.position_text import read_position, write_position
 
 _Mask = npt.NDArray[np.bool_]
-_OF_VERSION = ["__op", "__position", "__partition", "__offset", CURRENT, END]
 
 
 class AppliedWriter:
@@ -124,27 +124,22 @@ class AppliedWriter:
 
     def _is_before(self, rows: pa.Table, truncates: Sequence[Position]) -> _Mask:
         """Whether a truncate comes after a row and, of versions, before its end."""
-        rules = self._layout.rules
-        names = ["__op", "__position", "__partition", "__offset", *columns_of_end(rules)]
-        table = rows.select(names).to_pylist()
-        return np.array([bool(self._ends(row, truncates)) for row in table], np.bool_)
+        mask: _Mask = np.any([self._ended_by(rows, at) for at in truncates], axis=0)
+        return mask
 
-    def _ends(self, row: Mapping[str, Any], truncates: Sequence[Position]) -> list[Position]:
-        """The truncates that end a row."""
-        connector = self._layout.rules.connector
-        place, end = row_of(connector, row).place, self._position(row.get(END))
-        return [
-            at
-            for at in truncates
-            if precedes_truncate(connector, place, at) and (end is None or compare(connector, at, end) < 0)
-        ]
+    def _ended_by(self, rows: pa.Table, truncate: Position) -> _Mask:
+        """Whether the truncate ends a row."""
+        rules = self._layout.rules
+        mask = precede_truncate(rules.connector, one_array(rows["__position"]), truncate)
+        return mask & follow(rules.connector, one_array(rows[END]), truncate) if rules.mode == "history" else mask
 
     def _ended_versions(self, rows: pa.Table, truncates: Sequence[Position]) -> pa.Table:
+        """The versions, each ended by the first truncate that ends it."""
         connector = self._layout.rules.connector
-        order = cmp_to_key(self._compare)
-        ends = [min(self._ends(row, truncates), key=order) for row in rows.select(_OF_VERSION).to_pylist()]
-        texts = pa.array([write_position(connector, at) for at in ends], pa.string())
-        return _with(_with(rows, END, texts), CURRENT, pa.array([False] * rows.num_rows, pa.bool_()))
+        ascending = sorted(truncates, key=cmp_to_key(self._compare))
+        first = np.argmax([self._ended_by(rows, at) for at in ascending], axis=0)
+        texts = pa.array([write_position(connector, at) for at in ascending], pa.string()).take(pa.array(first))
+        return _with(_with(rows, END, texts), CURRENT, pa.array(np.zeros(rows.num_rows, np.bool_)))
 
     def _compare(self, one: Position, other: Position) -> int:
         return compare(self._layout.rules.connector, one, other)

@@ -1,0 +1,95 @@
+"""A column of positions against one position, for the rows of a whole table at once.
+
+The texts sort as the places that they name: each part has a fixed width or ends with a sign that sorts below all that
+its parts have. What only the rules can compare (another server's binlog, a PostgreSQL transaction of unknown level) is
+read and compared one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.rules.columns import Bools, as_bools
+from distributary.rules.event import Position
+from distributary.rules.order import compare, precedes_truncate
+from distributary.rules.position_text import read_position, write_position
+
+_EPOCH_END = len("000:")
+_BINLOG = ("mysql", "mariadb")
+_TIME = "@.*$"  # what PostgreSQL's positions end with, and all of Kafka's
+_BINLOG_PLACE = r"^((?:[^/]*/){2}[^/]*)(?P<server>(?:/[^/]*)?).*$"
+
+
+def precede_truncate(connector: str, texts: pa.Array, truncate: Position) -> Bools:
+    """Whether the row at each position (null: none) is older than a truncate: rule 3.6, see order.precedes_truncate."""
+    exactly = _one_by_one(connector, lambda at: precedes_truncate(connector, at, truncate))
+    if connector != "postgresql":
+        return _compared(connector, texts, truncate, pc.less, exactly)
+    written = write_position(connector, truncate)
+    same_epoch = as_bools(pc.starts_with(texts, written[:_EPOCH_END]))
+    lsn = pc.replace_substring_regex(texts, f"^.*[.?rR]([0-9]+){_TIME}", r"\1")
+    lower = np.where(same_epoch, as_bools(pc.less(lsn, truncate.inside[0])), as_bools(pc.less(texts, written)))
+    nowhere = as_bools(pc.match_substring_regex(texts, "[rR]0*@"))  # a snapshot without an LSN
+    return _filled(lower | nowhere, as_bools(_has_place(texts)), texts, exactly)
+
+
+def follow(connector: str, texts: pa.Array, at: Position) -> Bools:
+    """Whether each position (null: none, which follows all) stands behind another one in the source's log: rule 2.1."""
+
+    def is_behind(one: Position | None) -> bool:
+        return one is None or compare(connector, at, one) < 0
+
+    exactly = _one_by_one(connector, is_behind)
+    return _compared(connector, texts, at, pc.greater, exactly)
+
+
+def _has_place(texts: pa.Array) -> pa.Array:
+    """Whether the positions are the source's; those of records whose source tells none are Kafka's."""
+    return pc.invert(pc.match_substring_regex(texts, "^[0-9]+:@"))
+
+
+def _compared(
+    connector: str,
+    texts: pa.Array,
+    at: Position,
+    function: Callable[[pa.Array, str], pa.Array],
+    exactly: Callable[[pa.Array], Bools],
+) -> Bools:
+    written = write_position(connector, at)
+    if at.level is None:
+        return exactly(texts)
+    has_place = _has_place(texts)
+    if connector in _BINLOG:
+        places = pc.replace_substring_regex(texts, _BINLOG_PLACE, r"\1")
+        servers = pc.replace_substring_regex(texts, _BINLOG_PLACE, r"\2")
+        place, server = "/".join(written.split("/")[:3]), "" if at.server is None else f"/{at.server}"
+        is_plain = as_bools(pc.and_(has_place, pc.equal(servers, server)))
+        return _filled(as_bools(function(places, place)), is_plain, texts, exactly)
+    if connector == "postgresql":
+        texts_of_place, place = pc.replace_substring_regex(texts, _TIME, ""), written.split("@")[0]
+        is_plain = as_bools(pc.match_substring(texts, "."))
+        return _filled(as_bools(function(texts_of_place, place)), is_plain, texts, exactly)
+    return _filled(as_bools(function(texts, written)), as_bools(has_place), texts, exactly)
+
+
+def _filled(found: Bools, is_plain: Bools, texts: pa.Array, exactly: Callable[[pa.Array], Bools]) -> Bools:
+    """What was found where positions are plain, and elsewhere what the rules say."""
+    if not is_plain.all():
+        others = np.flatnonzero(~is_plain)
+        found = found.copy()
+        found[others] = exactly(texts.take(pa.array(others)))
+    return found
+
+
+def _one_by_one(connector: str, holds: Callable[[Position | None], bool]) -> Callable[[pa.Array], Bools]:
+    def exactly(texts: pa.Array) -> Bools:
+        different = texts.dictionary_encode()
+        read = [None if text is None else read_position(connector, text) for text in different.dictionary.to_pylist()]
+        known = np.array([holds(at) for at in [*read, None]], np.bool_)
+        return known[np.asarray(different.indices.fill_null(len(read))).astype(np.int64)]
+
+    return exactly

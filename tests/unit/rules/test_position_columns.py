@@ -1,0 +1,86 @@
+"""Columns of positions are compared as the rules compare each."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from distributary.decode.position import offset_position, position_of
+from distributary.decode.source_block import Source
+from distributary.rules.event import Position
+from distributary.rules.order import compare, precedes_truncate
+from distributary.rules.position_columns import follow, precede_truncate
+from distributary.rules.position_text import read_position
+
+CONNECTORS = ["sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle"]
+
+
+def lsn(rng: random.Random) -> str:
+    return f"0000002a:{rng.randrange(9, 11):08x}:{rng.randrange(9, 11):04x}"
+
+
+def source(rng: random.Random, connector: str, op: str) -> dict[str, Any]:
+    """A source block with few different values, so that each part is often equal."""
+    if connector == "sqlserver":
+        change = None if op == "r" or rng.random() < 0.2 else lsn(rng)
+        return {"commit_lsn": lsn(rng), "change_lsn": change, "event_serial_no": rng.choice([None, 1, 2, 10])}
+    if connector == "db2":
+        hexes = [f"00000000:0000000{digit}:0000000000000001" for digit in "19ab"]
+        return {"commit_lsn": rng.choice(hexes), "change_lsn": rng.choice([None, *hexes])}
+    if connector == "postgresql":
+        level = rng.choice(["null", '"9"', '"10"'])
+        return {
+            "sequence": rng.choice([None, f'[{level},"{rng.randrange(8, 12)}"]']),
+            "lsn": rng.choice([9, 10]) if op != "r" else rng.choice([0, None, 9, 10]),
+            "ts_ms": rng.randrange(3),
+        }
+    if connector == "oracle":
+        place = rng.choice([None, " 0x0001.0002.0010 ", "0x0001.0002.0011"])
+        scns = {"scn": rng.choice(["9", "10"]), "commit_scn": rng.choice([None, "9", "10", "100"])}
+        return {**scns, "rs_id": place, "ssn": rng.choice([None, 0, 1])}
+    gtids = {"mysql": ["a-b:9", "a-b:10", "c:9"], "mariadb": ["0-1-9", "0-2-10", "1-1-9"]}[connector]
+    binlog = {"file": f"b.{rng.choice([9, 10])}", "pos": rng.choice([9, 10]), "row": rng.choice([None, 0, 1])}
+    return {**binlog, **rng.choice([{}, {"gtid": rng.choice(gtids), "server_id": rng.choice([1, 2])}])}
+
+
+def text(rng: random.Random, connector: str, op: str) -> str:
+    epoch = f"{rng.choice([0, 0, 1]):03d}:"
+    found = position_of(connector)(Source(**source(rng, connector, op)), op)
+    return epoch + (found or offset_position(5, 0, 7))
+
+
+def cases(connector: str) -> list[tuple[Position, list[str | None]]]:
+    rng = random.Random(connector)
+    found = []
+    for _ in range(300):
+        at = read_position(connector, text(rng, connector, "t"))
+        if at is not None:
+            texts = [text(rng, connector, rng.choice("rcud")) for _ in range(rng.randrange(30))]
+            found.append((at, [*texts, None]))
+    assert len(found) > 200
+    return found
+
+
+@pytest.mark.parametrize("connector", CONNECTORS)
+def test_3_6_rows_before_a_truncate(connector: str) -> None:
+    outcomes = set()
+    for at, texts in cases(connector):
+        places = [None if one is None else read_position(connector, one) for one in texts]
+        expected = [precedes_truncate(connector, place, at) for place in places]
+        assert precede_truncate(connector, pa.array(texts, pa.string()), at).tolist() == expected, (at, texts)
+        outcomes |= set(expected)
+    assert outcomes == {True, False}
+
+
+@pytest.mark.parametrize("connector", CONNECTORS)
+def test_2_1_ends_behind_a_truncate(connector: str) -> None:
+    outcomes = set()
+    for at, texts in cases(connector):
+        places = [None if one is None else read_position(connector, one) for one in texts]
+        expected = [place is None or compare(connector, at, place) < 0 for place in places]
+        assert follow(connector, pa.array(texts, pa.string()), at).tolist() == expected, (at, texts)
+        outcomes |= set(expected)
+    assert outcomes == {True, False}
