@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from distributary.apply.batch import apply_events
 from distributary.apply.memory import Memory, TableLayout, first_memory
 from distributary.apply.memory_file import read_memory, write_memory
 from distributary.apply.stored_rows import DELETED
+from distributary.apply.values import one_array
 from distributary.config.table import TableSettings
 from distributary.decode.record_schema import arrow_of
 from distributary.delta.checkpoint import LogKeeper
@@ -27,11 +30,12 @@ from distributary.ingest.table_storage import table_files
 from distributary.merge.mode import ORIGIN_COLUMNS
 from distributary.merge.progress import APP_ID, Head, Progress
 from distributary.merge.table import LakeTable, Write
-from distributary.rules.columns import Bools
+from distributary.rules.columns import Bools, as_bools
 from distributary.rules.event import Event
 from distributary.rules.state import Rules
 from distributary.rules.watermark import grow, schedule_growth_end
 
+_CHANGES = pa.array(["c", "u", "d", "r", "t"])
 _MEMORY_FILES = "_distributary/memory"
 _INDEX_MEMORY = 256 * 2**20
 _INDEX_DISK = 4 * 2**30
@@ -44,7 +48,7 @@ def new_index_cache() -> IndexCache:
 
 @dataclass(frozen=True)
 class Batch:
-    """A decoded batch (see decode.events.make_events) on its way to its table.
+    """A decoded batch, `events` and `rejected` (see decode.events.make_events), on its way to its table.
 
     `columns` and `key`: the source's columns that the table has and those of its key, name to Spark type. `before`: the
     table's record. `partitions`: how many the topic has. `compacted`: the topic keeps the last record of each key.
@@ -57,6 +61,7 @@ class Batch:
     columns: Mapping[str, str]
     key: Mapping[str, str]
     events: pa.Table
+    rejected: pa.Table
     before: Progress | None
     partitions: int
     compacted: bool = False
@@ -120,7 +125,9 @@ class BatchWriter:
         if batch.partitions > memory.state.partitions:
             grow(batch.connector, memory.state, batch.partitions)
         located = AppliedWriter(writer, layout)
-        applied = apply_events(layout, memory, batch.events, located, replayed=batch.replayed)
+        events, quarantined = _with_rejected(batch)
+        replayed = None if batch.replayed is None else self._not_there(writer, batch.replayed)
+        applied = apply_events(layout, memory, events, located, quarantined=quarantined, replayed=replayed)
         if applied.changes.went_back:
             return Prepared(_nothing, went_back=_first_of_each(applied.changes.went_back))
         if batch.growth_over:
@@ -149,6 +156,18 @@ class BatchWriter:
             self._writer = TableWriter(files, key, committer, self._index_cache())
         return self._writer
 
+    def _not_there(self, writer: TableWriter, replayed: pa.Table) -> pa.Table:
+        """The events that a table of changes does not have. They come again where the service ended before it was
+        written down that they were applied."""
+        if self._settings.mode != "append":
+            return replayed
+        names, of_events = ["__partition", "__offset", "__op"], ["partition", "offset", "operation"]
+        offsets = pc.unique(replayed["offset"])
+        rows = writer.read_all(names, lambda rows: as_bools(pc.is_in(rows["__offset"], offsets))).rows
+        known = set(zip(*(rows[name].to_pylist() for name in names), strict=True))
+        places = zip(*(replayed[name].to_pylist() for name in of_events), strict=True)
+        return replayed.filter(pa.array([place not in known for place in places], pa.bool_()))
+
     def _memory_before(self, files: TableFiles, layout: TableLayout, batch: Batch) -> Memory:
         """The memory after the commit before. What is returned is changed by this batch: it is kept again when that is
         committed."""
@@ -160,6 +179,29 @@ class BatchWriter:
             with files.open(before.memory) as stream:
                 return read_memory(stream.read())
         return first_memory(layout, batch.partitions)
+
+
+def _with_rejected(batch: Batch) -> tuple[pa.Table, pa.Array | None]:
+    """All events, each partition's by offset, and which of them are only known to be missing: rejected records of which
+    the key and the place can be read. What they did is not known, and they may come back (rule 6.3)."""
+    events, rejected = batch.events, batch.rejected
+    if not rejected.num_rows or not batch.key:
+        return events, None
+    readable = pc.and_(pc.is_in(rejected["operation"], _CHANGES), pc.is_valid(rejected["position"]))
+    readable = pc.and_(readable, pc.or_(pc.equal(rejected["operation"], "t"), _has_key(rejected)))
+    waiting = rejected.filter(readable).select(events.column_names)
+    mask = pa.array([False] * events.num_rows + [True] * waiting.num_rows, pa.bool_())
+    both = pa.concat_tables([events, waiting]).append_column("rejected", mask).combine_chunks()
+    both = both.take(np.lexsort((both["offset"].to_numpy(), both["partition"].to_numpy())))
+    return both.drop_columns("rejected"), one_array(both["rejected"])
+
+
+def _has_key(records: pa.Table) -> pa.Array:
+    keys = one_array(records["key"])
+    found = keys.is_valid()
+    for part in keys.flatten():
+        found = pc.and_(found, part.is_valid())
+    return found
 
 
 def arrow_struct(columns: Mapping[str, str]) -> pa.StructType:

@@ -30,9 +30,9 @@ def prepare_removal(
     row = arrow_struct(columns)
     deletes = deletes_of(progress.connector, ghosts, list(arrow_struct(key)), row, snapshot)
     nothing, partitions = deletes.slice(0, 0), len(progress.next) or 1
-    return writer.prepare(
-        lake, Batch(progress.topic, progress.connector, columns, key, nothing, progress, partitions, replayed=deletes)
-    )
+    topic, connector = progress.topic, progress.connector
+    batch = Batch(topic, connector, columns, key, nothing, nothing, progress, partitions, replayed=deletes)
+    return writer.prepare(lake, batch)
 
 
 def counted(lake: LakeTable, writer: BatchWriter, head: Head | None, log: FilteringBoundLogger) -> Head | None:

@@ -12,6 +12,7 @@ from structlog.typing import FilteringBoundLogger
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import Slice
+from distributary.decode.decoder import Decoded
 from distributary.decode.source_order import order_of
 from distributary.evolve.diff import check_key
 from distributary.evolve.order import check_order
@@ -158,7 +159,7 @@ class SliceTaker:
         self._log.warning("records in quarantine are applied again", **again.told)
         if not again.events.num_rows:
             return
-        nothing = again.events.slice(0, 0)
+        nothing = replace(came.decoded, events=again.events.slice(0, 0), rejected=came.decoded.rejected.slice(0, 0))
         ready = self._writer.prepare(self._lake, self._batch(nothing, progress, progress.next, again.events))
         self._place.head = self._lake.commit(head, again.after, ready.write)
         self._around.quarantine.applied(self._topic, again.events)
@@ -227,7 +228,7 @@ class SliceTaker:
         truncated = found.truncated if self._truncates() else None
         after = advanced(progress, found, part.end, truncated, first, lambda: self._around.broker.latest(topic))
         after = self._grown(after, progress, topic)
-        batch = self._batch(came.decoded.events, progress, after.next, None, first=_filled(head.progress) is None)
+        batch = self._batch(came.decoded, progress, after.next, None, first=_filled(head.progress) is None)
         if progress.growth is not None and after.growth is None:
             batch = replace(batch, growth_over=True)
         ready = self._writer.prepare(self._lake, batch)
@@ -262,7 +263,7 @@ class SliceTaker:
 
     def _batch(
         self,
-        events: pa.Table,
+        decoded: Decoded,
         progress: Progress,
         next_: Mapping[int, int],
         replayed: pa.Table | None,
@@ -275,7 +276,8 @@ class SliceTaker:
             connector=progress.connector,
             columns=columns,
             key={name: columns[name] for name in progress.key},
-            events=events,
+            events=decoded.events,
+            rejected=decoded.rejected,
             before=None if first else progress,
             partitions=len(next_) or 1,
             compacted=self._is_compacted(),

@@ -149,6 +149,9 @@ class EventProcessor:
             if place is not None:
                 recent[place] = replace(event, arrival=recent[place].arrival)
                 self._append(event, is_new=True)
+            elif not any(is_same(other, event) for other in recent):
+                # Neither its key nor its place could be read when it came: it comes late.
+                self.process(event, is_new=True)
 
     @property
     def has_quarantined(self) -> bool:
