@@ -68,7 +68,8 @@ def deletes_of(
     return pa.table(
         {
             "partition": ghosts["__partition"],
-            "offset": ghosts["__offset"],
+            # Below zero, where Kafka has no record: the row's own would make it the same event as the row's.
+            "offset": pc.subtract(-1, ghosts["__offset"]),
             "timestamp": pa.array(np.zeros(count, np.int64), pa.timestamp("us", "UTC")),
             "size": pa.array(np.zeros(count, np.int32)),
             "operation": pa.array(["d"] * count, pa.string()),
