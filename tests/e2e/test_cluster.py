@@ -25,14 +25,13 @@ from tests.support.playback import Playback, Running
 from tests.support.waiting import wait_until
 
 from distributary.demo.process import free_ports
-from distributary.merge.table import SMALL_SLICE
 from distributary.operate.failpoints import VARIABLE
 from distributary.operate.records import newest_record
 
 # Each new executor is a cold JVM, which takes tens of seconds to decode its first records on two cores.
 pytestmark = pytest.mark.slow
 
-SLICE = SMALL_SLICE + 1_000
+SLICE = 6_000
 """Records, more than one task takes."""
 COLUMNS = {"id": "int", "v": "string", "paid": "decimal(10,2)"}
 SECONDS = 600

@@ -29,9 +29,7 @@ def reconcile(bench: Bench, worker: TableWorker) -> int:
     config = bench.config()
     settings = config.settings_for("dbo", "t")
     assert settings is not None
-    return remove_ghosts(
-        config, Listed(worker.table, bench.topic, settings, lake_path(config, worker.table)), bench.session
-    )
+    return remove_ghosts(Listed(worker.table, bench.topic, settings, lake_path(config, worker.table)), bench.session)
 
 
 def shown(worker: TableWorker) -> int | None:

@@ -7,15 +7,13 @@ import itertools
 from tests.support.changes import Topic
 from tests.support.spark import Bench
 
-from distributary.merge.table import SMALL_SLICE
-
 COLUMNS = {"id": "int", "v": "string"}
 
 
 def test_each_key_has_one_row_whether_a_large_slice_has_it_once_or_twice(bench: Bench) -> None:
     bench.rule = {"columns": COLUMNS}
     topic = Topic(bench.create().topic)
-    count = SMALL_SLICE + 100
+    count = 5_100
 
     def slice_of(keys: range, value: str, twice: int = 0) -> None:
         topic.records.clear()

@@ -371,14 +371,14 @@ def test_a_large_batch_is_decoded_by_spark_and_a_small_one_in_the_driver(
         topic.change("c", key(number), row(number, number), at=number)
         topic.change("u", key(number), row(number, -number), at=number + 10)
     by_spark = []
-    gather = TaskRecords.gather
+    decode = TaskRecords.decode
 
     def counted(records: TaskRecords, *given: Any) -> Any:
         by_spark.append(records)
-        return gather(records, *given)
+        return decode(records, *given)
 
     monkeypatch.setattr(raw_records, "LOCAL_RECORDS", 10)
-    monkeypatch.setattr(TaskRecords, "gather", counted)
+    monkeypatch.setattr(TaskRecords, "decode", counted)
     worker = bench.take(topic.records)
     assert by_spark
     by_spark.clear()

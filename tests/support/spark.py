@@ -22,9 +22,9 @@ from distributary.config.clients import spark_options
 from distributary.consume.broker import Broker
 from distributary.consume.source import KafkaRecords
 from distributary.consume.topics import TableId
+from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.registry import registry_of
 from distributary.launch.session import open_session
-from distributary.merge.modes import mode_of
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
 from distributary.operate.source_types import told_to
@@ -143,7 +143,7 @@ class Bench:
         settings, table = self.config().settings_for("dbo", "t"), stored(str(self.table))
         assert settings is not None
         assert table is not None
-        return table.of_the_source(mode_of(settings).service_columns)
+        return table.of_the_source(service_columns_of(settings))
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """The table's rows, sorted, by a reader that is not ours; the named columns, else all of the source's."""

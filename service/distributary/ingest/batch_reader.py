@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
-from typing import TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
@@ -29,7 +28,7 @@ from distributary.ingest.batch_facts import facts_of
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
 from distributary.ingest.json_records import as_json
-from distributary.ingest.raw_records import DecodedRecords, RawRecords
+from distributary.ingest.raw_records import RawRecords
 from distributary.ingest.registry import Registry
 from distributary.ingest.sent_columns import SentColumns
 from distributary.ingest.source_tables import check_source_tables, with_source_in_key
@@ -40,10 +39,6 @@ from distributary.merge.facts import Facts
 from distributary.merge.mode import Wants
 from distributary.merge.progress import Progress
 from distributary.merge.table import LakeTable
-
-D = TypeVar("D", Decoded, DecodedRecords)
-Decode = Callable[[Decoder, RecordSchema], D]
-"""Decodes one batch."""
 
 
 @dataclass(frozen=True)
@@ -163,9 +158,7 @@ class BatchReader:
         self.sent.add(decoded)
         self._observed = decoded.observed
 
-    def _check_source_tables(
-        self, decoded: Decoded | DecodedRecords, topic: str, known: str | None, key: tuple[str, ...]
-    ) -> None:
+    def _check_source_tables(self, decoded: Decoded, topic: str, known: str | None, key: tuple[str, ...]) -> None:
         """Raises TableHalt where the topic has a second source table's changes."""
         known = known or self.source_table
         self.source_table = check_source_tables(decoded.source_tables, known, topic, self._settings, key)
@@ -175,7 +168,7 @@ class BatchReader:
 
         Raises TableHalt if the table can't hold the records.
         """
-        altered, decoded = self.follow(raw.gather, topic_format, progress)
+        altered, decoded = self._follow(raw, topic_format, progress)
         found = facts_of(decoded, progress)
         if found.bad and any(not one.has_schema for one in decoded.observed) and self._has_new_announcement():
             # Values that do not fit are the only sign of changed types in records without a schema.
@@ -185,30 +178,30 @@ class BatchReader:
         self._observed = ()  # the table has them
         return Read(decoded, found, altered)
 
-    def follow(self, decode: Decode[D], topic_format: TopicFormat, progress: Progress) -> tuple[bool, D]:
+    def _follow(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> tuple[bool, Decoded]:
         """Decodes a batch until the table has its columns; whether it was changed, and what was decoded."""
         altered = self._table.follow(self._observed, progress.key)
-        decoded = self._decode(decode, topic_format, progress)
+        decoded = self._decode(raw, topic_format, progress)
         while self._table.follow(decoded.observed, progress.key):
             altered = True
-            decoded = self._decode(decode, topic_format, progress)
+            decoded = self._decode(raw, topic_format, progress)
         check_key_columns(progress.key, self._table.now, self._settings.where)
         return altered, decoded
 
-    def _decode(self, decode: Decode[D], topic_format: TopicFormat, progress: Progress) -> D:
+    def _decode(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Decoded:
         """Decodes the records with the table's columns."""
         key = tuple(name for name in progress.key if name in self._table.now)
         options = self._options(topic_format, key, progress=progress)
         if self._decoder is None or self._decoder.options != options:
             self._decoder = Decoder(options)
-        decoded = decode(self._decoder, self._schema(key))
+        decoded = raw.decode(self._decoder, self._schema(key))
         if self._learns_more(decoded):
-            return self._decode(decode, topic_format, progress)
+            return self._decode(raw, topic_format, progress)
         self._check_source_tables(decoded, progress.topic, progress.source_table, progress.key)
         self.sent.add(decoded)
         return decoded
 
-    def _learns_more(self, decoded: Decoded | DecodedRecords) -> bool:
+    def _learns_more(self, decoded: Decoded) -> bool:
         """Asks the registry for unknown schemas, and once the connector's announcements for types; whether something
         is new, so that the records have to be decoded again."""
         if decoded.unknown_schemas:

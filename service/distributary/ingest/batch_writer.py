@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +12,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import fs
 
 from distributary.apply.batch import apply_events
 from distributary.apply.memory import Memory, TableLayout, first_memory
 from distributary.apply.memory_file import read_memory, write_memory
 from distributary.apply.stored_rows import DELETED
 from distributary.apply.values import one_array
+from distributary.config.delta_properties import interval_seconds
 from distributary.config.table import TableSettings
 from distributary.decode.record_schema import arrow_of
 from distributary.delta.checkpoint import LogKeeper
@@ -37,6 +40,7 @@ from distributary.rules.watermark import grow, schedule_growth_end
 
 _CHANGES = pa.array(["c", "u", "d", "r", "t"])
 _MEMORY_FILES = "_distributary/memory"
+_FILES_KEPT, _USUALLY_KEPT = "delta.deletedFileRetentionDuration", "interval 7 days"
 _INDEX_MEMORY = 256 * 2**20
 _INDEX_DISK = 4 * 2**30
 
@@ -80,6 +84,16 @@ class Prepared:
     went_back: tuple[Event, ...] = field(default=())
 
 
+def service_columns_of(settings: TableSettings) -> Mapping[str, str]:
+    """The columns that a table has beside the source's: name to Spark type."""
+    if settings.mode == "history":
+        ends = {"__start_at": "string", "__end_at": "string", "__current": "boolean"}
+        return {**ends, **ORIGIN_COLUMNS, "__moved_from": "string"}
+    if settings.mode == "append":
+        return {**ORIGIN_COLUMNS, "__unavailable": "array<string>"}
+    return {**ORIGIN_COLUMNS, **({DELETED: "boolean"} if settings.marks_deleted else {})}
+
+
 class BatchWriter:
     """The writer of one table. Not safe for several threads."""
 
@@ -93,12 +107,7 @@ class BatchWriter:
     @property
     def service_columns(self) -> Mapping[str, str]:
         """The columns that the table has beside the source's: name to Spark type."""
-        if self._settings.mode == "history":
-            ends = {"__start_at": "string", "__end_at": "string", "__current": "boolean"}
-            return {**ends, **ORIGIN_COLUMNS, "__moved_from": "string"}
-        if self._settings.mode == "append":
-            return {**ORIGIN_COLUMNS, "__unavailable": "array<string>"}
-        return {**ORIGIN_COLUMNS, **({DELETED: "boolean"} if self._settings.marks_deleted else {})}
+        return service_columns_of(self._settings)
 
     @property
     def reads_before(self) -> bool:
@@ -149,6 +158,30 @@ class BatchWriter:
         writer = self._writer_of(lake, table_files(lake.session, lake.path), list(key))
         writer.sync()
         return writer.read_all(columns, choose).rows
+
+    def keep_log(self, lake: LakeTable) -> None:
+        """Writes a checkpoint of the table's log where one is due. To be called between commits."""
+        if self._writer is None:
+            return
+        if self._keeper is None:
+            self._keeper = LogKeeper(lake.session, lake.path, table_files(lake.session, lake.path))
+        if self._keeper.is_due(self._writer.snapshot):
+            self._keeper.checkpoint(self._writer.snapshot)
+
+    def remove_old_memory(self, lake: LakeTable, progress: Progress) -> None:
+        """Removes memory files that no version names which the table can be set back to. `progress`: its record."""
+        files = table_files(lake.session, lake.path)
+        writer = self._writer_of(lake, files, list(progress.key))
+        writer.sync()
+        kept = interval_seconds(writer.snapshot.properties.get(_FILES_KEPT, _USUALLY_KEPT))
+        folder = fs.FileSelector(files.place(_MEMORY_FILES), allow_not_found=True)
+        if kept is None:
+            return
+        for info in files.filesystem.get_file_info(folder):
+            name = f"{_MEMORY_FILES}/{info.base_name}"
+            is_old = info.mtime is not None and info.mtime.timestamp() < time.time() - kept
+            if is_old and name != progress.memory:
+                files.delete([name])
 
     def _writer_of(self, lake: LakeTable, files: TableFiles, key: list[str]) -> TableWriter:
         if self._writer is None:

@@ -17,7 +17,6 @@ from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
-from distributary.ingest.merge_table import RecordColumns, merge_table
 
 Findings = Accumulator[frozenset[str]]
 """The findings of a batch's tasks, as JSON."""
@@ -52,28 +51,8 @@ class FetchRanges:
 
 @dataclass(frozen=True)
 class DecodeTask:
-    """Maps batches of raw records to batches of the merge table; with `fetch`, batches of numbers of offset ranges."""
-
-    options: DecodeOptions
-    schema: RecordSchema
-    columns: RecordColumns
-    arrow: pa.Schema
-    findings: Findings
-    fetch: FetchRanges | None = None
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        decoder = Decoder(self.options)
-        for batch in batches:
-            for raw in (batch,) if self.fetch is None else self.fetch(batch):
-                decoded = decoder.decode(raw, self.schema)
-                self.findings.add(frozenset((_as_text(decoded),)))
-                yield from merge_table(decoded, self.columns, self.arrow).combine_chunks().to_batches()
-
-
-@dataclass(frozen=True)
-class GatherTask:
-    """The same with what the driver gathers: `rejected` BOOLEAN, and `content` BINARY, events or rejected records as an
-    Arrow stream (see decode.events.make_events)."""
+    """Maps batches of raw records, with `fetch` of numbers of offset ranges, to what the driver gathers: `rejected`
+    BOOLEAN, and `content` BINARY, events or rejected records as an Arrow stream (see decode.events.make_events)."""
 
     options: DecodeOptions
     schema: RecordSchema
@@ -92,7 +71,7 @@ class GatherTask:
 
 
 GATHERED = "rejected BOOLEAN, content BINARY"
-"""The columns of what GatherTask gives."""
+"""The columns of what DecodeTask gives."""
 
 
 def _stream_of(table: pa.Table) -> bytes:

@@ -7,7 +7,6 @@ one fetch and decode by themselves. Both run the same functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
@@ -19,23 +18,15 @@ from distributary.consume.fetch import RAW
 from distributary.consume.offsets import Slice
 from distributary.consume.source import RecordSource, ranges
 from distributary.decode.decoder import Decoded, Decoder
-from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.record_schema import RecordSchema
-from distributary.errors import TableHalt
 from distributary.ingest.decode_task import (
     GATHERED,
     DecodeTask,
     FetchRanges,
     Findings,
-    GatherTask,
     UnionOfTexts,
-    combine,
     decoded_of,
 )
-from distributary.ingest.merge_records import arrow_schema, complete, local_records
-from distributary.ingest.merge_table import RecordColumns, merge_table
-from distributary.merge.kept import kept
-from distributary.merge.queries import Queries
 
 LOCAL_RECORDS = 20_000
 """The most records of a batch that is decoded in the driver."""
@@ -48,30 +39,11 @@ _FEWEST_RECORDS = 16
 _RECORDS_OF_UNKNOWN_SIZE = 1_000
 _ARROW_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
-Finish = Callable[[DataFrame], DataFrame]
-"""The last step of decoding, before Spark keeps the records."""
-
-
-@dataclass(frozen=True)
-class DecodedRecords:
-    """Decoded `records` (see merge_records): in memory, or `held` by Spark. The others: see Decoded."""
-
-    records: DataFrame
-    held: DataFrame | None
-    observed: tuple[ObservedColumns, ...]
-    conflict: TableHalt | None
-    unknown_schemas: frozenset[str]
-    source_tables: frozenset[str]
-
 
 class RawRecords(Protocol):
     """The raw records of one batch."""
 
-    def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns, finish: Finish) -> DecodedRecords:
-        """Decodes all records, and applies `finish`."""
-        ...
-
-    def gather(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
+    def decode(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
         """Decodes all records into the driver's memory, each partition's by offset."""
         ...
 
@@ -83,21 +55,11 @@ class RawRecords(Protocol):
 class LocalRecords:
     """Records in the driver (see consume.fetch.RAW)."""
 
-    def __init__(self, session: SparkSession, table: pa.Table, queries: Queries) -> None:
+    def __init__(self, session: SparkSession, table: pa.Table) -> None:
         self._session = session
-        self._queries = queries
         self._table = table
 
-    def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns, finish: Finish) -> DecodedRecords:
-        """Decodes them in the driver."""
-        decoded = decoder.decode(self._table, schema)
-        table = merge_table(decoded, columns, arrow_schema(columns))
-        records = finish(local_records(self._session, table, columns, self._queries))
-        return DecodedRecords(
-            records, None, decoded.observed, decoded.conflict, decoded.unknown_schemas, decoded.source_tables
-        )
-
-    def gather(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
+    def decode(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
         """See RawRecords."""
         return decoder.decode(self._table, schema)
 
@@ -120,16 +82,10 @@ class TaskRecords:
         self._record_bytes = record_bytes
         self._findings = findings
 
-    def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns, finish: Finish) -> DecodedRecords:
-        """Decodes them in Spark's tasks."""
-        numbers, fetch = self._ranges()
-        task = DecodeTask(decoder.options, schema, columns, arrow_schema(columns), self._findings, fetch)
-        return _decode_in_tasks(numbers, task, finish)
-
-    def gather(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
+    def decode(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
         """See RawRecords."""
         numbers, fetch = self._ranges()
-        return _gather(numbers, GatherTask(decoder.options, schema, self._findings, fetch))
+        return _decode_in_tasks(numbers, DecodeTask(decoder.options, schema, self._findings, fetch))
 
     def _ranges(self) -> tuple[DataFrame, FetchRanges]:
         """The numbers of the ranges, each in a partition of its own, and what fetches them."""
@@ -150,14 +106,9 @@ class FrameRecords:
         self._frame = frame
         self._findings = findings
 
-    def decode(self, decoder: Decoder, schema: RecordSchema, columns: RecordColumns, finish: Finish) -> DecodedRecords:
-        """Decodes them in Spark's tasks."""
-        task = DecodeTask(decoder.options, schema, columns, arrow_schema(columns), self._findings)
-        return _decode_in_tasks(self._raw(), task, finish)
-
-    def gather(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
+    def decode(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
         """See RawRecords."""
-        return _gather(self._raw(), GatherTask(decoder.options, schema, self._findings))
+        return _decode_in_tasks(self._raw(), DecodeTask(decoder.options, schema, self._findings))
 
     def _raw(self) -> DataFrame:
         self._frame.sparkSession.conf.set(_ARROW_BATCH, str(_RECORDS_OF_UNKNOWN_SIZE))
@@ -174,7 +125,6 @@ class RawSource:
     def __init__(self, source: RecordSource, session: SparkSession, log_reason: Callable[[str], object]) -> None:
         self._source = source
         self._session = session
-        self._queries = Queries()
         self._log_reason = log_reason
         self._record_bytes = 0.0
         # One for all batches: PySpark keeps each accumulator as long as the driver lives.
@@ -192,7 +142,7 @@ class RawSource:
             if found is not None:
                 self._record_bytes = found.nbytes / max(1, found.num_rows)
                 self._log_reason(f"{found.num_rows} records, {found.nbytes} bytes: decoded in the driver")
-                return LocalRecords(self._session, found, self._queries)
+                return LocalRecords(self._session, found)
             # So that the next batch of that size is not fetched for nothing.
             self._record_bytes = 1 + LOCAL_BYTES / part.records
             self._log_reason(f"more than {LOCAL_BYTES} bytes: Spark's tasks decode them")
@@ -210,22 +160,16 @@ def _records_at_once(record_bytes: float) -> int:
     return min(_TASK_RECORDS, max(_FEWEST_RECORDS, int(_TASK_BYTES / record_bytes)))
 
 
-def _decode_in_tasks(frame: DataFrame, task: DecodeTask, finish: Finish) -> DecodedRecords:
+def _decode_in_tasks(frame: DataFrame, task: DecodeTask) -> Decoded:
     task.findings.value = frozenset()
-    records = kept(finish(complete(_map_in_arrow(frame, task, task.columns.ddl()), task.columns)), eager=True)
-    return DecodedRecords(records, records, *combine(task.findings.value))
-
-
-def _gather(frame: DataFrame, task: GatherTask) -> Decoded:
-    task.findings.value = frozenset()
-    gathered = _map_in_arrow(frame, task, GATHERED).toArrow()
+    gathered = _map_in_arrow(frame, task).toArrow()
     nothing = Decoder(task.options).decode(RAW.empty_table(), task.schema)
     return decoded_of(gathered, task.findings.value, nothing)
 
 
-def _map_in_arrow(frame: DataFrame, task: DecodeTask | GatherTask, ddl: str) -> DataFrame:
+def _map_in_arrow(frame: DataFrame, task: DecodeTask) -> DataFrame:
     """DataFrame.mapInArrow, which requires pandas although it does not use it."""
-    function = UserDefinedFunction(task, ddl, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF, name="decode")
+    function = UserDefinedFunction(task, GATHERED, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF, name="decode")
     column = function(*(frame[name] for name in frame.columns))
     return DataFrame(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
 

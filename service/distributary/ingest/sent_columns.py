@@ -10,7 +10,6 @@ from distributary.decode.masks import NO_MASKS, Masks
 from distributary.decode.renames import Renames, check_renames
 from distributary.evolve.masks import Marks, check_masks, configured_marks, masks_of
 from distributary.evolve.unknown_columns import CODE, FIX, UnknownColumn, check_protected_columns, unknown_columns
-from distributary.ingest.raw_records import DecodedRecords
 from distributary.ingest.table_columns import TableColumns
 from distributary.merge.progress import Progress
 
@@ -51,7 +50,7 @@ class SentColumns:
         """Raises TableHalt if a column would be published that the config most likely means to protect."""
         check_protected_columns(self._settings, self._names)
 
-    def add(self, decoded: Decoded | DecodedRecords) -> None:
+    def add(self, decoded: Decoded) -> None:
         """Adds the columns of a batch. Raises TableHalt if the config or the table contradicts them."""
         if decoded.conflict is not None:
             raise decoded.conflict

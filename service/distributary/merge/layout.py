@@ -12,7 +12,6 @@ from distributary.config.delta_properties import interval, interval_seconds, lac
 from distributary.config.maintenance import Maintenance
 from distributary.config.table import TableSettings
 from distributary.errors import TableHalt
-from distributary.merge.retention import FILES_KEPT
 
 _CLUSTERING = "clustering"
 _REBUILD = "`distributary resume -c FILE TABLE --rebuild` fills it again, with these partitions"
@@ -20,6 +19,11 @@ _FROM_CLUSTERS = (
     "Delta parts no table that was ever clustered: take partition_by out, or delete the table's directory to have it"
     " filled again from the start of its topic"
 )
+
+
+FILES_KEPT = "delta.deletedFileRetentionDuration"
+"""How long a file that left the table stays, and the log's note of it (a tombstone), by which VACUUM knows when it
+left; a week where a table does not say it."""
 
 
 @dataclass(frozen=True)

@@ -5,25 +5,23 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from functools import cache
+from contextlib import contextmanager
 
-from delta.tables import DeltaMergeBuilder, DeltaTable, DeltaTableBuilder
+from delta.tables import DeltaTable, DeltaTableBuilder
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from distributary import sql
-from distributary.config.table import Engine
+from distributary.delta.commit import ProgressRecord
+from distributary.delta.transaction import DeltaCommitter
+from distributary.errors import TransientError
+from distributary.ingest.table_storage import table_files
 from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class
-from distributary.launch.memory import beside_java, java_heap, machine_memory
-from distributary.merge.choice import times
-from distributary.merge.direct import DirectTable, NotByLibrary, commit_lost
 from distributary.merge.layout import Layout, LayoutChanges, changes, check_layout, refused
-from distributary.merge.log import DeltaLog, log_of_spark
+from distributary.merge.log import DeltaLog
 from distributary.merge.progress import APP_ID, Head, Progress
-from distributary.merge.row_size import expect_rows_of, most_rows
 
 Write = Callable[[Head, Progress], object]
 """Commits to a table on the version of the head, with the progress; to be run once by LakeTable.commit."""
@@ -34,17 +32,6 @@ _RECORD_IS_OLD = 12 * 3600
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
-# For a slice of a few records planning and compiling is all the cost: no code is generated, no task looks for what its
-# expressions have in common, one task a stage. The same made Spark's MERGE into a table of 400,000 rows take most of a
-# minute.
-SMALL_SLICE = 5_000
-SMALL_SETTINGS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.subexpressionElimination.enabled": "false",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-}
 # Characters that a Parquet column name can't have: such a table needs Delta's column mapping.
 _NEEDS_MAPPING = set(" ,;{}()\n\t=")
 _MAPPING = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
@@ -57,7 +44,6 @@ _ANY = Layout()
 
 class LakeTable:
     """A table of the lake at `path`; `service_columns` are those it has beside the source's, name to Spark type.
-    `direct` commits to it without Spark; None where that can't be, or is not wanted (see TableSettings.commit).
     `layout` is what the config wants of its properties and files.
 
     It keeps a session of its own: Delta takes a commit's metadata from the session's settings, which threads of one
@@ -69,41 +55,13 @@ class LakeTable:
         session: SparkSession,
         path: str,
         service_columns: Mapping[str, str],
-        fixed: Collection[str] = (),
-        commit: Engine = "spark",
         layout: Layout = _ANY,
     ) -> None:
         self._layout = layout
         self._service_columns = service_columns
         self.session = session.newSession()
         self.path = path
-        self._usual = {key: str(self.session.conf.get(key)) for key in SMALL_SETTINGS if key not in fixed}
-        self._most_rows = most_rows(self.session)
-        self._is_large = False
         self._log = DeltaLog(self.session, path)
-        here = self._log.local_path()
-        codec = str(self.session.conf.get("spark.sql.parquet.compression.codec"))
-        self.direct = None
-        if here is not None and commit != "spark":
-            # Where there are executors, what is large is theirs.
-            alone = str(self.session.sparkContext.master).startswith("local")
-            self.direct = DirectTable(here, codec, _times(java_heap(self.session)) if alone else 1)
-
-    def suit(self, records: int, rows: int = 0, row_bytes: float = 0) -> None:
-        """Suits the session to a slice of so many records: a small one is over before compiled code would pay. `rows`:
-        how many the table has at most; what reads a large one suits the session to that. `row_bytes`: about how large
-        they are, where they may be large."""
-        self._is_large = rows > SMALL_SLICE
-        self._set(SMALL_SETTINGS if records <= SMALL_SLICE else self._usual)
-        expect_rows_of(self.session, row_bytes, self._most_rows)
-
-    def _suit_table(self) -> None:
-        if self._is_large:
-            self._set(self._usual)
-
-    def _set(self, settings: Mapping[str, str]) -> None:
-        for key in self._usual:
-            self.session.conf.set(key, settings[key])
 
     def head(self, known: Head | None = None) -> Head | None:
         """Where the table is now; `known` spares reading what was read before."""
@@ -189,7 +147,6 @@ class LakeTable:
 
     def rows(self) -> DataFrame:
         """All rows, the service's columns included."""
-        self._suit_table()
         return self._frame()
 
     def _frame(self) -> DataFrame:
@@ -197,28 +154,14 @@ class LakeTable:
 
     def delta(self) -> DeltaTable:
         """Delta's handle on the table."""
-        self._suit_table()
         return DeltaTable.forPath(self.session, self.path)
-
-    def append(self, rows: DataFrame) -> Write:
-        """A write that adds rows."""
-        return lambda _head, _progress: rows.write.format("delta").mode("append").save(self.path)
-
-    @staticmethod
-    def merge(merge: DeltaMergeBuilder) -> Write:
-        """A write that merges."""
-        return lambda _head, _progress: merge.execute()
 
     def nothing(self) -> Write:
         """A write that changes no row: only the progress moves."""
 
         def run(head: Head, progress: Progress) -> None:
-            if self.direct is not None and self.direct.why_not(head) is None:
-                with suppress(NotByLibrary):
-                    self.direct.nothing(head, progress)
-                    return
-            empty = self.session.createDataFrame([], _struct(self._schema()))
-            self.append(empty)(head, progress)
+            committer = DeltaCommitter(self.session, self.path, table_files(self.session, self.path))
+            committer.commit(head.version, [], ProgressRecord(progress.to_json(), APP_ID, progress.sequence))
 
         return run
 
@@ -237,8 +180,6 @@ class LakeTable:
         now = self._log.since(head)
         if now is None or now.progress is None or now.progress.commit != progress.commit:
             raise commit_lost(self.path)
-        if self.direct is not None and self.direct.checkpoint_due(now.version) and not self.direct.checkpoint(now):
-            self._checkpoint()
         return now
 
     def renewed(self, head: Head | None) -> Head | None:
@@ -251,21 +192,13 @@ class LakeTable:
             return head
         return self.commit(head, head.progress.next_commit(), self.nothing())
 
-    def _checkpoint(self) -> None:
-        """Writes a checkpoint of the log as Spark's own commits do, and removes what is old in it."""
-        with suppress(Py4JJavaError, PySparkException):  # the commit stands, and the next one tries again
-            log, snapshot = log_of_spark(self.session, self.path)
-            log.checkpoint(snapshot, java_class(self.session, "scala.Option").empty())
-        self.leave()
-
     def leave(self) -> None:
         """Has Spark forget the table's state where it is asked for it seldom, as this process commits the slices.
 
         Delta keeps it for an hour, some 3 MB and a shuffle's files for each table that it has compacted.
         """
-        if self.direct is not None:
-            place = java_class(self.session, HADOOP_PATH)(self.path)
-            java_class(self.session, DELTA_LOG).invalidateCache(self.session._jsparkSession, place)
+        place = java_class(self.session, HADOOP_PATH)(self.path)
+        java_class(self.session, DELTA_LOG).invalidateCache(self.session._jsparkSession, place)
 
     @contextmanager
     def _carrying(self, progress: Progress) -> Iterator[None]:
@@ -283,12 +216,6 @@ class LakeTable:
                 self.session.conf.unset(key)
 
 
-@cache
-def _times(heap: int) -> int:
-    """See choice.times. Once for all tables: later Java has filled more of its heap, and less memory is free."""
-    return times(heap, beside_java(heap, machine_memory()))
-
-
 @contextmanager
 def _refusing(properties: Mapping[str, str], columns: Collection[str]) -> Iterator[None]:
     """Where Delta refuses what the config asks for, TableHalt says so."""
@@ -302,6 +229,15 @@ def _refusing(properties: Mapping[str, str], columns: Collection[str]) -> Iterat
         if reason is None or not (properties or columns):
             raise
         raise refused(properties, list(columns), reason) from error
+
+
+def commit_lost(path: str) -> TransientError:
+    """Another writer's commit came first: nothing of this one is in the table."""
+    return TransientError(
+        "commit-lost",
+        f"the commit to {path} did not come about: another driver was faster",
+        "run one driver per config",
+    )
 
 
 def _needs_mapping(columns: Mapping[str, str]) -> bool:

@@ -210,3 +210,9 @@ def _name_of(java_class: Any) -> str:
         java_class = java_class.getSuperclass()
         name = str(java_class.getName())
     return f"{own}, a {name}" if own != name == "java.io.IOException" else own
+
+
+def is_fault(error: BaseException) -> bool:
+    """Whether it is an error, as also a fault inside a library written in Rust, which comes as a panic and is no
+    Exception."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"

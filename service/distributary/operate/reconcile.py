@@ -44,7 +44,7 @@ def reconcile(config: Config, name: str) -> int:
     with stdout_kept_for_results():
         session = open_session(config.spark_properties())
     try:
-        removed = remove_ghosts(config, one, session)
+        removed = remove_ghosts(one, session)
     finally:
         close_session(session)
     _tell_the_service(config, one)
@@ -60,10 +60,10 @@ def _tell_the_service(config: Config, one: Listed) -> None:
         _log.warning("a service that runs sees it with the table's next records", reason=error.message)
 
 
-def remove_ghosts(config: Config, one: Listed, session: SparkSession) -> int:
+def remove_ghosts(one: Listed, session: SparkSession) -> int:
     """The same in a session that is there."""
     writer = BatchWriter(one.settings, cache(new_index_cache))
-    lake = LakeTable(session, one.path, writer.service_columns, fixed=config.spark)
+    lake = LakeTable(session, one.path, writer.service_columns)
     removed: int = _RETRYING(_Removal(one, lake, writer))
     return removed
 

@@ -42,12 +42,13 @@ def before_going_back(part: Slice, back: Sequence[Event], connector: str, settin
     nothing comes before."""
     ends = {**part.end, **{event.partition: event.offset for event in back}}
     if all(event.offset == part.start[event.partition] for event in back):
-        raise _went_back(back[0], connector, settings, part.topic)
+        raise went_back(back[0], connector, settings, part.topic)
     ends = {p: end for p, end in ends.items() if end > part.start[p]}
     return Slice(part.topic, {p: part.start[p] for p in ends}, ends)
 
 
-def _went_back(event: Event, connector: str, settings: TableSettings, topic: str) -> TableHalt:
+def went_back(event: Event, connector: str, settings: TableSettings, topic: str) -> TableHalt:
+    """Rule 2.6: why the table halts at an event."""
     at = event.position
     assert at is not None
     when = datetime.fromtimestamp(at.time / 1_000_000, timezone.utc).isoformat(timespec="milliseconds")

@@ -19,9 +19,8 @@ from tenacity import (
 from distributary.consume.refusals import OFFSETS_GONE
 from distributary.errors import DistributaryError, TableHalt, TransientError
 from distributary.logs import get_logger
-from distributary.merge.direct import is_fault
 from distributary.operate import failpoints
-from distributary.operate.faults import classified, pause_after
+from distributary.operate.faults import classified, is_fault, pause_after
 from distributary.operate.halts import Halts
 from distributary.operate.status import TableState
 from distributary.operate.surroundings import Surroundings

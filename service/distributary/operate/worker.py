@@ -13,9 +13,7 @@ from distributary.errors import TableHalt
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.keyless import as_halt_tells, as_kept
 from distributary.logs import get_logger
-from distributary.merge.deletes import RememberedDeletes
 from distributary.merge.files import Compacted
-from distributary.merge.kept import keeping
 from distributary.merge.layout import wanted_layout
 from distributary.merge.progress import Head, Progress
 from distributary.merge.table import LakeTable
@@ -31,7 +29,7 @@ from distributary.operate.place import Place
 from distributary.operate.recorder import Watch
 from distributary.operate.status import TableState
 from distributary.operate.surroundings import Surroundings
-from distributary.operate.tables import catalog_name, deletes_path, maintenance_path
+from distributary.operate.tables import catalog_name, maintenance_path
 from distributary.operate.taking import SliceTaker
 from distributary.operate.tending import Tending
 from distributary.operate.upkeep import Due, Task, Upkeep
@@ -92,18 +90,15 @@ class TableWorker:
             around.session,
             self._path,
             self._writer.service_columns,
-            fixed=around.config.spark,
-            commit=settings.commit,
             layout=layout,
         )
-        self._deletes = RememberedDeletes(self._lake.session, deletes_path(around.config, self.table))
         entry = catalog_name(around.config, self.table)
         self._entry = CatalogEntry(self._lake.session, entry, self._path, self._bound) if entry else None
         self._taker = SliceTaker(
             around, self.topic, settings, self._writer, self._lake, self._place, self.name, self._bound
         )
         self._laying_out = LayingOut(self._lake, self._place, layout, self._bound)
-        self._tending = Tending(self._lake, self._deletes, self._place, settings.mode, self.name)
+        self._tending = Tending(self._lake, self._writer, self._place, settings.mode, self.name)
 
     @property
     def taken(self) -> Offsets:
@@ -154,7 +149,6 @@ class TableWorker:
         """Reads where the table is."""
         self._place.head = self._lake.head()
         self._keep_changes(as_kept(self._settings, self.progress))
-        self._tending.forget_old_deletes()
         self.upkeep.start()
         self._started = True
         self._around.recorder.found(self.name)
@@ -176,7 +170,6 @@ class TableWorker:
         """Has the next step look at the topic, whether or not there is anything to take."""
         self._doubtful = True
 
-    @keeping()
     def step(self) -> None:
         """Takes one slice on the way to the goal; nothing while the table is paused. Raises TableHalt, TransientError
         and what Spark raises."""
@@ -192,7 +185,6 @@ class TableWorker:
             self._look_at_the_table()
             topic = self._looked_at()
             self._laying_out.see_to()
-            self._tending.see_to_deletes()
         if self.asked is Accept.REPLAY:
             self._place.head = self._lake.renewed(self._place.head)  # columns may be added for it
             self._taker.replay(topic)
@@ -209,6 +201,7 @@ class TableWorker:
                 if not self._keep_changes(as_halt_tells(self._settings, halt, self.progress)):
                     raise
                 return  # the next step takes the slice
+            self._writer.keep_log(self._lake)
         self._enter_in_catalog()
         self._place.head = ghosts.counted(self._lake, self._writer, self._place.head, self._bound)
         self.failing = False
@@ -240,7 +233,6 @@ class TableWorker:
             return None
         return self.upkeep.due(head.version, head.written.at if head.written else None)
 
-    @keeping()
     def tend(self, task: Task) -> Compacted | None:
         """Looks after the table's files, in the place of a slice. Raises TableHalt, TransientError and what Spark
         raises; whatever it is, the table is as it was."""
@@ -304,8 +296,6 @@ class TableWorker:
             self._place.head = self._lake.commit(
                 head, after, self._lake.clear() if accept is Accept.REBUILD else self._lake.nothing()
             )
-        if accept is Accept.REBUILD:
-            self._deletes.forget_all()
         if accept in _ANEW:
             self.goal = end
         self._taker.look_anew()

@@ -16,6 +16,7 @@ from distributary.evolve.diff import check_key, check_key_columns, taken_as
 from distributary.evolve.masks import Marks, check_masks, masks_of
 from distributary.evolve.policy import allowed_changes, heeded
 from distributary.evolve.unknown_columns import check_protected_columns
+from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
 from distributary.ingest.keyless import as_kept, as_records_tell
@@ -24,7 +25,6 @@ from distributary.ingest.source_tables import check_source_tables, with_source_i
 from distributary.ingest.supported import check_supported
 from distributary.ingest.topic_format import KnownFormat, detect_format
 from distributary.merge.layout import LayoutChanges, changes, check_layout, wanted_layout
-from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress
 from distributary.operate.continuity import check_continuity, not_ours
 from distributary.operate.source_types import Told
@@ -124,7 +124,7 @@ def planned(
     """The plan of one table, and the scene that its warnings were looked for in. `now`: milliseconds since 1970; `told`
     gives the types of a topic's columns that the connector tells beside its records."""
     one = replace(one, settings=as_kept(one.settings, progress))
-    columns = lake.of_the_source(mode_of(one.settings).service_columns) if lake else {}
+    columns = lake.of_the_source(service_columns_of(one.settings)) if lake else {}
     plan = replace(
         _bare(one), start=sample.start, end=sample.end, records=sample.left, columns=columns,
         key=progress.key if progress else (), connector=progress.connector if progress else config.source.connector,
@@ -184,15 +184,13 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
         check_supported(settings, look)
         look = with_source_in_key(look, settings)
         scene = replace(scene, look=look)
-        mode = mode_of(settings)
+        reads_before = settings.mode == "append"
         inner = payload_of if look.payload_alone else envelope_of_event if look.cloud_events else None
         sampled = map(inner, sample.records()) if inner is not None else sample.records()
-        found = cuts(sampled, look.unwrapped, before=mode.reads_before)
+        found = cuts(sampled, look.unwrapped, before=reads_before)
         scene = replace(scene, cuts=tuple(found))
         key = (progress.key if progress else ()) or Renames(settings.rename).all_of(look.key or settings.key)
-        options = decode_options(
-            scene.source, settings, look, key, masks=masks_of(settings), reads_before=mode.reads_before
-        )
+        options = decode_options(scene.source, settings, look, key, masks=masks_of(settings), reads_before=reads_before)
         schema = RecordSchema(columns, {name: columns[name] for name in key if name in columns})
         shows = shown(found, schema, options)
         if any(not one.has_schema for one in shows.observed):
@@ -222,7 +220,7 @@ def _with_columns(plan: TablePlan, scene: Scene, columns: Mapping[str, str], *, 
             check_key(known, one.types)
         marks.check(one.marks if one.is_key else heeded(settings.schema_changes, columns, one.marks))
     plan = replace(plan, key=known, connector=scene.connector, form=_form(scene))
-    reserved = mode_of(settings).service_columns
+    reserved = service_columns_of(settings)
     observed = scene.shown.observed
     evolved = allowed_changes(
         settings.schema_changes, columns, table_columns(observed), reserved, known, renames_of(observed)
@@ -241,7 +239,7 @@ def _with_layout(plan: TablePlan, scene: Scene, lacks: LayoutChanges | None) -> 
     wanted = wanted_layout(scene.settings)
     if plan.action == WAIT or wanted.says_nothing:
         return plan
-    check_layout(wanted, {**plan.columns, **mode_of(scene.settings).service_columns}, plan.path)
+    check_layout(wanted, {**plan.columns, **service_columns_of(scene.settings)}, plan.path)
     if lacks is None:
         return replace(
             plan, properties=wanted.properties, partitioned_by=wanted.partition_by, clustered_by=wanted.cluster_by or ()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -14,26 +17,23 @@ from distributary.config.clients import system_properties
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
 from distributary.errors import TableHalt, UsageError
+from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.keyless import as_kept
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.logs import get_logger
-from distributary.merge.deletes import RememberedDeletes
-from distributary.merge.mode import Destination
-from distributary.merge.modes import mode_of
 from distributary.merge.progress import Progress
-from distributary.merge.queries import Queries
 from distributary.merge.table import LakeTable
 from distributary.operate.continuity import check_continuity
 from distributary.operate.faults import classified
-from distributary.operate.tables import Listed, deletes_path, listed, named
+from distributary.operate.tables import Listed, listed, named
 from distributary.verify.compare import Compared
 from distributary.verify.frozen import FrozenTable
 from distributary.verify.key_range import KeyRange
 from distributary.verify.report import State, TableReport
 from distributary.verify.sides import Given, sides
 from distributary.verify.source_check import SourceCheck, source_of
-from distributary.verify.start import lost_start, newest_truncate, range_read
-from distributary.verify.taken import taken
+from distributary.verify.start import lost_start, range_read
+from distributary.verify.taken import copied, settings_of_copy
 
 Tell = Callable[[str], None]
 """Takes what is being done, for a person who waits."""
@@ -79,7 +79,7 @@ def verify(config: Config, name: str | None, asked: Asked, tell: Tell) -> Iterat
 def report(config: Config, one: Listed, session: SparkSession, broker: Broker, asked: Asked, tell: Tell) -> TableReport:
     """The comparison of one table, in a session that is there. Raises UsageError for a range of keys that can't be."""
     if one.settings.keyless == "append":
-        head = LakeTable(session, one.path, mode_of(one.settings).service_columns).head()
+        head = LakeTable(session, one.path, service_columns_of(one.settings)).head()
         one = replace(one, settings=as_kept(one.settings, head.progress if head else None))
     empty = TableReport(one.name, one.topic, one.path, one.settings.mode, State.NOT_VERIFIED)
     try:
@@ -94,6 +94,19 @@ def report(config: Config, one: Listed, session: SparkSession, broker: Broker, a
         return replace(empty, error=classified(error).told())
 
 
+@contextmanager
+def _folder(config: Config, session: SparkSession) -> Iterator[Path]:
+    """Where the copy of a table lies while it is compared."""
+    if not str(session.sparkContext.master).startswith("local"):
+        raise UsageError(
+            "verify-on-a-cluster",
+            "verify compares with a copy of the table on this machine, which the executors of a cluster can't read",
+            "run verify with spark.master: local[*]",
+        )
+    with TemporaryDirectory(prefix="distributary-verify-", dir=config.spark.get("spark.local.dir")) as folder:
+        yield Path(folder)
+
+
 class _Check:
     """The comparison of one table."""
 
@@ -106,7 +119,7 @@ class _Check:
         self._broker = broker
         self._asked = asked
         self._tell = tell
-        self._service_columns = mode_of(one.settings).service_columns
+        self._service_columns = service_columns_of(one.settings)
 
     def report(self, empty: TableReport) -> TableReport:
         """What comes out. Raises TableHalt where nothing can."""
@@ -132,8 +145,7 @@ class _Check:
             position=progress.position,
             offsets={p: (part.start[p], end) for p, end in part.end.items()},
         )
-        lake = FrozenTable(self._session, one.path, self._service_columns, head.version, fixed=self._config.spark)
-        lake.suit(part.records)
+        lake = FrozenTable(self._session, one.path, self._service_columns, head.version)
         if part.records > 4 * _RECORDS_A_TASK and "spark.sql.shuffle.partitions" not in self._config.spark:
             lake.session.conf.set("spark.sql.shuffle.partitions", str(part.records // _RECORDS_A_TASK))
         return self._compared(told, topic, part, lake, progress)
@@ -143,66 +155,44 @@ class _Check:
     ) -> TableReport:
         one, keys = self._one, self._asked.keys
         columns = lake.columns()
-        to = self._destination(lake, columns, progress)
+        key = {name: columns[name] for name in progress.key}
         rows = lake.rows()
         if keys is not None:
-            name, kind = self._first_key(keys, lake, to.key)
+            name, kind = self._first_key(keys, lake, key)
             rows = rows.where(keys.holds(name, kind))
         self._tell(f"reading {part.records:,} records")
-        came = taken(
-            self._config,
-            one,
-            self._broker,
-            lake,
-            progress,
-            topic,
-            part,
-            # Truncates have no key.
-            lambda records: (
-                records.where(F.col("k.k0").isNull() | keys.holds("k.k0", kind)) if keys is not None else records
-            ),
-        )
-        settings = self._broker.settings([one.topic]).get(one.topic, {})
-        applied = came.found.applied if keys is None else None
-        lost = lost_start(progress.records, applied, part.start, settings.get("cleanup.policy", ""))
-        truncated = newest_truncate(one.settings, came.found.truncated, progress.truncated if lost else None)
-        self._tell("comparing")
-        given = Given(
-            to,
-            came.records,
-            came.found,
-            truncated,
-            progress.snapshot,
-            rows,
-            partial=lost is not None,
-            passes_open=lost is not None or keys is not None,
-        )
-        both = sides(given)
-        suspects = came.suspects() if both.by_key else both.expected.where("false").withColumn("why", F.lit(""))
-        compared = Compared(both.how, both.expected, both.lake, suspects)
-        return replace(
-            told,
-            state=State.DIFFERENT if compared.counts.different else State.EQUAL,
-            keys=None if keys is None else str(keys),
-            counts=compared.counts,
-            quarantined=came.quarantined(),
-            differences=compared.differences(self._asked.limit, came.records if both.by_key else None),
-            notes=(lost,) if lost else (),
-        )
-
-    def _destination(self, lake: FrozenTable, columns: Mapping[str, str], progress: Progress) -> Destination:
-        return Destination(
-            lake=lake,
-            deletes=RememberedDeletes(lake.session, deletes_path(self._config, self._one.table)),
-            topic=self._one.topic,
-            connector=progress.connector,
-            columns=columns,
-            key={name: columns[name] for name in progress.key},
-            settings=self._one.settings,
-            tell=lambda _event, _count: None,
-            debug=lambda _reason: None,
-            queries=Queries(),
-        )
+        with _folder(self._config, lake.session) as folder:
+            copy = copied(self._config, one, self._broker, lake, progress, topic, part, folder)
+            settings = self._broker.settings([one.topic]).get(one.topic, {})
+            lost = lost_start(progress.records, copy.applied, part.start, settings.get("cleanup.policy", ""))
+            self._tell("comparing")
+            given = Given(
+                copy,
+                settings_of_copy(one.settings),
+                one.settings,
+                progress.connector,
+                columns,
+                key,
+                progress.snapshot,
+                rows,
+                partial=lost is not None,
+                passes_open=lost is not None,
+            )
+            both = sides(given)
+            expected = both.expected if keys is None else both.expected.where(keys.holds("k.k0", kind))
+            suspects = copy.suspects() if both.by_key else expected.where("false").withColumn("why", F.lit(""))
+            if keys is not None:
+                suspects = suspects.where(keys.holds("k.k0", kind))
+            compared = Compared(both.how, expected, both.lake, suspects)
+            return replace(
+                told,
+                state=State.DIFFERENT if compared.counts.different else State.EQUAL,
+                keys=None if keys is None else str(keys),
+                counts=compared.counts,
+                quarantined=copy.quarantined(),
+                differences=compared.differences(self._asked.limit, copy.records() if both.by_key else None),
+                notes=(lost,) if lost else (),
+            )
 
     def _first_key(self, keys: KeyRange, lake: FrozenTable, key: Mapping[str, str]) -> tuple[str, str]:
         """The first key column, quoted, and its type. Raises UsageError where the range is none of such values."""

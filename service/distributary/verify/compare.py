@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 
 from distributary import sql
 from distributary.merge.position_sql import is_later
-from distributary.merge.versions import comparable
 from distributary.verify.report import (
     BEFORE,
     DIFFERENT,
@@ -179,6 +178,15 @@ def _entry(column: str, lake: str, expected: str, kind: str) -> str:
     return (
         f"named_struct('column', {sql.text(column)}, 'lake', {shown(lake, kind)}, 'expected', {shown(expected, kind)})"
     )
+
+
+def comparable(value: str, kind: str) -> str:
+    """The value as something that can be compared: maps and variants can't."""
+    if "variant" in kind:
+        return f"to_json({value})"
+    if kind.startswith("map<"):
+        return f"array_sort(map_entries({value}))"
+    return f"to_json({value})" if "map<" in kind else value
 
 
 def shown(value: str, kind: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,9 +18,8 @@ class FrozenTable(LakeTable):
         path: str,
         service_columns: Mapping[str, str],
         version: int,
-        fixed: Collection[str] = (),
     ) -> None:
-        super().__init__(session, path, service_columns, fixed)
+        super().__init__(session, path, service_columns)
         self.version = version
 
     def _frame(self) -> DataFrame:

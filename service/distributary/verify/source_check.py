@@ -20,7 +20,7 @@ from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.decode.renames import Renames
 from distributary.errors import TableHalt, UsageError
-from distributary.merge.modes import mode_of
+from distributary.ingest.batch_writer import service_columns_of
 from distributary.merge.progress import Progress
 from distributary.merge.table import LakeTable
 from distributary.operate.tables import Listed
@@ -85,7 +85,7 @@ class SourceCheck:
         self._broker = broker
         self._dsn = dsn
         self._source = source_of(dsn)
-        self._service_columns = mode_of(one.settings).service_columns
+        self._service_columns = service_columns_of(one.settings)
         self._renames = Renames(one.settings.rename)
 
     def report(self, empty: TableReport, limit: int) -> TableReport:
@@ -145,7 +145,7 @@ class SourceCheck:
 
     def _look(self, table: SourceTable, folder: Path, keys: DataFrame | None) -> _Look:
         version, progress = self._head()
-        lake = FrozenTable(self._session, self._one.path, self._service_columns, version, self._config.spark)
+        lake = FrozenTable(self._session, self._one.path, self._service_columns, version)
         columns = lake.columns()
         key = progress.key
         found = self._columns(table, columns, key)

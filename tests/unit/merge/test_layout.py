@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from distributary.errors import TableHalt
-from distributary.merge.layout import Layout, changes, check_layout
-from distributary.merge.retention import FILES_KEPT
+from distributary.merge.layout import FILES_KEPT, Layout, changes, check_layout
 
 DAY = 86_400
 
