@@ -6,6 +6,8 @@ no two keys have the same text: `2:101:x` is (10, x), and `-` is a null.
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -115,3 +117,26 @@ def _nested_text(value: pa.Scalar) -> str:
 def _nested_value(text: str, kind: pa.DataType) -> Any:
     schema = pa.schema([("v", kind)])
     return pa.ipc.read_record_batch(pa.py_buffer(bytes.fromhex(text)), schema)["v"][0].as_py()
+
+
+def key_json(keys: pa.StructArray) -> pa.Array:
+    """Each key as JSON for people, null for null. Few keys have one: only those of rows that moved."""
+    texts: list[str | None] = [None] * len(keys)
+    places = pc.indices_nonzero(keys.is_valid())
+    moved = keys.take(places)
+    names = [field.name for field in keys.type]
+    columns = [_for_people(part).to_pylist() for part in moved.flatten()]
+    for place, values in zip(places.to_pylist(), zip(*columns, strict=True), strict=True):
+        texts[place] = json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False, separators=(",", ":"))
+    return pa.array(texts, pa.string())
+
+
+def _for_people(values: pa.Array) -> pa.Array:
+    """The values as what JSON has; what it has no form for as text."""
+    kind = values.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind):
+        return values
+    if pa.types.is_binary(kind):
+        texts = [None if value is None else base64.b64encode(value).decode() for value in values.to_pylist()]
+        return pa.array(texts, pa.string())
+    return values.cast(pa.string())

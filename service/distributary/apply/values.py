@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.apply.key_text import key_texts
+from distributary.apply.key_text import key_json
 from distributary.rules.columns import Ints
 from distributary.rules.event import Pointer
 from distributary.rules.state import Origin
@@ -50,7 +50,7 @@ def no_values(row: pa.StructType) -> pa.Table:
 def values_of_events(events: pa.Table) -> pa.Table:
     """The values that decoded events hold, in their order."""
     old_key = one_array(events["old_key"])
-    moved_from = key_texts(old_key) if old_key.type.num_fields else pa.nulls(len(old_key), pa.string())
+    moved_from = key_json(old_key) if old_key.type.num_fields else pa.nulls(len(old_key), pa.string())
     columns = {
         **{name: events[name] for name in ("partition", "offset", "position", "source_time", "row")},
         "op": events["operation"],

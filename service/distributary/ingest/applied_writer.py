@@ -74,7 +74,7 @@ class AppliedWriter:
     def write(self, applied: Applied, record: ProgressRecord) -> int:
         """Commits the rows with the record; gives the version. Raises what TableWriter raises."""
         mode = self._layout.rules.mode
-        if mode == "append":
+        if mode == "append" or not self._key:  # of truncates alone no key is known, and there is no row yet
             return self._writer.replace(applied.rows, (), record)
         replaced = self._opened_by(applied) if mode == "history" else []
         ended, gone = self._truncated([one.position for one in applied.truncates if one.position], applied, replaced)

@@ -102,6 +102,7 @@ class BatchWriter:
         self._index_cache = index_cache
         self._memory: tuple[str, Memory] | None = None
         self._writer: TableWriter | None = None
+        self._key: list[str] = []
         self._keeper: LogKeeper | None = None
 
     @property
@@ -184,9 +185,9 @@ class BatchWriter:
                 files.delete([name])
 
     def _writer_of(self, lake: LakeTable, files: TableFiles, key: list[str]) -> TableWriter:
-        if self._writer is None:
+        if self._writer is None or self._key != key:  # a table of truncates alone has no key yet
             committer = DeltaCommitter(lake.session, lake.path, files)
-            self._writer = TableWriter(files, key, committer, self._index_cache())
+            self._writer, self._key = TableWriter(files, key, committer, self._index_cache()), key
         return self._writer
 
     def _not_there(self, writer: TableWriter, replayed: pa.Table) -> pa.Table:

@@ -205,7 +205,7 @@ class EventProcessor:
                 key.base = Row(event.at, event.op, ended="d" if event.op == "d" else "")
 
     def _add_truncate(self, event: Event) -> None:
-        if self._rules.truncate == "ignore" and self._rules.mode != "append":
+        if self._rules.truncate == "ignore":
             return
         if add_truncate(self._rules.connector, self._state.truncates, event):
             if not event.quarantined:
