@@ -5,7 +5,6 @@ Rules of whole tables (truncates, halts, what is counted) are in test_table_rule
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 from tests.support.changes import Row, Topic, key, row
@@ -134,24 +133,6 @@ def test_3_2_a_late_change_brings_no_deleted_row_back(case: Case) -> None:
     late.change("c", key(3), row(3, "older, but its key was never seen"), at=7, partition=1)
     case.take(late.records)
     case.expect([(3,)], "id")
-
-
-@rule_case("sqlserver")
-def test_3_3_a_lone_tombstone_deletes_and_older_changes_stay_away(case: Case) -> None:
-    topic = case.topic()
-    topic.change("c", key(1), row(1, "first"), at=5)
-    topic.change("c", key(2), row(2, "second"), at=6)
-    case.take(topic.records)
-    lone = case.topic()
-    lone.tombstone(key(1))
-    case.take(lone.records)
-    case.expect([(2, "second")])
-    older = case.topic()
-    older.change("u", key(1), row(1, "older"), at=3, partition=1)
-    case.take(older.records)
-    case.expect([(2, "second")])
-    case.take(topic.records[:1])  # an equal position is accepted again
-    case.expect([(1, "first"), (2, "second")])
 
 
 # Snapshot rows of PostgreSQL
@@ -381,58 +362,6 @@ def test_2_7_and_2_4_a_key_that_a_row_passed_through_stays_empty_when_that_is_se
 # Soft deletes
 
 
-@rule_case("sqlserver", deletes="soft")
-def test_3_2_softly_deleted_rows_stay_with_their_last_values(case: Case) -> None:
-    columns = ("id", "v", "__deleted")
-    topic = case.topic()
-    for number in (1, 2, 3):
-        topic.change("c", key(number), row(number, "first"), at=number)
-    topic.change("d", key(3), at=4)  # created and deleted in one slice
-    case.take(topic.records)
-    case.expect([(1, "first", False), (2, "first", False), (3, "first", True)], *columns)
-    more = case.topic()
-    more.change("d", key(1), at=10)
-    more.tombstone(key(1))
-    more.change("u", key(2), row(2, "second"), at=11)
-    more.change("d", key(2), at=12)
-    more.change("c", key(3), row(3, "back"), at=13)
-    more.change("d", key(9), at=20)  # no such row
-    case.take(more.records)
-    case.expect([(1, "first", True), (2, "second", True), (3, "back", False)], *columns)
-    # Late changes, from another partition: the last values before the delete, also of a row that only its delete told
-    # of.
-    late = case.topic()
-    late.change("u", key(1), row(1, "later"), at=5, partition=1)
-    late.change("u", key(9), row(9, "late"), at=15, partition=1)
-    expected = [(1, "later", True), (2, "second", True), (3, "back", False), (9, "late", True)]
-    case.take(late.records)
-    case.take([*topic.records, *more.records, *late.records])
-    case.expect(expected, *columns)
-
-
-@rule_case("sqlserver", deletes="soft", variants=[{"cut": 1}, {"cut": 2}])
-def test_2_8_a_lone_tombstone_leaves_the_softly_deleted_row_of_its_slice(case: Case, cut: int) -> None:
-    topic = case.topic()
-    topic.change("c", key(1), row(1, "first"), at=1)
-    topic.change("c", key(2), row(2, "first"), at=2)
-    topic.change("u", key(2), row(2, "second"), at=3)
-    topic.change("c", key(3), row(3, "first"), at=4)
-    tombstones = case.topic()
-    for number in (1, 2, 3):
-        tombstones.tombstone(key(number))
-    tombstones.change("c", key(3), row(3, "back"), at=5)
-    columns = ("id", "v", "__deleted", "__op", "__offset")
-    for part in [[*topic.records, *tombstones.records]] if cut == 1 else [topic.records, tombstones.records]:
-        case.take(part)
-    expected = [(1, "first", True, "d", 0), (2, "second", True, "d", 2), (3, "back", False, "c", 7)]
-    case.expect(expected, *columns)
-    # What is older than the row that the tombstone took brings nothing back.
-    case.take(topic.records[1:2])
-    case.expect(expected, *columns)
-    case.take([*topic.records, *tombstones.records])
-    case.expect([found[:3] for found in expected], *columns[:3])
-
-
 @rule_case(deletes="soft", variants=[{"connector": "sqlserver"}, {"connector": "postgresql"}])
 def test_3_2_and_2_4_an_older_change_sent_again_before_the_delete_is_not_the_last_value(case: Case) -> None:
     topic = case.topic()
@@ -479,31 +408,6 @@ def test_2_7_and_2_8_a_softly_deleted_row_stays_so_when_another_passes_through_i
 
 
 # Values that were not sent
-
-
-@rule_case("postgresql", columns=BIG)
-def test_3_7_a_value_that_was_not_sent_is_that_of_the_newest_older_change(case: Case) -> None:
-    columns = ("id", "v", "big")
-    topic = case.topic()
-    for number in (1, 2, 3):
-        topic.change("c", key(number), row(number, str(number), big=f"big {number}"), at=number)
-    topic.change("u", key(1), row(1, "10", big=NOT_SENT), at=10)
-    case.take(topic.records)
-    more = case.topic()
-    more.change("u", key(2), row(2, "20", big=NOT_SENT), at=20)
-    more.change("u", key(3), row(3, "30", big="bigger"), at=21)
-    more.change("u", key(3), row(3, "31", big=NOT_SENT), at=22)
-    more.change("u", key(4), row(4, "40", big=NOT_SENT), at=23)  # nothing is known of it
-    case.take(more.records)
-    expected = [(1, "10", "big 1"), (2, "20", "big 2"), (3, "31", "bigger"), (4, "40", None)]
-    case.expect(expected, *columns)
-    case.take([*topic.records[1:], *more.records])
-    case.expect(expected, *columns)
-    late = case.topic()
-    late.change("u", key(4), row(4, "39", big="late"), at=19, partition=1)
-    late.change("u", key(3), row(3, "29", big="older than what is known"), at=18, partition=1)
-    case.take(late.records)
-    case.expect([*expected[:3], (4, "40", "late")], *columns)
 
 
 @rule_case("postgresql", columns=BIG, variants=[{"first": "old key"}, {"first": "new key"}, {"first": "together"}])
@@ -660,39 +564,6 @@ def test_3_4_and_2_8_a_row_that_lies_over_another_keeps_its_values_when_more_hap
     case.expect_alive(expected, "id", "v", "big")
 
 
-@rule_case("postgresql", columns=BIG, deletes="soft")
-def test_3_4_and_2_8_a_softly_deleted_row_gets_the_values_that_it_waited_for(case: Case) -> None:
-    """The new key's create and delete, and the old key's delete, each in any of the slices; of half of the rows an
-    update from another partition comes after the delete."""
-    columns = ("id", "v", "big", "__deleted")
-    places = itertools.product(range(3), range(3), (0, 1, 2, 4), (None, 3))
-    orders = [(new, gone, old, late) for new, gone, old, late in places if new <= gone]
-    start = case.topic()
-    for number in range(len(orders)):
-        start.change("c", key(number), row(number, "0", big=f"big {number}"), at=1)
-    case.take(start.records)
-    slices: list[list[Record]] = [[] for _ in range(5)]
-    for number, order in enumerate(orders):
-        to = 100 + number
-        part = case.topic()
-        moved = row(to, "1", big=NOT_SENT)
-        part.change("c", key(to), moved, at=10, headers={"oldkey": key(number)}, partition=1)
-        part.change("d", key(to), at=20, partition=1)
-        part.change("d", key(number), at=10, headers={"newkey": key(to)})
-        part.change("u", key(to), {**moved, "v": "2"}, at=15, partition=2)
-        for place, record in zip(order, part.records, strict=True):
-            if place is not None:
-                slices[place].append(record)
-    for records in slices:
-        case.take(records)
-    expected = [(number, "0", f"big {number}", True) for number in range(len(orders))]
-    for number, (*_, last) in enumerate(orders):
-        expected.append((100 + number, "1" if last is None else "2", f"big {number}", True))
-    case.expect(expected, *columns)
-    case.take([record for records in slices for record in records])
-    case.expect(expected, *columns)
-
-
 @rule_case("postgresql", columns=BIG, variants=[{"deletes": "hard"}, {"deletes": "soft"}])
 def test_3_4_and_2_4_what_the_key_had_before_takes_no_value_that_came_with_the_row(case: Case) -> None:
     """The value is older than the key's former row, which is sent again."""
@@ -709,29 +580,6 @@ def test_3_4_and_2_4_what_the_key_had_before_takes_no_value_that_came_with_the_r
     case.expect_with_deleted([*gone, (2, "row 1", "big 1", False)], "id", "v", "big")
 
 
-@rule_case("postgresql", columns=BIG)
-def test_3_4_and_2_5_a_change_that_comes_late_knows_more_than_the_old_key(case: Case) -> None:
-    """It and the old key's delete in either order, after a newer change that came in another partition."""
-    orders = list(itertools.product(range(2), repeat=2))
-    first = case.topic()
-    slices: list[list[Record]] = [[], []]
-    for number, places in enumerate(orders):
-        to = 100 + number
-        first.change("c", key(number), row(number, "0", big="old"), at=1)
-        moved = row(to, "1", big=NOT_SENT)
-        first.change("c", key(to), moved, at=10, headers={"oldkey": key(number)}, partition=1)
-        first.change("u", key(to), row(to, "3", big=NOT_SENT), at=30, partition=2)
-        part = case.topic()
-        part.change("u", key(to), row(to, "2", big="new"), at=20, partition=1)
-        part.change("d", key(number), at=10, headers={"newkey": key(to)})
-        for place, record in zip(places, part.records, strict=True):
-            slices[place].append(record)
-    case.take(first.records)
-    for records in slices:
-        case.take(records)
-    case.expect([(100 + number, "3", "new") for number in range(len(orders))], "id", "v", "big")
-
-
 @rule_case("postgresql", columns=BIG, deletes="soft")
 def test_3_4_and_2_4_a_departure_that_is_sent_again_in_its_own_slice_takes_no_value_of_the_row_that_came_after(
     case: Case,
@@ -741,32 +589,3 @@ def test_3_4_and_2_4_a_departure_that_is_sent_again_in_its_own_slice_takes_no_va
     case.take([moves.records[2], *moves.records])
     expected = [(0, "row 0", "big 0", True), (1, "row 0", "big 0", False), (2, "row 1", "big 1", False)]
     case.expect(expected, "id", "v", "big", "__deleted")
-
-
-@rule_case("postgresql", columns=BIG)
-def test_3_4_a_chain_of_key_changes_hands_on_what_was_not_sent_however_it_is_cut_and_ordered(case: Case) -> None:
-    """A row moves twice; each of the three parts of its history comes in any of three slices."""
-    orders = list(itertools.product(range(3), repeat=3))
-    start = case.topic()
-    for number in range(len(orders)):
-        start.change("c", key(number), row(number, "0", big=f"big {number}"), at=1)
-    case.take(start.records)
-    slices: list[list[Record]] = [[], [], []]
-    for number, order in enumerate(orders):
-        moved = [row(100 * step + number, str(step), big=NOT_SENT) for step in range(3)]
-        keys = [key(100 * step + number) for step in range(3)]
-        for place in range(3):
-            part = case.topic()
-            if place > 0:
-                headers = {"oldkey": keys[place - 1]}
-                part.change("c", keys[place], moved[place], at=10 * place, headers=headers, partition=place)
-            if place < 2:
-                headers = {"newkey": keys[place + 1]}
-                part.change("d", keys[place], at=10 * place + 10, headers=headers, partition=place)
-            slices[order[place]] += part.records
-    for records in slices:
-        case.take(records)
-    expected = [(200 + number, "2", f"big {number}") for number in range(len(orders))]
-    case.expect(expected, "id", "v", "big")
-    case.take([record for records in slices for record in records])
-    case.expect(expected, "id", "v", "big")

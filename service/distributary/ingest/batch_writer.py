@@ -29,7 +29,7 @@ from distributary.delta.storage import TableFiles
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
 from distributary.ingest.applied_writer import AppliedWriter
-from distributary.ingest.table_storage import table_files
+from distributary.delta.table_storage import table_files
 from distributary.merge.mode import ORIGIN_COLUMNS
 from distributary.merge.progress import APP_ID, Head, Progress
 from distributary.merge.table import LakeTable, Write
