@@ -479,3 +479,21 @@ def test_1_6_a_table_whose_records_have_no_key_halts(bench: Bench) -> None:
     topic.change("c", None, row(1, "a"), at=1)
     with pytest.raises(TableHalt, match="no-key"):
         bench.take(topic.records)
+
+
+def test_a_table_of_an_older_version_halts_until_it_is_filled_again(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", key(1), row(1, "one"), at=1)
+    worker = bench.take(topic.records)
+    assert worker.head is not None
+    assert worker.progress is not None
+    older = worker.progress.next_commit(memory=None)
+    worker._lake.commit(worker.head, older, worker._lake.nothing())
+    topic.change("u", key(1), row(1, "two"), at=2)
+    with pytest.raises(TableHalt, match="table-of-older-version"):
+        bench.take(topic.records[1:])
+    assert bench.rows() == [(1, "one")]
+    again = bench.take([])
+    again.resume(Accept.REBUILD)
+    bench.take([], again)
+    assert bench.rows() == [(1, "two")]

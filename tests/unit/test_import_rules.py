@@ -69,7 +69,7 @@ def test_delta_knows_nothing_of_topics_and_rules(path: Path) -> None:
 
 def test_delta_asks_spark_for_commits_and_checkpoints_alone() -> None:
     with_spark = {path.name for path in DELTA if SPARK & set(imported(path.read_text(encoding="utf-8")))}
-    assert with_spark == {"transaction.py", "checkpoint.py", "table_storage.py"}
+    assert with_spark == {"transaction.py", "checkpoint.py", "table_storage.py", "variant.py"}
 
 
 def test_the_check_sees_packages_everywhere() -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.delta.table_schema import Column
+from distributary.delta.variant import VARIANT
 
 _TEXT_LENGTH = 32  # characters of a bound, as Delta's own
 _LAST_CHARACTER = "\U0010ffff"
@@ -68,7 +69,7 @@ def _leaves(kind: pa.DataType) -> int:
 def _describe(
     name: str, column: pa.ChunkedArray, smallest: dict[str, Any], largest: dict[str, Any], nulls: dict[str, Any]
 ) -> None:
-    if pa.types.is_struct(column.type):
+    if pa.types.is_struct(column.type) and column.type != VARIANT:
         inside: tuple[dict[str, Any], ...] = ({}, {}, {})
         for field, child in zip(column.type, column.flatten(), strict=True):
             _describe(field.name, child, *inside)

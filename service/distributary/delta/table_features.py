@@ -15,6 +15,7 @@ _NEWEST_READER, _NEWEST_WRITER = 3, 7
 _HONOURED = frozenset({
     "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint",
     "vacuumProtocolCheck", "appendOnly", "domainMetadata", "clustering", "allowColumnDefaults", "checkpointProtection",
+    "variantType", "variantType-preview",
     # Delta's own transaction stamps the commit.
     "inCommitTimestamp", "inCommitTimestamp-preview",
     # Whether they are in use the columns and properties tell: old protocol versions count as all of them.

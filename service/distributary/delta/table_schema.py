@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from distributary.delta.variant import VARIANT, decoded, encoded
+
 _SIMPLE = {
     "string": pa.string(), "binary": pa.binary(), "boolean": pa.bool_(), "byte": pa.int8(), "short": pa.int16(),
     "integer": pa.int32(), "long": pa.int64(), "float": pa.float32(), "double": pa.float64(), "date": pa.date32(),
@@ -93,6 +95,8 @@ def _field(field: Mapping[str, Any], *, stored: bool) -> pa.Field:
 
 def _type(kind: Any, *, stored: bool) -> pa.DataType:
     if isinstance(kind, str):
+        if kind == "variant":
+            return VARIANT if stored else pa.string()
         if kind in _SIMPLE:
             return _SIMPLE[kind]
         found = _DECIMAL.fullmatch(kind)
@@ -134,7 +138,7 @@ _Fields = Callable[[pa.StructArray, pa.DataType], list[pa.Array]]
 def _as_type(column: pa.ChunkedArray, kind: pa.DataType, fields_of: _Fields) -> pa.ChunkedArray:
     if column.type == kind:
         return column
-    if not pa.types.is_nested(kind):
+    if not pa.types.is_nested(kind) and column.type != VARIANT:
         return column.cast(kind)
     return pa.chunked_array([_nested(chunk, kind, fields_of) for chunk in column.chunks], kind)
 
@@ -164,6 +168,10 @@ def _known_names(array: pa.StructArray, kind: pa.DataType) -> list[pa.Array]:
 def _nested(array: pa.Array, kind: pa.DataType, fields_of: _Fields) -> pa.Array:
     if array.type == kind:
         return array
+    if kind == VARIANT and pa.types.is_string(array.type):
+        return encoded(array)
+    if array.type == VARIANT and pa.types.is_string(kind):
+        return decoded(array)
     if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
         return pa.StructArray.from_arrays(fields_of(array, kind), fields=list(kind), mask=array.is_null())
     if pa.types.is_map(kind) and pa.types.is_map(array.type):

@@ -26,10 +26,11 @@ from distributary.delta.checkpoint import LogKeeper
 from distributary.delta.commit import ProgressRecord
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.storage import TableFiles
+from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
+from distributary.errors import TableHalt
 from distributary.ingest.applied_writer import AppliedWriter
-from distributary.delta.table_storage import table_files
 from distributary.merge.mode import ORIGIN_COLUMNS
 from distributary.merge.progress import APP_ID, Head, Progress
 from distributary.merge.table import LakeTable, Write
@@ -212,7 +213,19 @@ class BatchWriter:
         if before is not None and before.memory is not None:
             with files.open(before.memory) as stream:
                 return read_memory(stream.read())
+        if before is not None and before.records:
+            raise _of_older_version(batch.topic)
         return first_memory(layout, batch.partitions)
+
+
+def _of_older_version(topic: str) -> TableHalt:
+    return TableHalt(
+        "table-of-older-version",
+        f"the table of {topic} was written by a version that kept what it remembers in columns (`__moved`, `__filled`,"
+        " `__snapshot`, `__trace`); this version can't go on from them",
+        "fill the table again: `distributary resume -c FILE TABLE --rebuild` (Kafka must still have its records, or the"
+        " connector must send a snapshot); until then it stays as it is",
+    )
 
 
 def _with_rejected(batch: Batch) -> tuple[pa.Table, pa.Array | None]:

@@ -15,9 +15,9 @@ from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from distributary import sql
 from distributary.delta.commit import ProgressRecord
+from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
 from distributary.errors import TransientError
-from distributary.delta.table_storage import table_files
 from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class
 from distributary.merge.layout import Layout, LayoutChanges, changes, check_layout, refused
 from distributary.merge.log import DeltaLog

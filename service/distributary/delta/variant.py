@@ -1,0 +1,36 @@
+"""Documents of VARIANT columns: JSON text in this process, Spark's binary form in data files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+from pyspark.sql.types import VariantVal
+
+VARIANT = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)])
+"""A document as data files have it. No struct of a user has fields that can't be NULL."""
+
+
+def encoded(texts: pa.Array) -> pa.Array:
+    """JSON texts as documents; NULL stays. Raises pa.ArrowInvalid where a text is none."""
+    parse: Callable[[str], VariantVal] = VariantVal.parseJson
+    try:
+        found = [None if text is None else parse(text) for text in texts.to_pylist()]
+    except Exception as error:  # the parser's own and Python's
+        raise pa.ArrowInvalid("a document is no JSON") from error
+    parts = [
+        pa.array([b"" if one is None else part(one) for one in found], pa.binary())
+        for part in (lambda one: bytes(one.value), lambda one: bytes(one.metadata))
+    ]
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT), mask=texts.is_null())
+
+
+def decoded(documents: pa.Array) -> pa.Array:
+    """Documents as JSON texts; NULL stays."""
+    there = documents.is_valid().to_pylist()
+    values, parts = documents.field("value").to_pylist(), documents.field("metadata").to_pylist()
+    texts = [
+        VariantVal(value, names).toJson() if exists else None
+        for exists, value, names in zip(there, values, parts, strict=True)
+    ]
+    return pa.array(texts, pa.string())
