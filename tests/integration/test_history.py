@@ -70,7 +70,8 @@ def test_4_2_every_version_and_no_more_when_sent_again_at_any_cut(bench: Bench, 
         (1, "updated", 2, 4),
         (1, "updated", 6, None),
         (2, "old", 7, 8),
-        (2, "new", 8, None),
+        (2, "new", 8, 9),
+        (2, "new", 9, None),
     ]
     assert history(bench) == expected
     for cut in (0, 2, 4, 8) if at_most > 3 else (3,):

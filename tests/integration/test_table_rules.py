@@ -491,9 +491,8 @@ def test_a_table_of_an_older_version_halts_until_it_is_filled_again(bench: Bench
     worker._lake.commit(worker.head, older, worker._lake.nothing())
     topic.change("u", key(1), row(1, "two"), at=2)
     with pytest.raises(TableHalt, match="table-of-older-version"):
-        bench.take(topic.records[1:])
+        bench.take(topic.records[1:], worker)
     assert bench.rows() == [(1, "one")]
-    again = bench.take([])
-    again.resume(Accept.REBUILD)
-    bench.take([], again)
+    worker.resume(Accept.REBUILD)
+    bench.take([], worker)
     assert bench.rows() == [(1, "two")]

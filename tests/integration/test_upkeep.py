@@ -5,31 +5,23 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from tests.support.changes import Topic
 from tests.support.kafka import produce
 from tests.support.lake import read_table
 from tests.support.spark import Bench
-from tests.support.waiting import wait_until
 
-from distributary.errors import TransientError
 from distributary.job import Service
-from distributary.merge import clause, deletes, upsert
 from distributary.merge import table as lake
-from distributary.merge.retention import FILES_KEPT
-from distributary.operate import failpoints, tending
+from distributary.merge.layout import FILES_KEPT
+from distributary.operate import failpoints
 from distributary.operate.caretaker import Caretaker, Jobs
-from distributary.operate.faults import classified
 from distributary.operate.recorder import Recorder
 from distributary.operate.status import ServiceStatus
 from distributary.operate.upkeep import Task
@@ -135,48 +127,6 @@ def test_rows_and_progress_are_as_without_it_and_files_are_few(
     assert progress(table)["records"] == RECORDS
 
 
-def test_what_is_remembered_of_deleted_rows_is_seen_to_each_day_where_others_look_after_the_table(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(deletes, "_MANY_FILES", 2)
-    one, table = bench(0), None
-    for topic in parts():
-        table = take(one, topic, table)
-    assert table is not None
-    memory = one.folder / "lake" / "_distributary" / "deleted"
-    assert len(list(memory.rglob("part-*"))) >= 4
-    today = datetime.now(timezone.utc).date()
-    for day, files in ((1, 1), (40, 0)):
-        monkeypatch.setattr(tending, "_today", lambda day=day: today + timedelta(day))
-        table.doubt()  # there is nothing to take in
-        table.step()
-        assert len(list(memory.rglob("part-*"))) == files
-
-
-@pytest.mark.parametrize("mode", ["upsert", "history"])
-def test_what_is_remembered_of_deleted_rows_is_gathered_and_still_counts(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, mode: str
-) -> None:
-    monkeypatch.setattr(deletes, "_MANY_FILES", 2)
-    one, table = bench(4, mode=mode), None
-    slices = parts()
-    for topic in (*slices, slices[0]):
-        table = take(one, topic, table)
-    assert table is not None
-    memory = one.folder / "lake" / "_distributary" / "deleted"
-    before, many = everything(one), len(list(memory.rglob("part-*")))
-    caretaker(one, table)[0].turn()
-    [kept] = memory.rglob("part-*")
-    assert many >= 4
-    assert kept.parent.name.startswith("deleted_on=")
-    # Older changes of rows that are gone, sent again, to a driver that knows nothing else.
-    take(one, slices[1])
-    if mode == "upsert":
-        assert one.rows() == AT_THE_END
-    else:
-        assert everything(one) == before
-
-
 @pytest.mark.parametrize("point", [pytest.param("before-compaction", marks=pytest.mark.slow), "after-compaction"])
 def test_6_1_a_crash_around_a_compaction_loses_and_doubles_nothing(bench: Callable[..., Bench], point: str) -> None:
     one, table, slices = bench(3), None, parts()
@@ -203,70 +153,6 @@ def test_6_1_a_crash_around_a_compaction_loses_and_doubles_nothing(bench: Callab
 def compact(one: Bench) -> None:
     """As somebody else does it."""
     one.session.newSession().sql(f"OPTIMIZE delta.`{one.table}`")
-
-
-def test_someone_elses_compaction_while_this_process_commits_a_slice_costs_another_try_and_no_row(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, slices = bench(0), parts()
-    table = take(one, slices[2], take(one, slices[1], take(one, slices[0])))
-    usual = failpoints.passing
-
-    def passing(point: str, name: str = "") -> None:
-        if point == "before-commit":
-            monkeypatch.undo()
-            compact(one)
-        usual(point, name)
-
-    monkeypatch.setattr(failpoints, "passing", passing)
-    with pytest.raises(TransientError, match="commit-lost"):
-        take(one, slices[3], table)
-    take(one, slices[4], table)
-    assert one.rows() == AT_THE_END
-    assert progress(table)["records"] == RECORDS
-    assert operations(one.table)[-2:] == ["OPTIMIZE", "MERGE"]
-
-
-def test_someone_elses_compaction_in_the_middle_of_sparks_merge_costs_another_try_and_no_row(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, slices = bench(0, commit="spark"), parts()
-    table = take(one, slices[2], take(one, slices[1], take(one, slices[0])))
-    begun, go_on = one.folder / "begun", one.folder / "go-on"
-    usual = clause.spark_merge
-
-    def slowed(target: Any, keys: DataFrame, on: str, clauses: Any) -> Any:
-        monkeypatch.undo()
-
-        def waited(_position: str) -> bool:
-            begun.touch()
-            while not go_on.exists():  # in Spark's own Python, which has no module of the tests
-                time.sleep(0.1)
-            return True
-
-        wait = F.udf(waited, "boolean", useArrow=False)
-        return usual(target, keys.where(wait("pos")), on, clauses)
-
-    monkeypatch.setattr(upsert, "spark_merge", slowed)
-    faults: list[BaseException] = []
-
-    def merge() -> None:
-        try:
-            take(one, slices[3], table)
-        except Exception as error:
-            faults.append(classified(error))
-
-    merging = threading.Thread(target=merge)
-    merging.start()
-    wait_until(begun.exists, 300, lambda: f"the MERGE, {faults}", alive=merging.is_alive)
-    compact(one)
-    go_on.touch()
-    merging.join()
-    assert [type(fault) for fault in faults] == [TransientError]
-    take(one, slices[4], table)
-    assert one.rows() == AT_THE_END
-    assert progress(table)["records"] == RECORDS
-    assert operations(one.table)[-2:] == ["OPTIMIZE", "MERGE"]
 
 
 def aged(path: Path, days: float) -> None:

@@ -100,30 +100,6 @@ def test_3_7_documents_that_were_not_sent_stay_exactly_as_they_are(bench: Bench,
     assert not bench.quarantine.exists()
 
 
-def test_3_7_a_document_that_was_not_sent_is_that_of_the_newest_older_change(bench: Bench) -> None:
-    bench.create()
-    topic = Topic(bench.topic, "postgresql")
-    topic.change("c", key(1), row(1, ONE), at=1)
-    topic.change("u", key(1), row(1, NOT_SENT, 1), at=2)
-    topic.change("c", key(2), row(2, ONE), at=3)
-    worker = bench.take(topic.records)
-    more = Topic(bench.topic, "postgresql")
-    more.change("u", key(2), row(2, OTHER, 1), at=21)
-    more.change("u", key(2), row(2, NOT_SENT, 2), at=22)
-    more.change("u", key(3), row(3, NOT_SENT, 3), at=23)  # nothing is known of it
-    bench.take(more.records, worker)
-    expected = [(1, 1, ONE), (2, 2, OTHER), (3, 3, None)]
-    assert kept(bench) == expected
-    bench.take([*topic.records, *more.records], worker)
-    assert kept(bench) == expected
-    late = Topic(bench.topic, "postgresql")
-    late.change("u", key(3), row(3, ONE, 2), at=19)
-    late.change("u", key(2), row(2, '"older than what is known"', 1), at=18)
-    bench.take(late.records, worker)
-    assert kept(bench) == [*expected[:2], (3, 3, ONE)]
-    assert not bench.quarantine.exists()
-
-
 @pytest.mark.parametrize("first", ["old key", "new key", "together"])
 def test_3_4_a_new_key_takes_the_document_from_the_old_one(bench: Bench, first: str) -> None:
     bench.create(partitions=2)

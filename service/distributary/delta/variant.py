@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql.types import VariantVal
@@ -13,7 +14,7 @@ VARIANT = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("m
 
 def encoded(texts: pa.Array) -> pa.Array:
     """JSON texts as documents; NULL stays. Raises pa.ArrowInvalid where a text is none."""
-    parse: Callable[[str], VariantVal] = VariantVal.parseJson
+    parse = cast(Callable[[str], VariantVal], VariantVal.parseJson)
     try:
         found = [None if text is None else parse(text) for text in texts.to_pylist()]
     except Exception as error:  # the parser's own and Python's
