@@ -76,6 +76,7 @@ def make_batch(percent: int, *, deletes: bool) -> EventColumns:
         "inside": pc.utf8_lpad(pa.array(log).cast(pa.string()), 20, "0"),
         "series": pa.array(["000"]).take(pa.array(np.zeros(EVENTS, np.int64))),
         "read": pa.nulls(EVENTS, pa.string()),
+        "content": pa.nulls(EVENTS, pa.string()),
         "special": pa.array(special),
     }
     table = pa.table(columns)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -23,6 +22,7 @@ from tests.support.spark import Bench
 from tests.support.waiting import wait_until
 
 from distributary.cli import main
+from distributary.demo.process import free_ports
 from distributary.errors import TableHalt, UsageError
 from distributary.merge.snapshots import complete_snapshot
 from distributary.operate.accept import Accept
@@ -292,10 +292,18 @@ def test_6_3_bad_records_that_were_looked_at_do_not_halt_again(bench: Bench) -> 
     assert bench.rows() == sorted(((n, n) for n in range(1, 23)), key=repr)
 
 
+@dataclass(frozen=True)
+class Service:
+    """A running service and where its status is."""
+
+    status: str
+    process: subprocess.Popen[bytes]
+
+
 @pytest.fixture
-def service(bench: Bench) -> Iterator[str]:
-    """The service as a process of its own; where its status is."""
-    port = random.randrange(20_000, 60_000)
+def service(bench: Bench) -> Iterator[Service]:
+    """The service as a process of its own."""
+    [port] = free_ports(1)
     bench.options = {
         "http": {"port": port},
         "trigger": {"interval": "1s"},
@@ -307,26 +315,26 @@ def service(bench: Bench) -> Iterator[str]:
     command = [sys.executable, "-m", "distributary", "run", "-c", str(bench.folder / "config.yaml")]
     with (bench.folder / "log").open("wb") as log:
         running = subprocess.Popen(command, stdout=log, stderr=log)
-    yield f"http://127.0.0.1:{port}/status"
+    yield Service(f"http://127.0.0.1:{port}/status", running)
     running.send_signal(signal.SIGTERM)
     assert running.wait(120) == 0
 
 
-def table_when(service: str, **wanted: Any) -> dict[str, Any]:
+def table_when(service: Service, **wanted: Any) -> dict[str, Any]:
     """The table's status, once it is so."""
     table: dict[str, Any] = {}
 
     def is_so() -> bool:
-        with suppress(URLError, OSError), urlopen(service, timeout=10) as answer:
+        with suppress(URLError, OSError), urlopen(service.status, timeout=10) as answer:
             table.clear()
             table.update(json.loads(answer.read())["tables"].get("dbo.t", {}))
         return wanted.items() <= table.items()
 
-    wait_until(is_so, 600, lambda: f"{wanted}, still {table}", every=0.5)
+    wait_until(is_so, 600, lambda: f"{wanted}, still {table}", every=0.5, alive=lambda: service.process.poll() is None)
     return table
 
 
-def test_6_2_a_running_service_takes_a_halted_table_up_again(bench: Bench, service: str) -> None:
+def test_6_2_a_running_service_takes_a_halted_table_up_again(bench: Bench, service: Service) -> None:
     produce(bench.kafka, changes(bench, 1, 2).records)
     table_when(service, records_applied=2)
     bench.create_again()

@@ -30,6 +30,7 @@ def columns_of(events: Sequence[Event]) -> EventColumns:
         "inside": pa.array([None if at is None else _text(at.inside) for at in places], pa.string()),
         "series": pa.array([_series(event) for event in events], pa.string()),
         "read": pa.array([event.read for event in events], pa.string()),
+        "content": pa.array([event.content for event in events], pa.string()),
         "special": pa.array([_is_special(event) for event in events], pa.bool_()),
     }
     return EventColumns(pa.table(columns), events.__getitem__)

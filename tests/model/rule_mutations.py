@@ -252,7 +252,7 @@ MUTATIONS = (
     rule(
         "soft truncates remove rows", "3.6", "outcome", '(line.emptied and rules.truncate == "apply")', "line.emptied"
     ),
-    rule("ignored truncates are applied", "3.6", "batch", 'if self._rules.truncate == "ignore" and', "if False and"),
+    rule("ignored truncates are applied", "3.6", "batch", 'if self._rules.truncate == "ignore":', "if False:"),
     rule("equal rows of one place are one row", "4.3", "keyless", "ordinal if state.partitions == 1 else 1", "1"),
     rule(
         "copies by another partition are appended",

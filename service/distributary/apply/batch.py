@@ -57,15 +57,13 @@ def apply_events(
 
     `quarantined` (bool for each event): it is set aside. `replayed`: events that come back from quarantine.
     """
-    connector = layout.rules.connector
     is_change = pc.not_equal(events["operation"], MESSAGE)  # rule 1.2: messages are passed over
     if not pc.all(is_change, min_count=0).as_py():
         events = events.filter(is_change)
         quarantined = None if quarantined is None else quarantined.filter(one_array(is_change))
-    keyless = layout.rules.keyless
-    columns = event_columns(connector, events, quarantined, keyless=keyless)
-    again = [] if replayed is None else events_of(event_columns(connector, replayed, keyless=keyless))
-    keys = keys_of([], layout.key) if keyless else _keys(columns, again, events, replayed)
+    columns = event_columns(layout.rules, events, quarantined)
+    again = [] if replayed is None else events_of(event_columns(layout.rules, replayed))
+    keys = keys_of([], layout.key) if layout.rules.keyless else _keys(columns, again, events, replayed)
     rows = TableRows(layout.rules, stored, keys, [truncate.position for truncate in memory.state.truncates])
     plain, changes = apply_columns(layout.rules, memory.state, columns, rows, again)
     nothing = keys_of([], layout.key)

@@ -13,6 +13,7 @@ from distributary.rules.columns import EventColumns
 from distributary.rules.event import TOMBSTONE, Event
 from distributary.rules.order import change_id
 from distributary.rules.position_text import BY_OFFSET_SIGN, read_position
+from distributary.rules.state import Rules
 
 _EPOCH = len("000:")
 _LSN = 20
@@ -24,13 +25,11 @@ _LOWEST = "\x01"
 """In place of a separator it keeps the order of parts that have not all the same length."""
 
 
-def event_columns(
-    connector: str, events: pa.Table, quarantined: pa.Array | None = None, *, keyless: bool = False
-) -> EventColumns:
-    """The columns of events of one table. `quarantined` (bool for each): the event is set aside. `keyless`: a change is
-    known by its row."""
+def event_columns(rules: Rules, events: pa.Table, quarantined: pa.Array | None = None) -> EventColumns:
+    """The columns of events of one table. `quarantined` (bool for each): the event is set aside."""
     arrays = {name: one_array(events[name]) for name in events.column_names}
-    reader = _EventReader(connector, arrays, quarantined, keyless)
+    connector = rules.connector
+    reader = _EventReader(rules, arrays, quarantined)
     position = reader.position
     level, inside = _place(connector, position)
     is_read = pc.fill_null(pc.equal(arrays["operation"], "r"), False)
@@ -45,6 +44,7 @@ def event_columns(
         "inside": inside,
         "series": pc.if_else(is_read, None, _series(connector, position)),
         "read": reader.read,
+        "content": reader.content,
         "special": _is_special(arrays, quarantined),
     }
     return EventColumns(pa.table(columns), reader.event)
@@ -94,18 +94,27 @@ def _rows(arrays: dict[str, pa.Array]) -> pa.StructArray:
     return pc.if_else(pc.fill_null(pc.equal(arrays["operation"], "d"), False), arrays["before"], arrays["row"])
 
 
+def _contents_at_one_place(connector: str, arrays: dict[str, pa.Array]) -> pa.Array:
+    """The contents of changes of which a key that is not unique may have several at one place: snapshot rows, and what
+    one COPY into PostgreSQL inserts."""
+    operations = ["r", "c"] if connector == "postgresql" else ["r"]
+    may_share = pc.is_in(arrays["operation"], pa.array(operations))
+    contents = content_texts(arrays["row"].filter(may_share))
+    return pc.replace_with_mask(pa.nulls(len(may_share), pa.string()), may_share, contents)
+
+
 @dataclass
 class _EventReader:
     """Makes the event of a row when it is asked for."""
 
-    connector: str
+    rules: Rules
     arrays: dict[str, pa.Array]
     quarantined: pa.Array | None
-    keyless: bool = False
 
     def __post_init__(self) -> None:
         arrays = self.arrays
-        if self.keyless:
+        self.content = pa.nulls(len(self), pa.string())
+        if self.rules.keyless:  # a change is known by its row
             self.key = content_texts(_rows(arrays))
         else:
             self.key = key_texts(arrays["key"]) if arrays["key"].type.num_fields else pa.nulls(len(self), pa.string())
@@ -113,6 +122,8 @@ class _EventReader:
             key_texts(arrays[name]) if arrays[name].type.num_fields else pa.nulls(len(self), pa.string())
             for name in ("old_key", "new_key")
         )
+        if self.rules.mode == "append" and not self.rules.keyless:
+            self.content = _contents_at_one_place(self.rules.connector, arrays)
         position = arrays["position"]
         by_offset = pc.equal(pc.utf8_slice_codeunits(position, _EPOCH, _EPOCH + 1), "@")
         self.position = pc.if_else(pc.fill_null(by_offset, False), None, position)
@@ -126,7 +137,7 @@ class _EventReader:
 
     def event(self, row: int) -> Event:
         """The event of a row."""
-        arrays, connector = self.arrays, self.connector
+        arrays, connector = self.arrays, self.rules.connector
         op, text = arrays["operation"][row].as_py(), self.position[row].as_py()
         at = None
         if text is not None and op != TOMBSTONE:
@@ -145,6 +156,7 @@ class _EventReader:
             self.new_key[row].as_py(),
             tuple(arrays["unavailable"][row].as_py() or ()),
             False if self.quarantined is None else self.quarantined[row].as_py(),
+            content=self.content[row].as_py(),
         )
 
 

@@ -158,7 +158,8 @@ def _judge(connector: str, mark: Mark, event: Event) -> Verdict:
 
 def identity_of(event: Event, position: Position) -> str:
     """What tells a change from others of its level."""
-    return f"{event.op} {event.key} {position.inside}"
+    content = "" if event.content is None else f" {event.content}"
+    return f"{event.op} {event.key} {position.inside}{content}"
 
 
 def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bool:
@@ -213,8 +214,9 @@ def move_mark(connector: str, mark: Mark, position: Position, identity: str) -> 
 
 
 def remember_read(reads: dict[str, None], event: Event) -> bool:
-    """Whether a snapshot row is new: none of its key with the same source block was read (rule 2.3). Remembers it."""
-    identity = f"{event.key} {event.read}"
+    """Whether a snapshot row is new: none of its key with the same source block was read (rule 2.3), in a table that
+    keeps every change none with the same row. Remembers it."""
+    identity = f"{event.key} {event.read} {event.content}"
     if event.read is None or identity not in reads:
         remember_reads(reads, (identity,))
         return True

@@ -83,7 +83,7 @@ def _event(event: Event) -> Plain:
         *(event.op, event.key, event.partition, event.offset, event.timestamp),
         _optional(event.position, _position),
         *(event.change, event.read, event.moved_from, event.moved_to),
-        *(list(event.unavailable), event.quarantined, event.is_copy, list(event.arrival)),
+        *(list(event.unavailable), event.quarantined, event.is_copy, list(event.arrival), event.content),
     ]
 
 
@@ -92,8 +92,8 @@ def _to_event(plain: Plain) -> Event:
     op, key, partition, offset, timestamp = plain[:5]
     change, read, moved_from, moved_to = plain[6:10]
     names = change, read, moved_from, moved_to
-    quarantined, is_copy = plain[11], plain[12]
-    return Event(op, key, partition, offset, timestamp, at, *names, unavailable, quarantined, is_copy, arrival)
+    quarantined, is_copy, content = plain[11], plain[12], plain[14]
+    return Event(op, key, partition, offset, timestamp, at, *names, unavailable, quarantined, is_copy, arrival, content)
 
 
 def _row(row: Row) -> Plain:

@@ -9,6 +9,7 @@
 | level, inside | any that sorts | as in Position; both null where the source names no place, level if unknown |
 | series | any | equal where level and inside may be compared: epoch and binlog server |
 | read | string | as Event.read |
+| content | string | as Event.content |
 | special | bool | needs the walk: a key change, unavailable values, quarantine |
 """
 

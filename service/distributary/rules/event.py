@@ -44,7 +44,8 @@ class Event:
     block. `moved_from` and `moved_to` are the keys in the headers of a key change (rule 3.4). `unavailable` names the
     columns whose values the record does not hold (rule 3.7). `quarantined` marks an event in quarantine: it keeps its
     place among its key's events, and does nothing until it is replayed. `is_copy` marks a delete that was sent again,
-    or its tombstone, kept only to tell tombstones apart (rule 3.3).
+    or its tombstone, kept only to tell tombstones apart (rule 3.3). `content` is a digest of the row where a table
+    keeps every change and a key may have several at one place: it need not be unique (message.key.columns).
     """
 
     op: str
@@ -62,6 +63,7 @@ class Event:
     is_copy: bool = False
     arrival: Arrival = field(default=(0, 0, 0), compare=False)
     """Set when it is admitted."""
+    content: str | None = None
 
     @property
     def at(self) -> Pointer:

@@ -94,6 +94,8 @@ def is_same(one: Event, other: Event) -> bool:
         return True
     if one.op != other.op or one.op == TOMBSTONE or one.is_copy:
         return False
+    if one.content != other.content and None not in (one.content, other.content):
+        return False
     if one.op == "r":
         return one.read is not None and one.read == other.read
     return one.change is not None and one.change == other.change
