@@ -33,7 +33,7 @@ def history(topic: Topic) -> dict[int, dict[str, Any]]:
     rows: dict[int, dict[str, Any]] = {}
     for number, (column, sent, read) in enumerate(OTHERWISE):
         for key, given in ((number, {**USUAL, column: sent}), (1000 + number, USUAL)):
-            topic.change("c", {"id": key}, {"id": key, **given}, at=10 * key + 1)
+            topic.change("c", {"id": key}, {"id": key, **given}, at=len(topic.records) + 1)
             topic.with_schema(topic.records[-1], SCHEMA)
         rows[1000 + number] = dict(READ)
         if read is not None or sent is None:

@@ -60,6 +60,7 @@ class FoundRows:
         return Found(
             np.array([row is not None for row in rows], np.bool_),
             np.array([row is not None and not row.ended for row in rows], np.bool_),
+            np.array([-1 if row is None else row.at[0] for row in rows], np.int64),
             pa.array([repr(row.position) if row is not None and row.op == "r" else None for row in rows], pa.string()),
         )
 

@@ -102,8 +102,11 @@ class RulesTable:
         compacted: bool = False,
         by_columns: bool = False,
         keyless: bool = False,
+        deletes_are_null: bool = False,
     ) -> None:
-        self.rules = Rules(connector, kept.mode, kept.deletes, kept.truncate, compacted=compacted, keyless=keyless)
+        self.rules = Rules(
+            connector, kept.mode, kept.deletes, kept.truncate, deletes_are_null, compacted=compacted, keyless=keyless
+        )
         self.state = TableState(partitions)
         self.by_columns = by_columns
         self.plain = 0

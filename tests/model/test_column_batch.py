@@ -57,7 +57,14 @@ def expect_equal(flavour: str, histories: int) -> None:
             {id(record.sent) for record in chosen if record.sent.op in "cud"} if random.random() < 0.3 else set()
         )
         walked, table = (
-            RulesTable(name, case.kept, delivery.partitions, compacted=delivery.compacted > 0, by_columns=by_columns)
+            RulesTable(
+                name,
+                case.kept,
+                delivery.partitions,
+                compacted=delivery.compacted > 0,
+                by_columns=by_columns,
+                deletes_are_null=number % 3 == 0,
+            )
             for by_columns in (False, True)
         )
         read = partial(read_record, reader, quarantined)

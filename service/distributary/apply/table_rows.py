@@ -70,7 +70,8 @@ class TableRows:
         deleted = self._taken(DELETED, places) if DELETED in self._columns else None
         alive: Bools = exists if deleted is None else exists & ~as_bools(deleted)
         is_read = pc.equal(self._taken("__op", places), "r")
-        return Found(exists, alive, pc.if_else(is_read, self._taken("__position", places), None))
+        partition = self._taken("__partition", places).fill_null(-1).to_numpy().astype(np.int64)
+        return Found(exists, alive, partition, pc.if_else(is_read, self._taken("__position", places), None))
 
     def _taken(self, name: str, places: pa.Array) -> pa.Array:
         return one_array(self._rows[name]).take(places)

@@ -57,6 +57,7 @@ class Batch:
 
     `columns` and `key`: the source's columns that the table has and those of its key, name to Spark type. `before`: the
     table's record. `partitions`: how many the topic has. `compacted`: the topic keeps the last record of each key.
+    `unwrapped`: records have no envelope.
     `growth_over`: all that was sent before the topic got more partitions is in this batch or before it. `replayed`:
     events that come back from quarantine.
     """
@@ -70,6 +71,7 @@ class Batch:
     before: Progress | None
     partitions: int
     compacted: bool = False
+    unwrapped: bool = False
     growth_over: bool = False
     replayed: pa.Table | None = None
 
@@ -124,6 +126,7 @@ class BatchWriter:
             settings.mode,
             settings.deletes,
             settings.truncate,
+            deletes_are_null=batch.unwrapped and not pc.any(pc.equal(batch.events["operation"], "d")).as_py(),
             compacted=batch.compacted,
             keyless=not batch.key,
         )

@@ -281,6 +281,7 @@ class SliceTaker:
             before=None if first else progress,
             partitions=len(next_) or 1,
             compacted=self._is_compacted(),
+            unwrapped=bool(progress.unwrapped),
             replayed=replayed,
         )
 

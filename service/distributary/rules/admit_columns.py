@@ -74,7 +74,7 @@ def _rows_before(columns: EventColumns, order: Ints) -> Ints:
 
 def _is_above(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> bool:
     """Whether streamed rows rise from above the mark, so that all of them are new."""
-    if rules.deletes_are_null or mark.unknown or mark.cleared:
+    if mark.unknown or mark.cleared:
         return False
     if not len(streamed):
         return True
@@ -121,13 +121,19 @@ def _admit_rising(
     clock = np.maximum.accumulate(np.maximum(admitted.clock[rows], mark.clock))
     admitted.clock[rows] = clock
     mark.clock = int(clock[-1])
-    _await_tombstones(columns, mark, rows[columns.codes[rows] >= 0], before, admitted)
+    alone = _await_tombstones(columns, mark, rows[columns.codes[rows] >= 0], before, admitted)
     if len(streamed):
         _move(rules, columns, mark, streamed)
+        alone = {row: name for row, name in alone.items() if row > streamed[-1]}
+    if rules.deletes_are_null:
+        mark.cleared.update(alone.values())
 
 
-def _await_tombstones(columns: EventColumns, mark: Mark, rows: Ints, before: Ints, admitted: AdmittedColumns) -> None:
-    """Rule 3.3: a key's deletes and tombstones come by turns; where they do not, they are counted one by one."""
+def _await_tombstones(
+    columns: EventColumns, mark: Mark, rows: Ints, before: Ints, admitted: AdmittedColumns
+) -> dict[int, str]:
+    """Rule 3.3: a key's deletes and tombstones come by turns; where they do not, they are counted one by one. Gives the
+    tombstones by themselves: row and key."""
     operation, codes, behind = columns.operation[rows], columns.codes[rows], before[rows]
     after_delete = (behind >= 0) & (columns.operation[behind] == DELETE)
     odd = np.zeros(len(columns.names), np.bool_)
@@ -140,12 +146,16 @@ def _await_tombstones(columns: EventColumns, mark: Mark, rows: Ints, before: Int
     counted = rows[odd[codes] | (is_last & (operation == DELETE))]
     offsets = columns.ints("offset")
     names = columns.names.take(pa.array(columns.codes[counted])).to_pylist()
+    alone: dict[int, str] = {}
     for row, name in zip(counted.tolist(), names, strict=True):
         op = LETTERS[columns.operation[row]]
         if columns.operation[row] == TOMBSTONE_CODE:
             admitted.new[row] = name not in mark.awaiting_tombstone
+            if admitted.new[row]:
+                alone[row] = name
         arrival = (int(admitted.clock[row]), int(columns.partition[row]), int(offsets[row]))
         await_tombstone(mark, op, name, arrival, is_new=True)
+    return alone
 
 
 def _move(rules: Rules, columns: EventColumns, mark: Mark, streamed: Ints) -> None:

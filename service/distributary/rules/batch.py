@@ -105,7 +105,7 @@ class EventProcessor:
             return
         key = self._load(event.key)
         fresh = event.op != "r" or remember_read(self._state.reads, event)
-        if self._state.grown:
+        if self._state.grown or self._may_be_elsewhere(key, event):
             is_held_twice = not fresh and all(other.read != event.read for other in key.recent)
             is_new = not is_held_twice and merge(self._rules.connector, key, event)
             if not is_new:
@@ -122,6 +122,16 @@ class EventProcessor:
         if is_new and event.quarantined:
             self._changes.quarantined.append(event)
         self._append(event, is_new=is_new)
+
+    def _may_be_elsewhere(self, key: KeyState, event: Event) -> bool:
+        """Whether another partition has, or may have had, changes of the key: the topic got more partitions before the
+        table was first filled."""
+        if self._state.partitions == 1:
+            return False
+        if key.base is None and key.known is not None:
+            return True
+        partitions = {other.partition for other in key.recent} | ({key.base.at[0]} if key.base is not None else set())
+        return bool(partitions - {event.partition})
 
     def _is_first(self, event: Event) -> bool:
         """Whether an event is above its key's highest position: compaction took the first copy away."""

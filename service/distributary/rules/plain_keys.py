@@ -38,11 +38,13 @@ from distributary.rules.state import Row, Rules, TableState
 
 @dataclass(frozen=True)
 class Found:
-    """What the table has of some keys. `exists`: a row; `alive`: one that is not marked as deleted; `snapshot_place`:
-    its place in a form that is equal for equal places, where a snapshot row wrote it, else null."""
+    """What the table has of some keys. `exists`: a row; `alive`: one that is not marked as deleted; `partition`: that
+    of the record that wrote it, -1 for none; `snapshot_place`: its place in a form that is equal for equal places,
+    where a snapshot row wrote it, else null."""
 
     exists: Bools
     alive: Bools
+    partition: Ints
     snapshot_place: Any
 
 
@@ -208,6 +210,7 @@ def _exclude_by_table(
     found = rows.find(columns.names.take(pa.array(codes)))
     operation = columns.operation[first]
     bad = (found.alive & (operation == CREATE)) | (found.exists & (operation == READ))
+    bad |= found.exists & (found.partition != columns.partition[first])
     if rules.connector == "postgresql":
         bad |= found.exists & ~found.alive
     places = found.snapshot_place.dictionary_encode()

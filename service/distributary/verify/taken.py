@@ -188,6 +188,7 @@ def copied(
                 decoded.rejected,
                 before if before.next else None,
                 len(progress.next) or 1,
+                unwrapped=bool(progress.unwrapped),
             )
             ready = writer.prepare(lake, batch)
             if ready.went_back:

@@ -76,3 +76,13 @@ def test_2_5_what_a_new_partition_gets_of_the_time_before_was_sent_again() -> No
     table = Table(SQLSERVER).take(event("c", "a", at(1)), event("d", "a", at(2)), event("c", "b", at(3)))
     grow("sqlserver", table.state, 2)
     assert table.take(event("c", "a", at(1), partition=1)).places() == {"b": (0, 2)}
+
+
+@pytest.mark.parametrize("connector", ["db2", "mysql", "oracle", "postgresql", "sqlserver"])
+@pytest.mark.parametrize("op", ["u", "d"])
+def test_2_5_where_a_topic_grew_before_it_was_first_read_the_position_decides(connector: str, op: str) -> None:
+    later, earlier = event(op, "a", at(10), partition=1), event("c", "a", at(5))
+    for cut in (1, 2):
+        table = Table(Rules(connector), partitions=2)
+        table.take(*[later, earlier][:cut]).take(*[later, earlier][cut:])
+        assert table.places() == ({"a": (1, 0)} if op == "u" else {})
