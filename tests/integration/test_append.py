@@ -184,9 +184,14 @@ def test_4_3_equal_rows_of_one_position_are_kept_as_often_as_one_run_sent_them(b
     bench.options = {}
     worker = bench.worker()
     again = copied(bench, level=False)  # after a start the commit level is not known
-    for part in (run, again.records, again.records[2:], again.records[4:], [*again.records, *run]):
+    later = Topic(bench.topic, connector="postgresql")
+    later.change("c", None, {"v": "later"}, at=20)
+    for part in (run, again.records[2:]):
         bench.take(part, worker)
         assert bench.rows("__op", "v") == expected
+    for part in (later.records, [*again.records, *later.records], [*run, *later.records]):
+        bench.take(part, worker)
+        assert bench.rows("__op", "v") == [*expected, ("c", "later")]
 
 
 def test_4_3_a_run_that_a_crash_cut_short_is_completed_by_the_next(bench: Bench) -> None:

@@ -16,7 +16,8 @@ from tests.support.changes import Topic
 from tests.support.kafka import end_offsets, produce
 from tests.support.spark import Bench, rows_of
 
-from distributary.errors import DistributaryError, TableHalt, TransientError
+from distributary.delta.commit import ConcurrentChange
+from distributary.errors import DistributaryError, TableHalt
 from distributary.operate import failpoints
 from distributary.operate.accept import Accept
 from distributary.operate.faults import classified
@@ -29,10 +30,8 @@ DRIVERS = pytest.mark.parametrize("driver", ["the same", pytest.param("a new one
 OF_A_SLICE = ("after-schema-change", "before-quarantine", "after-quarantine", "before-commit", "after-commit")
 
 
-@pytest.fixture(params=["auto", pytest.param("spark", marks=pytest.mark.slow)])
-def bench(request: pytest.FixtureRequest, bench: Bench) -> Iterator[Bench]:
-    """Committed by Spark and by this process."""
-    bench.rule = {"commit": request.param}
+@pytest.fixture
+def bench(bench: Bench) -> Iterator[Bench]:
     yield bench.create()
     failpoints.arm(None)
 
@@ -95,7 +94,7 @@ def test_6_1_of_two_drivers_that_commit_in_turn_and_at_once_neither_loses_or_dou
     other.aim(end_offsets(bench.kafka, bench.topic))
     with at_the_point("before-commit", meanwhile), pytest.raises(DistributaryError) as raised:
         step(other)
-    assert (type(raised.value), raised.value.code) == (TransientError, "commit-lost")
+    assert (type(raised.value), raised.value.code) == (ConcurrentChange, "commit-lost")
     assert bench.rows() == [(n, n) for n in range(1, 9)]
     assert advance(bench, other).taken == one.taken == {0: 8}
     bench.take(inserted(bench, 9, 9).records, other)

@@ -37,7 +37,7 @@ class Committer(Protocol):
 def concurrent_change(path: str, seen: int) -> ConcurrentChange:
     """The error of a commit on a version that is no longer the newest."""
     return ConcurrentChange(
-        "table-changed",
-        f"the table at {path} is no longer at version {seen}: another writer committed",
-        "the batch is tried again on the newest version",
+        "commit-lost",
+        f"the commit to {path} on version {seen} did not come about: another writer was faster",
+        "run one driver per config; the batch is tried again on the newest version",
     )

@@ -14,10 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from distributary import sql
-from distributary.delta.commit import ProgressRecord
+from distributary.delta.commit import ProgressRecord, concurrent_change
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
-from distributary.errors import TransientError
 from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class
 from distributary.merge.layout import Layout, LayoutChanges, changes, check_layout, refused
 from distributary.merge.log import DeltaLog
@@ -167,7 +166,12 @@ class LakeTable:
 
     def clear(self) -> Write:
         """A write that takes all rows and the source's columns away."""
-        return lambda _head, _progress: self._make(DeltaTable.replace, {}, _ANY)
+
+        def run(_head: Head, progress: Progress) -> None:
+            with self._carrying(progress):
+                self._make(DeltaTable.replace, {}, _ANY)
+
+        return run
 
     def commit(self, head: Head, progress: Progress, write: Write) -> Head:
         """Runs `write` so that its commit carries `progress`; gives the new head.
@@ -175,11 +179,10 @@ class LakeTable:
         Raises TransientError when another writer's commit got in between or Delta skipped the write: nothing of it is
         in the table then, and the caller starts over from the table's own record.
         """
-        with self._carrying(progress):
-            write(head, progress)
+        write(head, progress)
         now = self._log.since(head)
         if now is None or now.progress is None or now.progress.commit != progress.commit:
-            raise commit_lost(self.path)
+            raise concurrent_change(self.path, head.version)
         return now
 
     def renewed(self, head: Head | None) -> Head | None:
@@ -202,6 +205,7 @@ class LakeTable:
 
     @contextmanager
     def _carrying(self, progress: Progress) -> Iterator[None]:
+        """Spark's commits carry the record."""
         settings = {
             _USER_METADATA: progress.to_json(),
             _TXN_APP_ID: APP_ID,
@@ -229,15 +233,6 @@ def _refusing(properties: Mapping[str, str], columns: Collection[str]) -> Iterat
         if reason is None or not (properties or columns):
             raise
         raise refused(properties, list(columns), reason) from error
-
-
-def commit_lost(path: str) -> TransientError:
-    """Another writer's commit came first: nothing of this one is in the table."""
-    return TransientError(
-        "commit-lost",
-        f"the commit to {path} did not come about: another driver was faster",
-        "run one driver per config",
-    )
 
 
 def _needs_mapping(columns: Mapping[str, str]) -> bool:
