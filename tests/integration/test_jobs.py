@@ -75,9 +75,9 @@ def test_nothing_to_do_runs_none(bench: Bench, topic: Topic) -> None:
 
 
 def test_a_small_slice(bench: Bench, topic: Topic) -> None:
-    """The look at the decoded records, and their fold; the rest is not Spark's."""
+    """It is decoded, applied and written by the driver."""
     worker = filled(bench, topic)
-    assert counted(bench, worker, ordinary(topic)) == 2
+    assert counted(bench, worker, ordinary(topic)) == 0
 
 
 def test_a_small_slice_with_a_schema(bench: Bench, topic: Topic) -> None:
@@ -90,44 +90,32 @@ def test_a_small_slice_with_a_schema(bench: Bench, topic: Topic) -> None:
             found.append(record._replace(key=found[-1].key) if is_tombstone else topic.with_schema(record, SCHEMA))
         return found
 
-    of_quarantine = 8
+    of_quarantine = 7
     worker = bench.take(())
     making_the_table = 1
-    assert counted(bench, worker, iter(with_schema(creates(topic, range(1, 20))))) == 2 + making_the_table
+    assert counted(bench, worker, iter(with_schema(creates(topic, range(1, 20))))) == making_the_table
     bench.take(with_schema(creates(topic, range(20, 25))), worker)
-    assert counted(bench, worker, iter(with_schema(ordinary(topic)))) == 2
+    assert counted(bench, worker, iter(with_schema(ordinary(topic)))) == 0
     [delete] = with_schema([topic.change("d", {"id": 8}, at=150)])
-    assert counted(bench, worker, iter([delete, delete._replace(value=NOTHING)])) == 2
+    assert counted(bench, worker, iter([delete, delete._replace(value=NOTHING)])) == 0
     one, two = with_schema(topic.change("c", {"id": 9}, {"id": 9, "v": "x"}, at=at) for at in (160, 170))
     bad = one._replace(value=b"no JSON")
     counted(bench, worker, iter([bad]))  # the quarantine's table is made
-    assert counted(bench, worker, iter([bad])) == 1 + of_quarantine
+    assert counted(bench, worker, iter([bad])) == of_quarantine
     loose = [r._replace(value=(r.value or b"").replace(b',"payload":', b', "payload": ')) for r in (one, two)]
-    assert counted(bench, worker, iter(loose[:1])) == 2
-    assert counted(bench, worker, iter(loose[1:])) == 2
-
-
-def test_a_first_slice_by_spark(bench: Bench, topic: Topic) -> None:
-    bench.rule = {"columns": COLUMNS, "commit": "spark"}
-    worker = bench.take(())
-    assert counted(bench, worker, iter(creates(topic, range(1, 20)))) == 4
+    assert counted(bench, worker, iter(loose[:1])) == 0
+    assert counted(bench, worker, iter(loose[1:])) == 0
 
 
 def test_an_append(bench: Bench, topic: Topic) -> None:
     worker = filled(bench, topic, mode="append")
-    assert counted(bench, worker, iter(creates(topic, range(100, 110)))) == 2
-
-
-def test_a_merge_by_spark(bench: Bench, topic: Topic) -> None:
-    worker = filled(bench, topic, commit="spark")
-    counted(bench, worker, iter(creates(topic, range(30, 35))))
-    assert counted(bench, worker, ordinary(topic)) == 8
+    assert counted(bench, worker, iter(creates(topic, range(100, 110)))) == 0
 
 
 def test_a_slice_with_every_special_case(bench: Bench, topic: Topic) -> None:
     worker = filled(bench, topic)
     counted(bench, worker, ordinary(topic))
-    assert counted(bench, worker, special(topic)) == 22
+    assert counted(bench, worker, special(topic)) == 8  # the quarantine's
 
 
 def test_values_that_are_read_with_care_cost_no_job_more(bench: Bench, topic: Topic) -> None:

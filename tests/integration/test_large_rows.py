@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from tests.support.changes import Topic
 from tests.support.spark import Bench
 
-from distributary.merge.row_size import UNKNOWN_ROW, most_rows, rows_at_once
+from distributary.merge.row_size import ROWS_AT_ONCE, rows_at_once
 from distributary.operate.upkeep import Task
 
 FILES, ROWS, TEXT = 9, 175, 1_000_000
@@ -24,32 +24,18 @@ from distributary.launch.session import close_session, open_session
 from distributary.merge import files
 session = open_session({"spark.master": "local[2]", "spark.driver.memory": "1200m"})
 if sys.argv[2] == "as it comes":
-    files.expect_rows_of = lambda *_: None
+    files.read_few_rows_at_once = lambda *_: None
 files.compact(session, sys.argv[1], 1 << 30)
 close_session(session)
 """
 
 
-@pytest.mark.parametrize(
-    ("row_bytes", "rows"), [(0, 4096), (100, 4096), (16_384, 1024), (UNKNOWN_ROW, 64), (1e6, 16), (1e9, 1)]
-)
-def test_large_rows_are_read_in_smaller_parts(row_bytes: float, rows: int) -> None:
-    assert rows_at_once(4096, row_bytes) == rows
-
-
-def test_how_many_are_read_follows_from_the_largest_that_came(bench: Bench) -> None:
-    bench.create()
-    worker, read, at = bench.worker(), [], 0
-    for text in ("x" * 100_000, "x", "x"):
-        topic, at = Topic(bench.topic), at + 1
-        topic.change("u", {"id": 1}, {"id": 1, "text": text}, at=at)
-        bench.take(topic.records, worker)
-        read.append(most_rows(worker._lake.session))
-    assert read[0] == 64  # nothing has come yet
-    assert 100 < read[1] < 168
-    assert read[2] == read[1]
+def test_few_rows_are_read_at_once_while_files_are_compacted(bench: Bench) -> None:
+    topic = Topic(bench.create().topic)
+    topic.change("c", {"id": 1}, {"id": 1, "text": "x"}, at=1)
+    worker = bench.take(topic.records)
     worker.tend(Task.COMPACT)
-    assert most_rows(worker._lake.session) == 64
+    assert rows_at_once(worker._lake.session) == ROWS_AT_ONCE
     assert bench.rows("id", "text") == [(1, "x")]
 
 

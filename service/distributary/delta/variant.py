@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import VariantVal
@@ -11,12 +10,13 @@ from pyspark.sql.types import VariantVal
 VARIANT = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)])
 """A document as data files have it. No struct of a user has fields that can't be NULL."""
 
+_SPARKS: Any = VariantVal  # untyped
+
 
 def encoded(texts: pa.Array) -> pa.Array:
     """JSON texts as documents; NULL stays. Raises pa.ArrowInvalid where a text is none."""
-    parse = cast(Callable[[str], VariantVal], VariantVal.parseJson)
     try:
-        found = [None if text is None else parse(text) for text in texts.to_pylist()]
+        found = [None if text is None else _SPARKS.parseJson(text) for text in texts.to_pylist()]
     except Exception as error:  # the parser's own and Python's
         raise pa.ArrowInvalid("a document is no JSON") from error
     parts = [
@@ -31,7 +31,7 @@ def decoded(documents: pa.Array) -> pa.Array:
     there = documents.is_valid().to_pylist()
     values, parts = documents.field("value").to_pylist(), documents.field("metadata").to_pylist()
     texts = [
-        VariantVal(value, names).toJson() if exists else None
+        _SPARKS(value, names).toJson() if exists else None
         for exists, value, names in zip(there, values, parts, strict=True)
     ]
     return pa.array(texts, pa.string())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from distributary.merge.row_size import UNKNOWN_ROW, expect_rows_of
+from distributary.merge.row_size import read_few_rows_at_once
 
 _SETTINGS = "spark.databricks.delta"
 _SMALL = 2
@@ -38,7 +38,7 @@ def compact(session: SparkSession, path: str, size: int) -> Compacted:
 
     Sets the session's settings of OPTIMIZE, and how many rows it reads at once.
     """
-    expect_rows_of(session, UNKNOWN_ROW)  # whatever came lately, the files may have larger ones
+    read_few_rows_at_once(session)  # whatever came lately, the files may have larger ones
     session.conf.set(f"{_SETTINGS}.optimize.maxFileSize", str(size))
     session.conf.set(f"{_SETTINGS}.optimize.minFileSize", str(size // _SMALL))
     told = DeltaTable.forPath(session, path).optimize().executeCompaction().select("metrics").head()

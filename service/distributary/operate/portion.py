@@ -20,8 +20,6 @@ from distributary.merge.facts import Facts
 _OF_HEAP = 12
 """The part of the driver's heap that the payloads of one slice may have, in bytes. What does not fit goes to
 disk; but four tables take theirs side by side."""
-_OF_HEAP_BY_KEY = 32
-"""The same of one key: its records are in memory together, and some times over, while they are folded."""
 _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
 _PLACES = 17
 _RECORDS_OF_A_PLACE = 200  # fewer places where there are few records: each takes some hundredths of a second
@@ -36,11 +34,6 @@ def slice_bytes(session: SparkSession) -> int:
     return java_heap(session) // _OF_HEAP
 
 
-def key_bytes(session: SparkSession) -> int:
-    """How many bytes the payloads of one key in a slice may have."""
-    return java_heap(session) // _OF_HEAP_BY_KEY
-
-
 class Portion:
     """Cuts the slices of one table: of at most so many records, with about so many bytes of payload at most."""
 
@@ -51,7 +44,6 @@ class Portion:
         self._payload = payload
         self._known = 0.0  # bytes of a record, as the last slices were
         self._largest = 0.0
-        self._lately = records  # fewer after a slice that had too much of one key
 
     @property
     def record_bytes(self) -> float:
@@ -60,7 +52,7 @@ class Portion:
 
     def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> Slice:
         """What to take next on the way from `taken` to `goal`, see next_slice. Raises TransientError."""
-        at_most = self._lately
+        at_most = self._records
         if self._known:
             at_most = max(1, min(at_most, int(self._payload / self._known)))
         part = next_slice(self._topic, taken, goal, at_most)
@@ -72,17 +64,11 @@ class Portion:
             part = next_slice(self._topic, taken, goal, max(1, int(part.records * min(fits, _AGAIN))))
         return part
 
-    def smaller(self, part: Slice, share: float) -> Slice:
-        """The beginning of a slice, about that share of it."""
-        self._lately = max(1, int(part.records * min(share, _AGAIN)))
-        return next_slice(self._topic, part.start, part.end, self._lately)
-
     def took(self, found: Facts) -> None:
         """What was in a slice. What is large is not forgotten with the next slice that has none of it."""
         if found.records:
             mean = found.payload / found.records
             self._known, self._largest = max(mean, self._known / 2), max(mean, self._largest)
-        self._lately = min(self._records, self._lately + self._lately // 4 + 1)
 
     def _fits(self, part: Slice) -> float:
         """The part of a slice, from its start on, that fits: 1 for all of it."""

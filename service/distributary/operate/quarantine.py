@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 
-from distributary.merge.row_size import UNKNOWN_ROW, expect_rows_of
+from distributary.merge.row_size import read_few_rows_at_once
 from distributary.operate.faults import classified
 from distributary.operate.withheld import without
 
@@ -31,7 +31,7 @@ class Quarantine:
 
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session.newSession()
-        expect_rows_of(self._session, UNKNOWN_ROW)
+        read_few_rows_at_once(self._session)
         self.path = path
         self.lock = threading.Lock()
         """Who has it writes to the table."""

@@ -116,18 +116,3 @@ def test_places_are_spread_from_the_start_to_the_end_of_all_partitions() -> None
 )
 def test_a_schema_beside_the_payload_does_not_count(value: bytes | None, size: int) -> None:
     assert payload_size(value) == size
-
-
-def test_after_a_slice_with_too_much_of_one_key_they_are_smaller_for_a_while() -> None:
-    topic = Sized({0: [10] * 20_000})
-    portion = Portion(cast(Broker, topic), "t", 10_000, MOST)
-    first = portion.next({0: 0}, topic.ends)
-    smaller = portion.smaller(first, 0.1)
-    assert (first.records, smaller) == (10_000, Slice("t", {0: 0}, {0: 1_000}))
-    sizes = []
-    for _ in range(12):
-        portion.took(cast(Facts, Found(1, 10)))
-        sizes.append(portion.next({0: 0}, topic.ends).records)
-    assert sizes == sorted(sizes)
-    assert sizes[0] < 1_300
-    assert sizes[-1] == 10_000
