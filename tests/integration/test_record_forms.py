@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.changes import Row, Topic, key, row
-from tests.support.kafka import Record
+from tests.support.kafka import Record, grow_topic
 from tests.support.spark import Bench, rows_of
 
 from distributary.errors import TableHalt
@@ -64,7 +64,7 @@ def test_1_3_rows_without_anything_added_are_ordered_by_offset(bench: Bench) -> 
 
 
 def test_1_3_offsets_order_a_partition_whatever_the_clock_says_and_the_clock_orders_two(bench: Bench) -> None:
-    rows = Rows(bench.create(partitions=2).topic)
+    rows = Rows(bench.create().topic)
     now = 1_790_000_000_000
     rows.add(1, row(1, "first"), timestamp=now)
     rows.add(1, row(1, "clock set back"), timestamp=now - 60_000)
@@ -72,6 +72,7 @@ def test_1_3_offsets_order_a_partition_whatever_the_clock_says_and_the_clock_ord
     worker = bench.take(rows.records)
     assert bench.rows() == [(1, "clock set back"), (2, "in its old partition")]
     # The topic has more partitions now: key 2 moved, and its old partition is read late.
+    grow_topic(bench.kafka, bench.topic, 2)
     moved = Rows(bench.topic)
     bench.take([moved.add(2, row(2, "in its new partition"), partition=1, timestamp=now + 20)], worker)
     bench.take([moved.add(2, row(2, "late"), timestamp=now + 10)], worker)

@@ -44,7 +44,7 @@ MUTATIONS = (
         "return compare(connector, place, truncate) <= 0",
     ),
     rule("nothing is seen", "2.4", "admit", "    if seen:\n        return True\n", ""),
-    rule("an equal position is always seen", "2.4", "admit", "(key == top and identity in mark.ties)", "key == top"),
+    rule("an equal position is always seen", "2.4", "admit", "(sign == 0 and identity in mark.ties)", "sign == 0"),
     rule(
         "unknown transactions are always new",
         "2.4",

@@ -23,6 +23,16 @@ class ProgressRecord:
     sequence: int
 
 
+@dataclass(frozen=True)
+class Committed:
+    """What a write came to: the new version, and how many rows it put in, put in another's place, and took out."""
+
+    version: int
+    inserted: int
+    updated: int
+    deleted: int
+
+
 class Committer(Protocol):
     """Commits to one table."""
 

@@ -19,11 +19,9 @@ def encoded(texts: pa.Array) -> pa.Array:
         found = [None if text is None else _SPARKS.parseJson(text) for text in texts.to_pylist()]
     except Exception as error:  # the parser's own and Python's
         raise pa.ArrowInvalid("a document is no JSON") from error
-    parts = [
-        pa.array([b"" if one is None else part(one) for one in found], pa.binary())
-        for part in (lambda one: bytes(one.value), lambda one: bytes(one.metadata))
-    ]
-    return pa.StructArray.from_arrays(parts, fields=list(VARIANT), mask=texts.is_null())
+    values = pa.array([b"" if one is None else bytes(one.value) for one in found], pa.binary())
+    names = pa.array([b"" if one is None else bytes(one.metadata) for one in found], pa.binary())
+    return pa.StructArray.from_arrays([values, names], fields=list(VARIANT), mask=texts.is_null())
 
 
 def decoded(documents: pa.Array) -> pa.Array:

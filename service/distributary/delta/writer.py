@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyroaring import BitMap64
 
 from distributary.delta.change_feed import changed_rows, write_changes
-from distributary.delta.commit import Committer, ConcurrentChange, ProgressRecord, concurrent_change
+from distributary.delta.commit import Committed, Committer, ConcurrentChange, ProgressRecord, concurrent_change
 from distributary.delta.data_file import FileOptions, fitted, write_files
 from distributary.delta.data_reader import DataReader
 from distributary.delta.index_cache import IndexCache
@@ -121,9 +121,9 @@ class TableWriter:
         deletes: pa.Table | None,
         record: ProgressRecord,
         others: Iterable[FoundInFile] = (),
-    ) -> int:
+    ) -> Committed:
         """Replaces or inserts rows with all of the table's columns, deletes rows by their keys, and those that were
-        read at `others`; gives the version that has it all, with the record. No key may come twice, which raises
+        read at `others`, in one commit with the record. No key may come twice, which raises
         ValueError."""
         table = self.snapshot
         upserts = table.schema.arrow.empty_table() if upserts is None else upserts
@@ -136,16 +136,19 @@ class TableWriter:
         if repeated := encoded.repeated():
             raise ValueError(f"a write has {repeated} keys more than once")
         found = joined([*self._locate(key_rows, encoded), *others])
-        return self._replace(upserts, found, upserts.nbytes + key_rows.nbytes, record)
+        version = self._replace(upserts, found, upserts.nbytes + key_rows.nbytes, record)
+        updated = sum(int(((one.keys >= 0) & (one.keys < len(upserts))).sum()) for one in found)
+        return _committed(version, len(upserts), updated, found)
 
-    def replace(self, rows: pa.Table | None, gone: Iterable[FoundInFile], record: ProgressRecord) -> int:
+    def replace(self, rows: pa.Table | None, gone: Iterable[FoundInFile], record: ProgressRecord) -> Committed:
         """Adds rows with all of the table's columns, whatever keys they have, and removes those that were read at
-        `gone`; gives the version that has it all, with the record."""
+        `gone`, in one commit with the record."""
         table = self.snapshot
         rows = table.schema.arrow.empty_table() if rows is None else rows
         rows = without_empty_texts(fitted(rows, table.schema), table.schema.of_partition)
         found = joined(FoundInFile(one.file, np.full(len(one.rows), NO_KEY), one.rows) for one in gone)
-        return self._replace(rows, found, rows.nbytes, record)
+        version = self._replace(rows, found, rows.nbytes, record)
+        return _committed(version, len(rows), min(len(rows), sum(len(one.rows) for one in found)), found)
 
     def _replace(
         self, upserts: pa.Table, found: Sequence[FoundInFile], change_bytes: int, record: ProgressRecord
@@ -279,3 +282,8 @@ class TableWriter:
 
 def _numbers(rows: BitMap64) -> npt.NDArray[np.int64]:
     return np.fromiter(rows, np.int64, len(rows))
+
+
+def _committed(version: int, written: int, updated: int, found: Sequence[FoundInFile]) -> Committed:
+    gone = sum(len(one.rows) for one in found)
+    return Committed(version, written - updated, updated, gone - updated)

@@ -16,7 +16,7 @@ from distributary.apply.key_text import key_texts
 from distributary.apply.memory import TableLayout
 from distributary.apply.stored_rows import CURRENT, DELETED, END, columns_of_end
 from distributary.apply.values import one_array
-from distributary.delta.commit import ProgressRecord
+from distributary.delta.commit import Committed, ProgressRecord
 from distributary.delta.key_index import FoundInFile
 from distributary.delta.stored_rows import joined
 from distributary.delta.writer import TableWriter
@@ -71,8 +71,8 @@ class AppliedWriter:
         assert other is not None
         return compare(self._layout.rules.connector, one, other) or (op != "d") - (other_op != "d")
 
-    def write(self, applied: Applied, record: ProgressRecord) -> int:
-        """Commits the rows with the record; gives the version. Raises what TableWriter raises."""
+    def write(self, applied: Applied, record: ProgressRecord) -> Committed:
+        """Commits the rows with the record. Raises what TableWriter raises."""
         mode = self._layout.rules.mode
         if mode == "append" or not self._key:  # of truncates alone no key is known, and there is no row yet
             return self._writer.replace(applied.rows, (), record)

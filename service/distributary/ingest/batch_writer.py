@@ -78,13 +78,15 @@ class Batch:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A batch that is ready to be committed, by `write`, once. `ambiguous` counts deletes of which nothing tells
+    """A batch that is ready to be committed, by `write`, once; then `rows` has how many rows it inserted, updated
+    and deleted. `ambiguous` counts deletes of which nothing tells
     whether they took the new row of a key or the one before it (rule 2.7). `went_back`: the first event of each
     partition that shows that the source was set back (rule 2.6); then nothing may be committed."""
 
     write: Write
     ambiguous: int = 0
-    went_back: tuple[Event, ...] = field(default=())
+    went_back: tuple[Event, ...] = ()
+    rows: dict[str, int] = field(default_factory=dict)
 
 
 def service_columns_of(settings: TableSettings) -> Mapping[str, str]:
@@ -147,14 +149,17 @@ class BatchWriter:
         if batch.growth_over:
             schedule_growth_end(batch.connector, memory.state)
 
+        rows: dict[str, int] = {}
+
         def write(_head: Head, progress: Progress) -> None:
             name = f"{_MEMORY_FILES}/{uuid.uuid4()}.parquet"
             files.write(name, write_memory(memory))
             told = progress.model_copy(update={"memory": name})
-            located.write(applied, ProgressRecord(told.to_json(), APP_ID, told.sequence))
+            done = located.write(applied, ProgressRecord(told.to_json(), APP_ID, told.sequence))
+            rows.update(inserted=done.inserted, updated=done.updated, deleted=done.deleted)
             self._memory = (told.commit, memory)
 
-        return Prepared(write, applied.changes.ambiguous)
+        return Prepared(write, applied.changes.ambiguous, rows=rows)
 
     def find(
         self, lake: LakeTable, key: Sequence[str], columns: Sequence[str], choose: Callable[[pa.Table], Bools]

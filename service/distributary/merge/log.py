@@ -11,7 +11,15 @@ from pyspark.sql import SparkSession
 
 from distributary.errors import TableHalt
 from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class, lines_of, scala_object
-from distributary.merge.progress import Head, Progress, Restored, restored, table_restored, user_metadata, written
+from distributary.merge.progress import (
+    Head,
+    Progress,
+    Restored,
+    committed_at,
+    restored,
+    table_restored,
+    user_metadata,
+)
 
 _COMMIT = re.compile(r"/_delta_log/([0-9]{20})\.json;")  # as every FileStatus tells its path
 _LOOK_BACK = 2000  # commit files of other writers (OPTIMIZE, ALTER …) that may lie over the last one of ours
@@ -117,7 +125,7 @@ class DeltaLog:
             while (line := lines.readLine()) is not None:
                 if '"commitInfo"' in line:
                     progress = Progress.from_json(user_metadata(line))
-                    return restored(line, version) if progress is None else Head(version, progress, written(line))
+                    return restored(line, version) if progress is None else Head(version, progress, committed_at(line))
         finally:
             stream.close()
         return None

@@ -173,20 +173,11 @@ def later(one: InTransaction | None, other: InTransaction | None) -> InTransacti
 @dataclass(frozen=True)
 class Head:
     """Where a table's log is: its version, the newest progress record (None before the service's first commit), and
-    what the commit with that record wrote."""
+    when that was committed, in seconds since 1970 (None where Delta does not tell)."""
 
     version: int
     progress: Progress | None
-    written: Written | None = None
-
-
-@dataclass(frozen=True)
-class Written:
-    """What Delta says of the commit that carries the record: its time in seconds since 1970, and the rows that it
-    inserted, updated and deleted; a count that Delta does not tell is not there."""
-
-    at: float | None
-    rows: Mapping[str, int]
+    at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -230,24 +221,10 @@ def table_restored() -> TableHalt:
     )
 
 
-# Spark's names for the counts of a commit (operationMetrics), and deltalake's, by what the rows went through.
-_ROWS = {
-    "inserted": ("numTargetRowsInserted", "numOutputRows", "num_target_rows_inserted", "num_added_rows"),
-    "updated": ("numTargetRowsUpdated", "numUpdatedRows", "num_target_rows_updated"),
-    "deleted": ("numTargetRowsDeleted", "numDeletedRows", "num_target_rows_deleted"),
-}
-
-
-def written(line: str) -> Written:
-    """What a commit file's commitInfo line says of its rows."""
-    info = json.loads(line).get("commitInfo") or {}
-    at, counts = info.get("timestamp"), info.get("operationMetrics") or {}
-    # A merge has numOutputRows too: the rows that it wrote anew, most of them as they were.
-    rows = {change: next((counts[name] for name in names if name in counts), None) for change, names in _ROWS.items()}
-    return Written(
-        at / 1000 if isinstance(at, int | float) else None,
-        {change: int(count) for change, count in rows.items() if count is not None},
-    )
+def committed_at(line: str) -> float | None:
+    """When Delta says that a commit file's commitInfo line was written, in seconds since 1970."""
+    at = (json.loads(line).get("commitInfo") or {}).get("timestamp")
+    return at / 1000 if isinstance(at, int | float) else None
 
 
 def user_metadata(line: str) -> str | None:

@@ -190,8 +190,7 @@ class LakeTable:
         it up once another commit without a record lies over it (OPTIMIZE, ALTER). Raises what commit() raises."""
         if head is None or head.progress is None:
             return head
-        written = head.written.at if head.written else None
-        if written is not None and time.time() - written <= _RECORD_IS_OLD:
+        if head.at is not None and time.time() - head.at <= _RECORD_IS_OLD:
             return head
         return self.commit(head, head.progress.next_commit(), self.nothing())
 

@@ -109,8 +109,14 @@ def put_aside(
     withheld: Collection[str],
 ) -> None:
     """Puts the records at these places, each with its reason, into quarantine. Raises what Spark and Kafka raise."""
-    verdicts = [(place.partition, place.offset, (REASON, reason)) for place, reason in places.items()]
-    bad = session.createDataFrame(verdicts, "partition INT, offset BIGINT, bad STRUCT<code: STRING, message: STRING>")
+    bad = pa.table(
+        {
+            "partition": pa.array([place.partition for place in places], pa.int32()),
+            "offset": pa.array([place.offset for place in places], pa.int64()),
+            "reason": pa.array([REASON] * len(places), pa.string()),
+            "message": pa.array(list(places.values()), pa.string()),
+        }
+    )
     ranges = [Slice(p.topic, {p.partition: p.offset}, {p.partition: p.offset + 1}) for p in places]
 
     def raw(_places: pa.Table) -> DataFrame:

@@ -124,9 +124,10 @@ class SliceTaker:
             done = self._commit(came, progress, part, topic)
         if isinstance(done, Slice):
             return self.take(topic, done, watch)
+        bad, rows = done
         self._portion.took(came.found)
-        self._record(came.found, watch, reasons)
-        return done
+        self._record(came.found, watch, reasons, rows)
+        return bad
 
     def _set_aside(self, part: Slice) -> Mapping[RecordPlace, str]:
         return {} if self._around.set_aside is None else self._around.set_aside.within(part)
@@ -218,12 +219,15 @@ class SliceTaker:
         ends = {p: end for p, end in {**part.end, **first}.items() if end > part.start[p]}
         return Slice(part.topic, {p: part.start[p] for p in ends}, ends)
 
-    def _commit(self, came: Read, progress: Progress, part: Slice, topic: Topic) -> int | Slice | None:
-        """Commits the decoded slice; gives what take() gives, or what of the slice is to be taken before. Nothing is
-        committed where no record told a column, so that there is no table: truncates without a schema."""
+    def _commit(
+        self, came: Read, progress: Progress, part: Slice, topic: Topic
+    ) -> Slice | tuple[int | None, Mapping[str, int]]:
+        """Commits the decoded slice; gives what take() gives and how many rows were inserted, updated and deleted, or
+        what of the slice is to be taken before. Nothing is committed where no record told a column, so that there is
+        no table: truncates without a schema."""
         head = self._place.head
         if head is None:
-            return None
+            return None, {}
         found, first = came.found, self._place.first
         truncated = found.truncated if self._truncates() else None
         after = advanced(progress, found, part.end, truncated, first, lambda: self._around.broker.latest(topic))
@@ -249,7 +253,7 @@ class SliceTaker:
             quarantined=found.bad + aside,
             next=dict(after.next),
         )
-        return bad
+        return bad, ready.rows
 
     def _grown(self, after: Progress, before: Progress, topic: Topic) -> Progress:
         """The record with where all partitions end now, as long as records may be unread that were sent before the
@@ -295,17 +299,17 @@ class SliceTaker:
     def _truncates(self) -> bool:
         return self._settings.truncate in ("apply", "soft")
 
-    def _record(self, found: Facts, watch: Watch, reasons: Mapping[str, int]) -> None:
+    def _record(self, found: Facts, watch: Watch, reasons: Mapping[str, int], rows: Mapping[str, int]) -> None:
         """Tells of a slice that was committed."""
-        newest, written = found.newest_ts_ms, self._place.head.written if self._place.head else None
-        at = written.at if written and written.at is not None else datetime.now(timezone.utc).timestamp()
+        newest, head = found.newest_ts_ms, self._place.head
+        at = head.at if head is not None and head.at is not None else datetime.now(timezone.utc).timestamp()
         self._around.recorder.committed(
             self._name,
             ShownBatch(at, found.records, found.applied, found.bad, round(watch.seconds, 3)),
             freshness_seconds=None if newest is None else max(0.0, round(at - newest / 1000, 3)),
             phases=watch.phases,
             operations=found.operations,
-            merged=written.rows if written else {},
+            merged=rows,
             reasons=reasons,
         )
 

@@ -231,7 +231,7 @@ class TableWorker:
         head = self._place.head
         if head is None or head.progress is None or self.halted is not None or self.paused is not None:
             return None
-        return self.upkeep.due(head.version, head.written.at if head.written else None)
+        return self.upkeep.due(head.version, head.at)
 
     def tend(self, task: Task) -> Compacted | None:
         """Looks after the table's files, in the place of a slice. Raises TableHalt, TransientError and what Spark
@@ -365,8 +365,8 @@ class TableWorker:
     def _report(self, state: TableState) -> None:
         progress, head = self.progress, self._place.head
         self._around.taken(self.topic, self.taken)
-        if head is not None and head.written is not None and head.written.at is not None:
-            self._around.status.update(self.name, last_commit_at=head.written.at)
+        if head is not None and head.at is not None:
+            self._around.status.update(self.name, last_commit_at=head.at)
         self._around.status.update(
             self.name,
             topics=(self.topic,),

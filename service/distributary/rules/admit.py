@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from distributary.rules.event import TOMBSTONE, Arrival, Event, Position
-from distributary.rules.order import sort_key
+from distributary.rules.order import compare_arrival, sort_key
 
 READS_REMEMBERED = 10_000
 """Snapshot rows whose identities a table remembers. A producer repeats a batch of records at most, right behind it."""
@@ -177,8 +177,8 @@ def _is_seen(connector: str, mark: Mark, event: Event, position: Position) -> bo
     else:
         seen = False
         if known is not None:
-            key, top = sort_key(connector, position), sort_key(connector, known)
-            seen = key < top or (key == top and identity in mark.ties)
+            sign = compare_arrival(connector, position, known)
+            seen = sign < 0 or (sign == 0 and identity in mark.ties)
         # A truncate may come again by a partition that had read nothing of its time before.
         seen = seen or (bool(mark.unknown) and position.time <= mark.time and position.inside <= mark.reach)
     if seen:

@@ -116,6 +116,16 @@ def sort_key(connector: str, at: Position) -> tuple[Any, ...]:
     return (at.epoch, level) if connector in _GROUPED_BY_LEVEL else (at.epoch, level, at.inside)
 
 
+def compare_arrival(connector: str, one: Position, other: Position) -> int:
+    """The order in which a partition gets two changes: that of their sort keys, but for a MySQL server that took over."""
+    if one.epoch == other.epoch and one.server != other.server:
+        by_gtid = _by_gtid(one.transaction, other.transaction)
+        if by_gtid is not None:
+            return by_gtid
+    key, other_key = sort_key(connector, one), sort_key(connector, other)
+    return (key > other_key) - (key < other_key)
+
+
 def _by_gtid(one: str | None, other: str | None) -> int | None:
     """The order of two GTIDs, if one origin numbered both."""
     if not one or not other:

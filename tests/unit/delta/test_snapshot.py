@@ -193,7 +193,6 @@ def test_every_form_of_checkpoint_is_read(tmp_path: Path, form: str) -> None:
         ({"field": field("x", "long", {"delta.invariants": "{}"})}, "the column x has an invariant"),
         ({"field": field("x", "string", {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"})}, "x has a limited length"),
         ({"field": field("x", "long", {"delta.unheard.of": "y"})}, "the column x has delta.unheard.of"),
-        ({"field": field("x", "variant")}, "the column x has the type variant"),
         ({"field": field("x", struct(field("y", "long", nullable=False)))}, "x has fields that must not be NULL"),
         (
             {"field": field("x", array_of(struct(field("y", "long", {"delta.invariants": ""}))))},

@@ -13,7 +13,7 @@ import pytest
 from tests.support.delta_log import HandCommitter, HandMadeTable, field
 from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
 
-from distributary.delta.commit import ConcurrentChange, ProgressRecord
+from distributary.delta.commit import Committed, ConcurrentChange, ProgressRecord
 from distributary.delta.data_file import FileOptions
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.plan_write import Layout
@@ -45,7 +45,7 @@ class Lake:
 
     def write(self, rows: Mapping[int, str | None], deleted: Sequence[int] = ()) -> int:
         upserts = pa.table({"id": list(rows), "v": list(rows.values())}, SCHEMA)
-        return self.writer.write(upserts, pa.table({"id": pa.array(deleted, pa.int64())}), RECORD)
+        return self.writer.write(upserts, pa.table({"id": pa.array(deleted, pa.int64())}), RECORD).version
 
     def rows(self) -> dict[int, str | None]:
         first, second = read_by_deltalake(self.path), read_by_duckdb(self.path)
@@ -75,7 +75,7 @@ def test_rows_come_change_and_go(tmp_path: Path, layout: Layout) -> None:
 
 def test_a_write_without_rows_commits_the_record(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
-    assert lake.writer.write(None, None, RECORD) == 1
+    assert lake.writer.write(None, None, RECORD).version == 1
     assert lake.committer.records == [RECORD]
     assert lake.rows() == {}
 
@@ -294,6 +294,6 @@ def test_a_table_without_key_takes_equal_rows(tmp_path: Path) -> None:
     cache = IndexCache(lake.cache, 2**20, 2**20)
     writer = TableWriter(TableFiles(str(lake.path)), [], lake.committer, cache)
     rows = pa.table({"id": [1, 1], "v": ["a", "a"]}, SCHEMA)
-    assert writer.replace(rows, (), RECORD) == 1
-    assert writer.replace(rows, (), RECORD) == 2
+    assert writer.replace(rows, (), RECORD) == Committed(1, 2, 0, 0)
+    assert writer.replace(rows, (), RECORD).version == 2
     assert read_by_deltalake(lake.path) == [{"id": 1, "v": "a"}] * 4

@@ -28,6 +28,15 @@ def test_2_1_a_server_that_took_over_is_ordered_by_gtid() -> None:
     assert compare("mariadb", mariadb, Position((1, 4), (0,), "0:10", server=2)) < 0
 
 
+def test_2_1_changes_of_a_server_that_took_over_are_new_where_the_gtid_says_so() -> None:
+    old = Position((9, 100), (0,), "uuid:7", 10, server=1)
+    new = Position((1, 4), (0,), "uuid:8", 20, server=2)
+    events = [event("c", "a", old), event("u", "a", new)]
+    assert verdicts("mysql", *events, *events) == ["new", "new", "seen", "seen"]
+    unordered = event("u", "a", replace(new, transaction="other:8"))
+    assert verdicts("mysql", events[0], unordered) == ["new", "source-went-back"]
+
+
 def test_2_1_a_transaction_of_unknown_level_goes_by_its_commit_time() -> None:
     known = Position((100,), (90,), "1", time=5)
     unknown = Position(None, (80,), "2", time=6)
