@@ -1,6 +1,6 @@
 """The ways to keep a table that are compared, each in a process of its own (see apart.py).
 
-`service` is the service's worker; `deltalake` and `spark` are the same worker with that `commit`. `recipe` is what
+`service` is the service's worker. `recipe` is what
 people copy, `append` writes Kafka's records as they are and does nothing else, `loop` is the recipe without Spark.
 All take slices of one partition of one topic into the table of source.py.
 """
@@ -79,8 +79,12 @@ class Service:
         head = lake.head()
         assert head is not None
         assert head.progress is not None
-        write = lake.append(new.crossJoin(template))
-        lake.commit(head, head.progress.next_commit(records=rows), write)
+        added = new.crossJoin(template).write.format("delta").mode("append")
+        lake.commit(
+            head,
+            head.progress.next_commit(records=rows),
+            lambda _head, record: added.option("userMetadata", record.to_json()).save(lake.path),
+        )
 
     def held(self, keys: Sequence[int]) -> tuple[int, dict[int, str]]:
         """How many rows the table has, and the names of those with these keys; by Spark, which knows deletion
@@ -281,5 +285,4 @@ def contender(
         return Append(kafka)
     if name == "loop":
         return Loop(kafka)
-    commit = {} if name == "service" else {"commit": name}
-    return Service(kafka, {**commit, **(rule or {})}, options)
+    return Service(kafka, rule or {}, options)

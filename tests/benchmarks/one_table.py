@@ -23,7 +23,7 @@ from tests.support.lake import read_table
 
 TOPIC = "server1.dbo.t"
 MAIN = ("service", "recipe", "append")
-SMALL = ("service", "spark", "loop", "recipe")
+SMALL = ("service", "loop", "recipe")
 
 
 @dataclass(frozen=True)
@@ -175,8 +175,7 @@ def churn_cut(on: Stage) -> Rounds:
 def trickle(on: Stage) -> Rounds:
     """Small batches with keys all over the table; each batch is a round, the first of them is not counted."""
     _churned(on, ("service", "recipe"))
-    for name, like in (("spark", "service"), ("loop", "recipe")):
-        shutil.copytree(on.folder / like / "churned", on.folder / name / "churned", dirs_exist_ok=True)
+    shutil.copytree(on.folder / "recipe" / "churned", on.folder / "loop" / "churned", dirs_exist_ok=True)
     found = Rounds("trickle")
     for name in SMALL:
         on.of(name).begin(TOPIC, on.folder / name / "churned", on.ends["churned"])

@@ -1,7 +1,7 @@
 """A table after a thousand small commits: files, read time and merge time beside those of a freshly compacted table.
 
 One table is looked after as the service does it, one is left alone, and one is the
-same rows, compacted just now. All commits are appends of the `deltalake` library: of all that a slice can be, they
+same rows, compacted just now. All commits add rows and change none: of all that a slice can be, they
 leave the most files. Only ratios are told, measured in turns of one run: the machine's own pace is in none of them.
 """
 
@@ -23,9 +23,14 @@ from tests.benchmarks.rounds import Rounds
 from tests.support.lake import read_table
 
 from distributary.config.maintenance import Maintenance
+from distributary.delta.commit import ProgressRecord
+from distributary.delta.table_storage import table_files
+from distributary.delta.transaction import DeltaCommitter
+from distributary.delta.writer import TableWriter
+from distributary.ingest.batch_writer import new_index_cache
 from distributary.launch.session import open_session
 from distributary.merge.files import compact
-from distributary.merge.progress import Progress, first_progress
+from distributary.merge.progress import APP_ID, Progress, first_progress
 from distributary.merge.table import LakeTable
 from distributary.operate.note import Note
 from distributary.operate.upkeep import REWRITTEN_FILE, Task, Upkeep
@@ -48,18 +53,23 @@ class Trickle:
     progress: Progress = field(default_factory=lambda: first_progress("t", "id", "sqlserver", "append", ("id",)))
 
     def __post_init__(self) -> None:
-        self.lake = LakeTable(self.session, str(self.path), {"__op": "string"}, commit="auto")
+        self.lake = LakeTable(self.session, str(self.path), {"__op": "string"})
         self.lake.create({"id": "bigint", "v": "string"})
         self.head = self.lake.head()
+        files = table_files(self.lake.session, str(self.path))
+        committer = DeltaCommitter(self.lake.session, str(self.path), files)
+        self.writer = TableWriter(files, ["id"], committer, new_index_cache())
 
     def commit(self, rows: pa.Table) -> None:
         """One slice, and what is due after it."""
         began = time.monotonic()
-        direct = self.lake.direct
-        assert direct is not None
         assert self.head is not None
         self.progress = self.progress.next_commit()
-        self.head = self.lake.commit(self.head, self.progress, lambda head, record: direct.append(rows, head, record))
+        record = ProgressRecord(self.progress.to_json(), APP_ID, self.progress.sequence)
+        self.writer.sync()
+        self.head = self.lake.commit(
+            self.head, self.progress, lambda _head, _progress: self.writer.replace(rows, (), record)
+        )
         self.commits += time.monotonic() - began
         if self.upkeep is None or self.upkeep.due(self.head.version, None) is None:
             return

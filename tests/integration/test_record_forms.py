@@ -242,7 +242,7 @@ def test_2_1_another_servers_binlog_goes_on_where_the_gtid_says_so_and_halts_whe
     topic = Topic(bench.create().topic, connector="mysql")
 
     def change(value: str, server: int, file: int, gtid: str, ts: int) -> Record:
-        place = {"server_id": server, "file": f"binlog.{file:06d}", "pos": 4, "row": 0, "gtid": gtid}
+        place = {"server_id": server, "file": f"binlog.{file:06d}", "pos": ts, "row": 0, "gtid": gtid}
         source = {"connector": "mysql", "ts_ms": ts, "snapshot": "false", **place}
         event = {"op": "u", "before": None, "after": row(1, value), "source": source}
         return topic.add(key(1), json.dumps(event).encode())

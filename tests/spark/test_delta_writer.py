@@ -58,11 +58,11 @@ class SparkLake:
 
     def write(self, rows: Mapping[int, str | None], deleted: Sequence[int] = ()) -> int:
         upserts = pa.table({"id": pa.array(rows, pa.int64()), "v": pa.array(list(rows.values()), pa.string())})
-        version = self.writer.write(upserts, pa.table({"id": pa.array(deleted, pa.int64())}), self.record())
+        done = self.writer.write(upserts, pa.table({"id": pa.array(deleted, pa.int64())}), self.record())
         for key in deleted:
             self.expected.pop(key, None)
         self.expected.update(rows)
-        return version
+        return done.version
 
     def sql(self, text: str) -> list[Any]:
         return self.session.sql(text.replace("TABLE_", f"delta.`{self.path}`")).collect()
@@ -139,7 +139,7 @@ def live_files(lake: SparkLake) -> list[dict[str, Any]]:
 def test_each_commit_carries_its_record(session: SparkSession, tmp_path: Path) -> None:
     lake = SparkLake(session, tmp_path)
     lake.write({1: "a"})
-    version = lake.writer.write(None, None, ProgressRecord("only progress", "distributary", 7))
+    version = lake.writer.write(None, None, ProgressRecord("only progress", "distributary", 7)).version
     history = lake.sql("DESCRIBE HISTORY TABLE_")
     texts = {row["version"]: row["userMetadata"] for row in history}
     assert texts[1] == '{"distributary": {"sequence": 1}}'
@@ -312,7 +312,7 @@ def test_the_change_data_feed_tells_old_and_new_rows(session: SparkSession, tmp_
         lake.writer = lake.new_writer(layout)
         columns = {name: [row[i] for row in rows] for i, name in enumerate(("id", "v", "p"))}
         upserts = pa.Table.from_pydict(columns, lake.writer.snapshot.schema.arrow)
-        return lake.writer.write(upserts, pa.table({"id": pa.array(deleted, pa.int64())}), lake.record())
+        return lake.writer.write(upserts, pa.table({"id": pa.array(deleted, pa.int64())}), lake.record()).version
 
     first = write(Layout.VECTORS, [(number, "a", number % 2) for number in range(10)], [])
     write(Layout.VECTORS, [(1, "b", 0), (77, "b", 1)], [2, 99])

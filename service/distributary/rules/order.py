@@ -117,7 +117,7 @@ def sort_key(connector: str, at: Position) -> tuple[Any, ...]:
 
 
 def compare_arrival(connector: str, one: Position, other: Position) -> int:
-    """The order in which a partition gets two changes: that of their sort keys, but for a MySQL server that took over."""
+    """The order in which a partition gets two changes: of their sort keys, but for a MySQL server that took over."""
     if one.epoch == other.epoch and one.server != other.server:
         by_gtid = _by_gtid(one.transaction, other.transaction)
         if by_gtid is not None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
@@ -16,6 +16,7 @@ from distributary.config import Config
 from distributary.config.clients import system_properties
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
+from distributary.delta.table_storage import table_files
 from distributary.errors import TableHalt, UsageError
 from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.keyless import as_kept
@@ -25,7 +26,7 @@ from distributary.merge.progress import Progress
 from distributary.merge.table import LakeTable
 from distributary.operate.continuity import check_continuity
 from distributary.operate.faults import classified
-from distributary.operate.tables import Listed, listed, named
+from distributary.operate.tables import Listed, listed, named, own_path
 from distributary.verify.compare import Compared
 from distributary.verify.frozen import FrozenTable
 from distributary.verify.key_range import KeyRange
@@ -95,16 +96,19 @@ def report(config: Config, one: Listed, session: SparkSession, broker: Broker, a
 
 
 @contextmanager
-def _folder(config: Config, session: SparkSession) -> Iterator[Path]:
-    """Where the copy of a table lies while it is compared."""
-    if not str(session.sparkContext.master).startswith("local"):
-        raise UsageError(
-            "verify-on-a-cluster",
-            "verify compares with a copy of the table on this machine, which the executors of a cluster can't read",
-            "run verify with spark.master: local[*]",
-        )
-    with TemporaryDirectory(prefix="distributary-verify-", dir=config.spark.get("spark.local.dir")) as folder:
-        yield Path(folder)
+def _folder(config: Config, session: SparkSession) -> Iterator[str]:
+    """Where the copy of a table lies while it is compared: where the executors of a cluster read it, too."""
+    if str(session.sparkContext.master).startswith("local"):
+        with TemporaryDirectory(prefix="distributary-verify-", dir=config.spark.get("spark.local.dir")) as folder:
+            yield folder
+        return
+    folder = own_path(config, "verify", str(uuid.uuid4()))
+    try:
+        yield folder
+    finally:
+        files = table_files(session, folder)
+        with suppress(OSError):
+            files.filesystem.delete_dir(files.root)
 
 
 class _Check:

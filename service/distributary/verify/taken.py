@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +24,7 @@ from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import Slice
 from distributary.consume.source import KafkaRecords
 from distributary.decode.decoder import Decoded
+from distributary.delta.table_storage import table_files
 from distributary.ingest.batch_reader import BatchReader
 from distributary.ingest.batch_writer import Batch, BatchWriter, new_index_cache
 from distributary.ingest.raw_records import RawSource
@@ -41,6 +42,7 @@ from distributary.verify.frozen import FrozenTable
 from distributary.verify.report import QUARANTINED, Quarantined
 
 _EXAMPLES = 5
+_RECORDS = "records"
 _HAS_KEY = "to_json(k) <> '{}'"
 _log = get_logger(__name__)
 
@@ -60,7 +62,7 @@ class Copy:
 
     lake: LakeTable
     writer: BatchWriter
-    folder: Path
+    folder: str
     key: tuple[str, ...]
     head: Head | None = None
     applied: int = 0
@@ -72,7 +74,7 @@ class Copy:
 
     def records(self) -> DataFrame:
         """k STRUCT<k0 …>, kind, pos, partition, offset, timestamp: all records that were applied."""
-        return _named(self.lake.session.read.parquet(str(self.folder / "records")))
+        return _named(self.lake.session.read.parquet(f"{self.folder}/{_RECORDS}"))
 
     def bad(self) -> DataFrame | None:
         """The same of the bad ones; None where there are none."""
@@ -114,10 +116,10 @@ class Copy:
         self.applied += int(pc.sum(pc.not_equal(events["operation"], "m")).as_py() or 0)
         if rejected.num_rows:
             self._bad.append(_noted(rejected))
-        (self.folder / "records").mkdir(exist_ok=True)
-        pq.write_table(
-            _noted(events), self.folder / "records" / f"{len(list((self.folder / 'records').iterdir()))}.parquet"
-        )
+        files = table_files(self.lake.session, self.folder)
+        place = files.place(f"{_RECORDS}/{uuid.uuid4()}.parquet")
+        files.make_parent(place)
+        pq.write_table(_noted(events), place, filesystem=files.filesystem)
 
 
 def _noted(records: pa.Table) -> pa.Table:
@@ -146,13 +148,13 @@ def copied(
     progress: Progress,
     topic: Topic,
     part: Slice,
-    folder: Path,
+    folder: str,
 ) -> Copy:
     """Reads `part` of the topic as the table's worker would have, into a table that has nothing, below `folder`. Raises
     TableHalt where the records can't be read."""
     kept = settings_of_copy(one.settings)
     writer = BatchWriter(kept, cache(new_index_cache))
-    lake = LakeTable(frozen.session, str(folder / "rows"), writer.service_columns)
+    lake = LakeTable(frozen.session, f"{folder}/rows", writer.service_columns)
     copy = Copy(lake, writer, folder, progress.key)
     session = frozen.session
     reader = BatchReader(
