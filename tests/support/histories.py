@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from tests.model.case import Case, Happened, Rows, counted, expected
+from tests.model.delivery import Delivery
 from tests.model.packing import ROOM
 from tests.model.reference.event import Event, read
 from tests.model.reference.table import Reference
@@ -75,7 +76,7 @@ class Service:
         """As difference(), for every look at the table."""
         happened = case.happen()
         bench = self._bench(case)
-        partitions = Partitions(bench.kafka, bench.topic, case.delivery.partitions)
+        partitions = Partitions(bench.kafka, bench.topic, case.delivery)
         records = [replace(record, topic=bench.topic) for record in happened.records()]
         taken: list[Event] = []
         worker = None
@@ -112,7 +113,7 @@ class CommandTable:
         happened = case.happen()
         records = [replace(record, topic=self.topic) for record in happened.records()]
         self._parts = list(_phases(happened, records))
-        self._partitions = Partitions(playback.bootstrap, self.topic, case.delivery.partitions)
+        self._partitions = Partitions(playback.bootstrap, self.topic, case.delivery)
         self._taken: list[Event] = []
 
     def send(self, part: int) -> None:
@@ -147,11 +148,12 @@ class CommandTable:
 class Partitions:
     """A topic that gets more partitions on the way."""
 
-    def __init__(self, kafka: str, topic: str, count: int) -> None:
+    def __init__(self, kafka: str, topic: str, delivery: Delivery) -> None:
         self._kafka = kafka
         self._topic = topic
-        self._count = count
-        create_topic(kafka, topic, count)
+        self._count = delivery.partitions
+        policy = {"cleanup.policy": "compact"} if delivery.compacted else {}
+        create_topic(kafka, topic, self._count, policy)
 
     def grow(self, count: int) -> None:
         """Sees to it that there are so many."""

@@ -81,7 +81,7 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, config: Mapping
     """Make a topic and wait until every partition can be written. Records stay however old they are, unless `config`
     says otherwise. Raises KafkaException."""
     if memory_kafka.is_in_memory(bootstrap):
-        memory_kafka.create_topic(bootstrap, name, partitions)
+        memory_kafka.create_topic(bootstrap, name, partitions, config)
         return
     admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
     topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1", **(config or {})})

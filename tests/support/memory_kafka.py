@@ -40,6 +40,7 @@ _SAMPLED = 20
 class _Topic:
     topic_id: str
     partitions: list[list[Record]] = field(default_factory=list)
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 _topics: dict[str, dict[str, _Topic]] = {}
@@ -65,11 +66,12 @@ def is_in_memory(address: str) -> bool:
     return address.startswith(SCHEME)
 
 
-def create_topic(address: str, name: str, partitions: int = 1) -> None:
-    """Makes a topic. Raises ValueError where there is one of that name."""
+def create_topic(address: str, name: str, partitions: int = 1, settings: Mapping[str, str] | None = None) -> None:
+    """Makes a topic; nothing is ever removed from it, whatever its settings say. Raises ValueError where there is one
+    of that name."""
     if name in _topics[address]:
         raise ValueError(f"there is a topic {name}")
-    _topics[address][name] = _Topic(uuid.uuid4().hex, [[] for _ in range(partitions)])
+    _topics[address][name] = _Topic(uuid.uuid4().hex, [[] for _ in range(partitions)], settings or {})
 
 
 def delete_topic(address: str, name: str) -> None:
@@ -137,7 +139,7 @@ class MemoryClient(Broker):
         return [[record.value for record in partitions[p][offset : offset + _SAMPLED]] for p, offset in places]
 
     def settings(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
-        return {name: {} for name in names if name in self._there}
+        return {name: dict(self._there[name].settings) for name in names if name in self._there}
 
     @property
     def _there(self) -> dict[str, _Topic]:

@@ -43,6 +43,8 @@ from distributary.verify.report import QUARANTINED, Quarantined
 
 _EXAMPLES = 5
 _RECORDS = "records"
+_PLACE = ("partition", "offset", "timestamp")
+_Place = tuple[int, int, int]
 _HAS_KEY = "to_json(k) <> '{}'"
 _log = get_logger(__name__)
 
@@ -176,6 +178,7 @@ def copied(
     waiting = _waiting(session, config, one.topic)
     lake.create(reader.columns)
     copy.head = lake.head()
+    is_compacted = "compact" in broker.settings([one.topic]).get(one.topic, {}).get("cleanup.policy", "")
     with closing(KafkaRecords(config.kafka_properties())) as records:
         source = RawSource(records, session, lambda _: None)
         for step in _steps(Portion(broker, one.topic, config.trigger.max_records, slice_bytes(session)), part):
@@ -190,6 +193,7 @@ def copied(
                 decoded.rejected,
                 before if before.next else None,
                 len(progress.next) or 1,
+                compacted=is_compacted,
                 unwrapped=bool(progress.unwrapped),
             )
             ready = writer.prepare(lake, batch)
@@ -209,19 +213,24 @@ def _steps(portion: Portion, part: Slice) -> Iterator[Slice]:
         taken = {**taken, **step.end}
 
 
-def _waiting(session: SparkSession, config: Config, topic: str) -> Collection[tuple[int, int]]:
+def _waiting(session: SparkSession, config: Config, topic: str) -> Collection[_Place]:
     """The places of the records in quarantine: what can be read by now, but was not applied since, is not in the table
-    either."""
+    either. With their times: a topic that was created again has other records at the same offsets."""
     found = Quarantine(session, config.quarantine_path()).waiting(session, topic)
-    return set() if found is None else {tuple(row) for row in found.select("partition", "offset").collect()}
+    return set() if found is None else {*_places(found.select(*_PLACE).toArrow())}
 
 
-def _without(decoded: Decoded, waiting: Collection[tuple[int, int]]) -> Decoded:
+def _places(records: pa.Table) -> Iterator[_Place]:
+    time = pa.timestamp("us", "UTC")
+    columns = (records["partition"], records["offset"], records["timestamp"].cast(time).cast(pa.int64()))
+    yield from zip(*(column.to_pylist() for column in columns), strict=True)
+
+
+def _without(decoded: Decoded, waiting: Collection[_Place]) -> Decoded:
     """With the events at these places among the rejected records."""
     if not waiting:
         return decoded
-    places = zip(decoded.events["partition"].to_pylist(), decoded.events["offset"].to_pylist(), strict=True)
-    waits = pa.array([place in waiting for place in places], pa.bool_())
+    waits = pa.array([place in waiting for place in _places(decoded.events)], pa.bool_())
     out = decoded.events.filter(waits)
     rejected = pa.concat_tables([decoded.rejected, out], promote_options="default")
     return replace(decoded, events=decoded.events.filter(pc.invert(waits)), rejected=rejected)
