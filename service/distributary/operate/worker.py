@@ -22,6 +22,7 @@ from distributary.operate.accept import Accept
 from distributary.operate.catalog import CatalogEntry
 from distributary.operate.continuity import accepted, check_continuity, lost_ends, nearer_goal, not_ours
 from distributary.operate.faults import unexpected_in
+from distributary.operate.garbage import GARBAGE
 from distributary.operate.laying_out import LayingOut
 from distributary.operate.note import Note
 from distributary.operate.pauses import IN_CONFIG
@@ -170,6 +171,7 @@ class TableWorker:
         """Has the next step look at the topic, whether or not there is anything to take."""
         self._doubtful = True
 
+    @GARBAGE.after()
     def step(self) -> None:
         """Takes one slice on the way to the goal; nothing while the table is paused. Raises TableHalt, TransientError
         and what Spark raises."""
@@ -233,6 +235,7 @@ class TableWorker:
             return None
         return self.upkeep.due(head.version, head.at)
 
+    @GARBAGE.after()
     def tend(self, task: Task) -> Compacted | None:
         """Looks after the table's files, in the place of a slice. Raises TableHalt, TransientError and what Spark
         raises; whatever it is, the table is as it was."""

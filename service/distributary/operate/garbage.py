@@ -1,0 +1,39 @@
+"""Lets go of what Python holds of Java between a table's steps.
+
+Each Java object that py4j gives refers to itself by the methods that were called on it, so Python lets go of it only
+when its garbage collector looks through all that there is, and Java only after that. A Delta transaction holds the
+table's whole state: a few that wait for one of Python's rare looks may fill the driver's memory.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_SHARE = 50
+"""Looks take no more than one part in so many of the time."""
+
+
+class Garbage:
+    """Looks for what nobody refers to any more, but not too often: with some tables a look takes milliseconds."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    @contextmanager
+    def after(self) -> Iterator[None]:
+        """Looks at the end, where it is not too soon."""
+        try:
+            yield
+        finally:
+            began = time.monotonic()
+            if began >= self._next:
+                gc.collect()
+                ended = time.monotonic()
+                self._next = ended + _SHARE * (ended - began)
+
+
+GARBAGE = Garbage()
+"""That of the process."""
