@@ -35,6 +35,9 @@ from distributary.rules.order import compare_arrival, sort_key
 READS_REMEMBERED = 10_000
 """Snapshot rows whose identities a table remembers. A producer repeats a batch of records at most, right behind it."""
 
+FEW_READS = 100
+"""So many a table goes on remembering when no more come: they are written with each commit."""
+
 DELETES_REMEMBERED = 1_000
 """Deletes of a partition whose tombstones are awaited. A producer may repeat a batch between the two."""
 
@@ -228,3 +231,9 @@ def remember_reads(reads: dict[str, None], identities: Iterable[str]) -> None:
     reads.update(dict.fromkeys(identities))
     while len(reads) > READS_REMEMBERED:
         del reads[next(iter(reads))]
+
+
+def forget_reads(reads: dict[str, None]) -> None:
+    """To be called for a batch without snapshot rows: the older half is forgotten."""
+    for identity in list(reads)[: len(reads) // 2] if len(reads) > FEW_READS else ():
+        del reads[identity]

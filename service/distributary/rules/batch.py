@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from distributary.rules.admit import Verdict, admit, remember_read
+from distributary.rules.admit import Verdict, admit, forget_reads, remember_read
 from distributary.rules.closing import close_key, forget, is_open_read
 from distributary.rules.event import TOMBSTONE, Event, Pointer
 from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge
@@ -54,6 +54,8 @@ def apply(
         processor.replay(event)
     for event, verdict in admitted.judged:
         processor.process(event, is_new=verdict is Verdict.NEW)
+    if admitted.judged and all(event.op != "r" for event, _ in admitted.judged):
+        forget_reads(state.reads)
     processor.finish()
     return changes
 

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from distributary.rules.admit import forget_reads
 from distributary.rules.admit_columns import admit_columns
 from distributary.rules.batch import EventProcessor, apply
-from distributary.rules.columns import DELETE, TRUNCATE, EventColumns, Ints, as_bools
+from distributary.rules.columns import DELETE, READ, TRUNCATE, EventColumns, Ints, as_bools
 from distributary.rules.event import Event
 from distributary.rules.outcome import Changes
 from distributary.rules.plain_keys import PlainKeys, Rows, choose_plain, order_by_key
@@ -50,6 +51,8 @@ def apply_columns(
         processor.process(admitted.event(columns, row), is_new=bool(new[row]))
     if rules.mode != "append":
         _remember_deleted(rules, state, columns, plain, has_quarantined=processor.has_quarantined)
+    if columns.count and not (columns.operation == READ).any():
+        forget_reads(state.reads)
     processor.finish()
     return plain, changes
 

@@ -112,6 +112,16 @@ def test_2_3_snapshot_rows_are_remembered_up_to_a_bound() -> None:
     assert remember_read(reads, event("r", "0", at(1)))
 
 
+def test_2_3_snapshot_rows_are_forgotten_when_no_more_come() -> None:
+    table = Table(SQLSERVER).take(*(event("r", str(number), at(1)) for number in range(1_000)))
+    sizes = []
+    for place in range(2, 8):
+        table.take(event("u", "0", at(place)))
+        sizes.append(len(table.state.reads))
+    assert sizes == [500, 250, 125, 63, 63, 63]
+    assert table.take(event("r", "999", at(1))).places()["999"] == (0, 999)
+
+
 def test_2_8_a_mark_s_copy_changes_on_its_own() -> None:
     marks = {0: Mark()}
     admit("oracle", marks, [event("c", "a", at(1))])
