@@ -92,7 +92,7 @@ def take(one: Bench, topic: Topic, table: TableWorker | None = None) -> TableWor
 def progress(table: TableWorker) -> dict[str, Any]:
     """The progress record, but for what names the topic, the commit and a file."""
     assert table.progress is not None
-    return table.progress.model_dump(exclude={"topic", "topic_id", "commit", "memory"})
+    return table.progress.model_dump(exclude={"topic", "topic_id", "commit", "memory", "recalled"})
 
 
 @pytest.mark.parametrize("mode", ["upsert", "history"])

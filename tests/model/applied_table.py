@@ -19,7 +19,7 @@ from tests.support.recorded import Record
 
 from distributary.apply.batch import Applied, apply_events
 from distributary.apply.memory import TableLayout, first_memory
-from distributary.apply.memory_file import read_memory, write_memory
+from distributary.apply.memory_file import read_memory, read_text, short_text, write_memory
 from distributary.apply.stored_rows import row_of
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
@@ -143,7 +143,9 @@ class AppliedTable:
 
     def reopen(self) -> None:
         """Goes on with the memory as it is read back from a file."""
-        self._memory = read_memory(write_memory(self._memory))
+        text = short_text(self._memory)
+        row = self._layout.row
+        self._memory = read_memory(write_memory(self._memory)) if text is None else read_text(text, row)
 
     def rows(self) -> Rows:
         """What the table holds, as the books write it."""

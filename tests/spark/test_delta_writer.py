@@ -282,7 +282,6 @@ def test_clustered_and_widened_tables_are_written(session: SparkSession, tmp_pat
         ("id BIGINT, v STRING, g BIGINT GENERATED ALWAYS AS (id + 1)", {}, "the column g is generated"),
         ("id BIGINT GENERATED ALWAYS AS IDENTITY, v STRING", {}, "the column id is an identity column"),
         ("id BIGINT, v VARCHAR(5)", {}, "the column v has a limited length"),
-        ("id BIGINT, v VARIANT", {}, "variantType"),
     ],
 )
 def test_tables_of_spark_that_can_not_be_honoured_are_refused(

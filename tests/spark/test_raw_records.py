@@ -42,8 +42,9 @@ def test_a_batch_is_decoded_alike_here_and_in_sparks_tasks(session: SparkSession
     frame = session.createDataFrame(raw).repartition(2, "offset")
     source = RawSource(cast(RecordSource, None), session, print)
     there = source.of_frame(frame).decode(Decoder(options), schema)
-    assert there.events.equals(here.events.combine_chunks())
-    assert there.rejected.equals(here.rejected.combine_chunks())
+    for one, other in ((there.events, here.events), (there.rejected, here.rejected)):
+        assert one.schema.equals(other.schema)
+        assert repr(one.to_pylist()) == repr(other.to_pylist())  # NaN equals NaN
     assert here.rejected.num_rows >= len(faulty)
     assert {name for one in there.observed for name in one.names} == {
         name for one in here.observed for name in one.names

@@ -16,7 +16,7 @@ from pyarrow import fs
 
 from distributary.apply.batch import apply_events
 from distributary.apply.memory import Memory, TableLayout, first_memory
-from distributary.apply.memory_file import read_memory, write_memory
+from distributary.apply.memory_file import read_memory, read_text, short_text, write_memory
 from distributary.apply.stored_rows import DELETED
 from distributary.apply.values import one_array
 from distributary.config.delta_properties import interval_seconds
@@ -152,9 +152,11 @@ class BatchWriter:
         rows: dict[str, int] = {}
 
         def write(_head: Head, progress: Progress) -> None:
-            name = f"{_MEMORY_FILES}/{uuid.uuid4()}.parquet"
-            files.write(name, write_memory(memory))
-            told = progress.model_copy(update={"memory": name})
+            text, name = short_text(memory), None
+            if text is None:
+                name = f"{_MEMORY_FILES}/{uuid.uuid4()}.parquet"
+                files.write(name, write_memory(memory))
+            told = progress.model_copy(update={"memory": name, "recalled": text})
             done = located.write(applied, ProgressRecord(told.to_json(), APP_ID, told.sequence))
             rows.update(inserted=done.inserted, updated=done.updated, deleted=done.deleted)
             self._memory = (told.commit, memory)
@@ -221,6 +223,8 @@ class BatchWriter:
         if before is not None and before.memory is not None:
             with files.open(before.memory) as stream:
                 return read_memory(stream.read())
+        if before is not None and before.recalled is not None:
+            return read_text(before.recalled, layout.row)
         if before is not None and before.records:
             raise _of_older_version(batch.topic)
         return first_memory(layout, batch.partitions)

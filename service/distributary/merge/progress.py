@@ -77,11 +77,11 @@ class Progress(BaseModel):
     decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where none are, both by
     the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down).
     `short` has the ends of partitions that Kafka was seen to have lost what was taken in already of, until an operator
-    has accepted it: by then they have grown again.
-    `memory` is the file of what the rules recall of keys. `growth` has where all partitions ended when the topic was
-    seen to have got more of them, until all up to there was taken in. `key` has the table's names. `source_table` is
-    the one whose changes the topic had so far, None where several may come (see ingest/source_tables.py), or none was
-    told. `order` are the fields that make positions, where the connector has no rules of its own. Fields that a later
+    has accepted it: by then they have grown again. `memory` is the file of what the rules recall of keys, `recalled`
+    the same as a text where that is short. `growth` has where all partitions ended when the topic was seen to have got
+    more of them, until all up to there was taken in. `key` has the table's names. `source_table` is the one whose
+    changes the topic had so far, None where several may come (see ingest/source_tables.py), or none was told. `order`
+    are the fields that make positions, where the connector has no rules of its own. Fields that a later
     version has added are kept.
     """
 
@@ -117,6 +117,7 @@ class Progress(BaseModel):
     marks_deleted: bool | None = None
     short: Mapping[int, int] | None = None
     memory: str | None = None
+    recalled: str | None = None
     growth: Mapping[int, int] | None = None
     source_table: str | None = None
     order: tuple[tuple[str, str], ...] | None = None

@@ -9,7 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from distributary.apply.memory import Memory
-from distributary.apply.memory_file import FORMAT, UnreadableMemory, read_memory, write_memory
+from distributary.apply.memory_file import (
+    FORMAT,
+    UnreadableMemory,
+    read_memory,
+    read_text,
+    short_text,
+    write_memory,
+)
 from distributary.apply.values import SERVICE
 from distributary.rules.admit import Mark
 from distributary.rules.event import Position
@@ -30,6 +37,20 @@ def test_a_memory_is_read_as_it_was_written() -> None:
     at = Position(("0a",), ("1", "2"), "0a", time=5)
     memory = Memory(TableState(3, {1: Mark(at, {"c 1"}, time=5)}, deleted_keys={"k": at}), VALUES, {(0, 5): (1, 7)})
     assert read_memory(write_memory(memory)) == memory
+
+
+def test_a_small_memory_without_values_is_a_text() -> None:
+    at = Position(("0a",), ("1", "2"), "0a", time=5)
+    memory = Memory(TableState(3, {1: Mark(at, {"c 1"}, time=5)}, deleted_keys={"k": at}), VALUES.slice(0, 0))
+    text = short_text(memory)
+    assert text is not None
+    assert read_text(text, ROW) == memory
+    assert short_text(Memory(memory.state, VALUES)) is None
+    many = {f"{number} {hash(str(number))}": at for number in range(10_000)}
+    assert short_text(Memory(TableState(1, deleted_keys=many), memory.values)) is None
+    for other in ("", "no text", text[:40]):
+        with pytest.raises(UnreadableMemory):
+            read_text(other, ROW)
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"text" * 100])
