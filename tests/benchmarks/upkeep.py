@@ -27,7 +27,7 @@ from distributary.delta.commit import ProgressRecord
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
-from distributary.ingest.batch_writer import new_index_cache
+from distributary.ingest.index_folder import index_cache
 from distributary.launch.session import open_session
 from distributary.merge.files import compact
 from distributary.merge.progress import APP_ID, Progress, first_progress
@@ -58,7 +58,7 @@ class Trickle:
         self.head = self.lake.head()
         files = table_files(self.lake.session, str(self.path))
         committer = DeltaCommitter(self.lake.session, str(self.path), files)
-        self.writer = TableWriter(files, ["id"], committer, new_index_cache())
+        self.writer = TableWriter(files, ["id"], committer, index_cache())
 
     def commit(self, rows: pa.Table) -> None:
         """One slice, and what is due after it."""

@@ -18,6 +18,9 @@ from tests.support.spark import Bench, rows_of
 
 from distributary.delta.commit import ConcurrentChange
 from distributary.errors import DistributaryError, TableHalt
+from distributary.ingest.batch_writer import Batch, BatchWriter, Prepared
+from distributary.merge.progress import Head
+from distributary.merge.table import LakeTable
 from distributary.operate import failpoints
 from distributary.operate.accept import Accept
 from distributary.operate.faults import classified
@@ -233,3 +236,29 @@ class at_the_point:  # noqa: N801 - reads as a statement
 
     def __exit__(self, *_: object) -> None:
         failpoints.passing = self._passing
+
+
+@pytest.mark.parametrize("do", ["restore", "compact"])
+def test_6_1_what_another_writer_does_while_a_batch_is_read_is_seen(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, do: str
+) -> None:
+    worker = bench.take(inserted(bench, 1, 1).records)
+    bench.take(inserted(bench, 2, 3).records, worker)
+    done: list[object] = []
+    prepare = BatchWriter.prepare
+
+    def after_another(self: BatchWriter, lake: LakeTable, batch: Batch, head: Head) -> Prepared:
+        if not done:
+            table = DeltaTable(str(bench.table))
+            done.append(table.restore(1) if do == "restore" else table.optimize.compact())
+        return prepare(self, lake, batch, head)
+
+    monkeypatch.setattr(BatchWriter, "prepare", after_another)
+    produce(bench.kafka, inserted(bench, 4, 5).records)
+    worker.aim(end_offsets(bench.kafka, bench.topic))
+    if do == "restore":
+        with pytest.raises(ConcurrentChange):
+            step(worker)
+    advance(bench, worker)
+    assert done
+    assert bench.rows() == [(n, n) for n in range(1, 6)]

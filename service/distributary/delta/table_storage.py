@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
@@ -55,9 +56,15 @@ def _s3(bucket: str, setting: Setting) -> fs.S3FileSystem:
         "endpoint_override": endpoint.partition("://")[2] or endpoint if endpoint else None,
         "region": of("endpoint.region"),
     }
-    return fs.S3FileSystem(
+    return _s3_of(
         scheme="http" if is_plain else "https",
         # By path where Hadoop does so: stores of one's own have no name for each bucket.
         force_virtual_addressing=False if of("path.style.access") == "true" else endpoint is None,
         **{name: value for name, value in given.items() if value},
     )
+
+
+@lru_cache(maxsize=64)
+def _s3_of(**options: str | bool) -> fs.S3FileSystem:
+    """The same one for the same options: its connections are used again."""
+    return fs.S3FileSystem(**options)

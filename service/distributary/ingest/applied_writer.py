@@ -117,7 +117,7 @@ class AppliedWriter:
             places = _without(places, replaced)
         else:
             written = pa.concat_arrays([self._texts(applied.rows), key_texts(applied.removed)])
-            stays = pc.or_(found.rows[DELETED], pc.is_in(self._texts(found.rows), written))
+            stays = pc.or_kleene(found.rows[DELETED], pc.is_in(self._texts(found.rows), written))
             places = found.chosen(~as_bools(stays))
         whole = self._writer.read_found(places, applied.rows.column_names).rows
         return (self._ended_versions if rules.mode == "history" else _marked)(whole, truncates), places

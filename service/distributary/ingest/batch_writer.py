@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +22,7 @@ from distributary.config.delta_properties import interval_seconds
 from distributary.config.table import TableSettings
 from distributary.decode.record_schema import arrow_of
 from distributary.delta.checkpoint import LogKeeper
-from distributary.delta.commit import ProgressRecord
+from distributary.delta.commit import ProgressRecord, concurrent_change
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.storage import TableFiles
 from distributary.delta.table_storage import table_files
@@ -36,19 +35,13 @@ from distributary.merge.progress import APP_ID, Head, Progress
 from distributary.merge.table import LakeTable, Write
 from distributary.rules.columns import Bools, as_bools
 from distributary.rules.event import Event
+from distributary.rules.position_text import write_position
 from distributary.rules.state import Rules
 from distributary.rules.watermark import grow, schedule_growth_end
 
 _CHANGES = pa.array(["c", "u", "d", "r", "t"])
 _MEMORY_FILES = "_distributary/memory"
 _FILES_KEPT, _USUALLY_KEPT = "delta.deletedFileRetentionDuration", "interval 7 days"
-_INDEX_MEMORY = 256 * 2**20
-_INDEX_DISK = 4 * 2**30
-
-
-def new_index_cache() -> IndexCache:
-    """The key indexes of all tables: bytes in memory, and in a directory of this process."""
-    return IndexCache(Path(tempfile.mkdtemp(prefix="distributary-index-")), _INDEX_MEMORY, _INDEX_DISK)
 
 
 @dataclass(frozen=True)
@@ -108,6 +101,7 @@ class BatchWriter:
         self._memory: tuple[str, Memory] | None = None
         self._writer: TableWriter | None = None
         self._key: list[str] = []
+        self._filesystem: fs.FileSystem | None = None
         self._keeper: LogKeeper | None = None
 
     @property
@@ -120,8 +114,9 @@ class BatchWriter:
         """Whether records are decoded with the row before the change."""
         return self._settings.mode == "append"
 
-    def prepare(self, lake: LakeTable, batch: Batch) -> Prepared:
-        """Applies a batch to the table's rows, and makes ready what commits it. Raises TableHalt and TransientError."""
+    def prepare(self, lake: LakeTable, batch: Batch, head: Head) -> Prepared:
+        """Applies a batch to the table's rows, and makes ready what commits it. `head`: the table's, whose record says
+        what it has. Raises TableHalt and TransientError, the latter also where that is not so any more."""
         settings = self._settings
         rules = Rules(
             batch.connector,
@@ -136,7 +131,7 @@ class BatchWriter:
         layout = TableLayout(rules, batch.topic, row, key)
         files = table_files(lake.session, lake.path)
         writer = self._writer_of(lake, files, list(batch.key))
-        writer.sync()
+        self._sync(writer, lake, head)
         memory = self._memory_before(files, layout, batch)
         if batch.partitions > memory.state.partitions:
             grow(batch.connector, memory.state, batch.partitions)
@@ -144,6 +139,9 @@ class BatchWriter:
         events, quarantined = _with_rejected(batch)
         replayed = None if batch.replayed is None else self._not_there(writer, batch.replayed)
         applied = apply_events(layout, memory, events, located, quarantined=quarantined, replayed=replayed)
+        if applied.changes.halting:
+            at = applied.changes.halting[0].position
+            raise truncated_at("an unknown place" if at is None else write_position(batch.connector, at))
         if applied.changes.went_back:
             return Prepared(_nothing, went_back=_first_of_each(applied.changes.went_back))
         if batch.growth_over:
@@ -189,16 +187,34 @@ class BatchWriter:
         folder = fs.FileSelector(files.place(_MEMORY_FILES), allow_not_found=True)
         if kept is None:
             return
-        for info in files.filesystem.get_file_info(folder):
+        found = [info for info in files.filesystem.get_file_info(folder) if info.mtime is not None]
+        found.sort(key=lambda info: info.mtime)
+        # A file holds until the next one was written.
+        for info, follower in pairwise(found):
             name = f"{_MEMORY_FILES}/{info.base_name}"
-            is_old = info.mtime is not None and info.mtime.timestamp() < time.time() - kept
-            if is_old and name != progress.memory:
+            if follower.mtime.timestamp() < time.time() - kept and name != progress.memory:
                 files.delete([name])
 
+    @staticmethod
+    def _sync(writer: TableWriter, lake: LakeTable, head: Head) -> None:
+        """Brings the writer to the newest version. Others may have compacted or altered the table since `head`; with
+        another record it has other rows than the batch is for."""
+        version = writer.sync()
+        if version == head.version:
+            return
+        now = lake.head(head)
+        known = None if head.progress is None else head.progress.commit
+        found = None if now is None or now.progress is None else now.progress.commit
+        if now is None or now.version != version or found != known:
+            raise concurrent_change(lake.path, head.version)
+
     def _writer_of(self, lake: LakeTable, files: TableFiles, key: list[str]) -> TableWriter:
-        if self._writer is None or self._key != key:  # a table of truncates alone has no key yet
+        # A table of truncates alone has no key yet, and keys of an object store may be renewed.
+        known = (self._key, self._filesystem)
+        if self._writer is None or known != (key, files.filesystem):
             committer = DeltaCommitter(lake.session, lake.path, files)
             self._writer, self._key = TableWriter(files, key, committer, self._index_cache()), key
+            self._filesystem, self._keeper = files.filesystem, None
         return self._writer
 
     def _not_there(self, writer: TableWriter, replayed: pa.Table) -> pa.Table:
@@ -206,7 +222,9 @@ class BatchWriter:
         written down that they were applied."""
         if self._settings.mode != "append":
             return replayed
-        names, of_events = ["__partition", "__offset", "__op"], ["partition", "offset", "operation"]
+        # By place too: a topic that was created again has other records at the same offsets.
+        names = ["__partition", "__offset", "__op", "__position"]
+        of_events = ["partition", "offset", "operation", "position"]
         offsets = pc.unique(replayed["offset"])
         rows = writer.read_all(names, lambda rows: as_bools(pc.is_in(rows["__offset"], offsets))).rows
         known = set(zip(*(rows[name].to_pylist() for name in names), strict=True))
@@ -228,6 +246,16 @@ class BatchWriter:
         if before is not None and before.records:
             raise _of_older_version(batch.topic)
         return first_memory(layout, batch.partitions)
+
+
+def truncated_at(place: str) -> TableHalt:
+    """Rule 3.6: why a table of `truncate: halt` stops at a truncate. `place`: its position."""
+    return TableHalt(
+        "truncated",
+        f"the source table was truncated at {place} and truncate is halt",
+        "set truncate: apply or ignore for this table (or soft, where it has __deleted); once it is past the"
+        " truncate, halt may be set again",
+    )
 
 
 def _of_older_version(topic: str) -> TableHalt:

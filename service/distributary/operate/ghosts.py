@@ -22,7 +22,7 @@ def find_ghosts(lake: LakeTable, writer: BatchWriter, progress: Progress, snapsh
 
 
 def prepare_removal(
-    lake: LakeTable, writer: BatchWriter, progress: Progress, snapshot: str, ghosts: pa.Table
+    lake: LakeTable, writer: BatchWriter, head: Head, progress: Progress, snapshot: str, ghosts: pa.Table
 ) -> Prepared:
     """Makes ready what deletes the ghosts, each as the table deletes rows."""
     columns = lake.columns()
@@ -32,7 +32,7 @@ def prepare_removal(
     nothing, partitions = deletes.slice(0, 0), len(progress.next) or 1
     topic, connector = progress.topic, progress.connector
     batch = Batch(topic, connector, columns, key, nothing, nothing, progress, partitions, replayed=deletes)
-    return writer.prepare(lake, batch)
+    return writer.prepare(lake, batch, head)
 
 
 def counted(lake: LakeTable, writer: BatchWriter, head: Head | None, log: FilteringBoundLogger) -> Head | None:

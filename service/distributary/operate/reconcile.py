@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.errors import SetupError, TransientError, UsageError
-from distributary.ingest.batch_writer import BatchWriter, new_index_cache
+from distributary.ingest.batch_writer import BatchWriter
+from distributary.ingest.index_folder import index_cache
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.logs import get_logger
 from distributary.merge.snapshots import complete_snapshot, not_for_mode
@@ -62,7 +61,7 @@ def _tell_the_service(config: Config, one: Listed) -> None:
 
 def remove_ghosts(one: Listed, session: SparkSession) -> int:
     """The same in a session that is there."""
-    writer = BatchWriter(one.settings, cache(new_index_cache))
+    writer = BatchWriter(one.settings, index_cache)
     lake = LakeTable(session, one.path, writer.service_columns)
     removed: int = _RETRYING(_Removal(one, lake, writer))
     return removed
@@ -108,7 +107,7 @@ class _Removal:
         if found == 0:
             lake.commit(head, after, lake.nothing())
             return self._tried
-        removal = prepare_removal(lake, self._writer, progress, snapshot.position, ghosts)
+        removal = prepare_removal(lake, self._writer, head, progress, snapshot.position, ghosts)
         self._tried = found
         lake.commit(head, after, removal.write)
         return found

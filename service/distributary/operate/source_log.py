@@ -9,6 +9,7 @@ from distributary.config.table import TableSettings
 from distributary.consume.offsets import Slice
 from distributary.decode.source_block import has_source_table
 from distributary.errors import TableHalt
+from distributary.ingest.batch_writer import truncated_at
 from distributary.merge.facts import Facts
 from distributary.merge.progress import Progress
 from distributary.rules.event import Event
@@ -19,12 +20,7 @@ def check_truncates(found: Facts, progress: Progress, settings: TableSettings, t
     """Raises TableHalt where the batch has a truncate and `truncate` is halt, and where it has one of a source table
     among several."""
     if found.truncated is not None and settings.truncate == "halt":
-        raise TableHalt(
-            "truncated",
-            f"the source table was truncated at {found.truncated} and truncate is halt",
-            "set truncate: apply or ignore for this table (or soft, where it has __deleted); once it is past the"
-            " truncate, halt may be set again",
-        )
+        raise truncated_at(found.truncated)
     empties = settings.truncate in ("apply", "soft") and settings.mode != "append"
     if found.truncated is not None and empties and has_source_table(progress.key):
         raise TableHalt(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 
 from pyspark.sql import SparkSession
 
@@ -14,7 +13,7 @@ from distributary.consume.broker import Broker
 from distributary.consume.offsets import Offsets
 from distributary.consume.source import RecordSource
 from distributary.delta.index_cache import IndexCache
-from distributary.ingest.batch_writer import new_index_cache
+from distributary.ingest.index_folder import index_cache
 from distributary.ingest.registry import Registry
 from distributary.operate.quarantine import Quarantine
 from distributary.operate.recorder import Recorder
@@ -45,7 +44,7 @@ class Surroundings:
     told: Told = lambda _topic: {}
     paused: Callable[[str], str | None] = lambda _topic: None
     set_aside: SetAside | None = None
-    index_cache: Callable[[], IndexCache] = field(default_factory=lambda: cache(new_index_cache))
+    index_cache: Callable[[], IndexCache] = index_cache
 
     @property
     def status(self) -> ServiceStatus:

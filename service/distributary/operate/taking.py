@@ -161,7 +161,8 @@ class SliceTaker:
         if not again.events.num_rows:
             return
         nothing = replace(came.decoded, events=again.events.slice(0, 0), rejected=came.decoded.rejected.slice(0, 0))
-        ready = self._writer.prepare(self._lake, self._batch(nothing, progress, progress.next, again.events))
+        ready = self._writer.prepare(self._lake, self._batch(nothing, progress, progress.next, again.events), head)
+        assert not ready.went_back  # what is applied again has no part in that
         self._place.head = self._lake.commit(head, again.after, ready.write)
         self._around.quarantine.applied(self._topic, again.events)
 
@@ -235,7 +236,7 @@ class SliceTaker:
         batch = self._batch(came.decoded, progress, after.next, None, first=_filled(head.progress) is None)
         if progress.growth is not None and after.growth is None:
             batch = replace(batch, growth_over=True)
-        ready = self._writer.prepare(self._lake, batch)
+        ready = self._writer.prepare(self._lake, batch, head)
         if ready.went_back:
             return before_going_back(part, ready.went_back, progress.connector, self._settings)
         recent, bad = too_many_bad(after.recent, self._around.config.quarantine.max_ratio)

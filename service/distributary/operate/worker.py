@@ -21,7 +21,7 @@ from distributary.operate import ghosts
 from distributary.operate.accept import Accept
 from distributary.operate.catalog import CatalogEntry
 from distributary.operate.continuity import accepted, check_continuity, lost_ends, nearer_goal, not_ours
-from distributary.operate.faults import unexpected_in
+from distributary.operate.faults import classified, unexpected_in
 from distributary.operate.garbage import GARBAGE
 from distributary.operate.laying_out import LayingOut
 from distributary.operate.note import Note
@@ -203,11 +203,18 @@ class TableWorker:
                 if not self._keep_changes(as_halt_tells(self._settings, halt, self.progress)):
                     raise
                 return  # the next step takes the slice
-            self._writer.keep_log(self._lake)
+            self._keep_log()
         self._enter_in_catalog()
         self._place.head = ghosts.counted(self._lake, self._writer, self._place.head, self._bound)
         self.failing = False
         self._report(TableState.RUNNING)
+
+    def _keep_log(self) -> None:
+        """Writes a checkpoint where one is due. The table does without: it is tried again with the next commit."""
+        try:
+            self._writer.keep_log(self._lake)
+        except Exception as error:  # Spark's, Java's and the storage's
+            self._bound.warning("no checkpoint of the table's log was written", reason=classified(error).message)
 
     def _keep_changes(self, settings: TableSettings) -> bool:
         """Keeps the table by these settings where they have another mode; whether they have. What it has by now are

@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,7 +25,8 @@ from distributary.consume.source import KafkaRecords
 from distributary.decode.decoder import Decoded
 from distributary.delta.table_storage import table_files
 from distributary.ingest.batch_reader import BatchReader
-from distributary.ingest.batch_writer import Batch, BatchWriter, new_index_cache
+from distributary.ingest.batch_writer import Batch, BatchWriter
+from distributary.ingest.index_folder import index_cache
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.registry import registry_of
 from distributary.logs import get_logger
@@ -155,7 +155,7 @@ def copied(
     """Reads `part` of the topic as the table's worker would have, into a table that has nothing, below `folder`. Raises
     TableHalt where the records can't be read."""
     kept = settings_of_copy(one.settings)
-    writer = BatchWriter(kept, cache(new_index_cache))
+    writer = BatchWriter(kept, index_cache)
     lake = LakeTable(frozen.session, f"{folder}/rows", writer.service_columns)
     copy = Copy(lake, writer, folder, progress.key)
     session = frozen.session
@@ -196,7 +196,8 @@ def copied(
                 compacted=is_compacted,
                 unwrapped=bool(progress.unwrapped),
             )
-            ready = writer.prepare(lake, batch)
+            assert copy.head is not None
+            ready = writer.prepare(lake, batch, copy.head)
             if ready.went_back:
                 raise went_back(ready.went_back[0], progress.connector, one.settings, one.topic)
             before = before.next_commit(next={**part.start, **before.next, **step.end})

@@ -1,0 +1,43 @@
+"""Where a process keeps the key indexes of its tables: a directory of its own, which goes when the process ends."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from distributary.delta.index_cache import IndexCache
+
+_PREFIX = "distributary-index-"
+_LOCK = "in-use"
+_MEMORY = 256 * 2**20
+_DISK = 4 * 2**30
+
+
+@cache
+def index_cache() -> IndexCache:
+    """The key indexes of all tables of this process."""
+    return IndexCache(new_folder(Path(tempfile.gettempdir())) / "indexes", _MEMORY, _DISK)
+
+
+def new_folder(parent: Path) -> Path:
+    """A directory of this process. Those that processes left which were killed are removed: a process has a lock on
+    its own as long as it lives, which a number of a process would not tell in a container, where it is always 1."""
+    for other in parent.glob(f"{_PREFIX}*"):
+        with suppress(OSError):  # another process's, or gone by now
+            lock = os.open(other / _LOCK, os.O_RDWR)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(other)
+            finally:
+                os.close(lock)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
