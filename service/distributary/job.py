@@ -91,7 +91,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         ending.callback(lease.end)
         lease.take()
         gc.collect()
-        gc.freeze()  # what is there by now stays: it is not looked through after each slice, see merge/kept.py
+        gc.freeze()  # what is there by now stays: it is not looked through by each collection
         return service.run(once=once)
 
 
