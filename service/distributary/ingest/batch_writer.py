@@ -25,7 +25,9 @@ from distributary.decode.record_schema import arrow_of
 from distributary.delta.checkpoint import LogKeeper
 from distributary.delta.commit import ProgressRecord
 from distributary.delta.index_cache import IndexCache
+from distributary.delta.plan_write import Layout
 from distributary.delta.storage import TableFiles
+from distributary.delta.table_features import VECTORS
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
@@ -97,6 +99,13 @@ def service_columns_of(settings: TableSettings) -> Mapping[str, str]:
     if settings.mode == "append":
         return {**ORIGIN_COLUMNS, "__unavailable": "array<string>"}
     return {**ORIGIN_COLUMNS, **({DELETED: "boolean"} if settings.marks_deleted else {})}
+
+
+def removal_layout(settings: TableSettings) -> Layout:
+    """How rows leave the table's files: by deletion vectors where that is cheaper, unless the config says that the
+    table is to have none."""
+    said = {name.lower(): value.lower() for name, value in settings.properties.items()}
+    return Layout.REWRITE if said.get(VECTORS.lower()) == "false" else Layout.AUTO
 
 
 class BatchWriter:
@@ -196,7 +205,8 @@ class BatchWriter:
     def _writer_of(self, lake: LakeTable, files: TableFiles, key: list[str]) -> TableWriter:
         if self._writer is None or self._key != key:  # a table of truncates alone has no key yet
             committer = DeltaCommitter(lake.session, lake.path, files)
-            self._writer, self._key = TableWriter(files, key, committer, self._index_cache()), key
+            layout = removal_layout(self._settings)
+            self._writer, self._key = TableWriter(files, key, committer, self._index_cache(), layout=layout), key
         return self._writer
 
     def _not_there(self, writer: TableWriter, replayed: pa.Table) -> pa.Table:
