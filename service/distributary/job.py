@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from distributary.config import Config
 from distributary.config.clients import spark_options, system_properties
 from distributary.config.maintenance import resolve
+from distributary.config.notices import keys_without_effect
 from distributary.config.watch import Watch
 from distributary.consume.broker import Broker
 from distributary.consume.remaining import RemainingRecords
@@ -68,6 +69,8 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
     """
     failpoints.arm(os.environ.get(failpoints.VARIABLE))
     registry = registry_of(config.source)
+    for text in keys_without_effect(config):
+        _log.warning("a key of the config has no effect any more", reason=text)
     # Before all that takes time: what is changed meanwhile differs from what was loaded.
     watch = Watch(file, config) if file is not None and not once else None
     broker = Broker(config.kafka_properties())

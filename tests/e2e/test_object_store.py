@@ -27,8 +27,7 @@ def test_a_table_in_a_bucket_equals_the_source_run_after_run(kafka: str, tmp_pat
     playback = S3Playback(kafka, tmp_path, store)
     topic = Topic(f"{playback.prefix}.shop.items")
     create_topic(kafka, topic.name)
-    # The library commits to file systems of the machine only: here all commits are Spark's, whatever is asked for.
-    playback.configure([{"match": "shop.items", "commit": "deltalake"}])
+    playback.configure([{"match": "shop.items"}])
     for id_ in (1, 2, 3):
         change(topic, "c", {"id": id_, "v": "new"}, at=id_)
     topic.add({"id": 4}, b"no json")

@@ -57,11 +57,11 @@ def row(number: int, version: str) -> Row:
 
 
 @pytest.mark.parametrize(
-    ("mode", "commit", "with_schema"),
-    [("upsert", "deltalake", True), ("upsert", "spark", False), ("history", "spark", True)],
+    ("mode", "with_schema"),
+    [("upsert", True), ("upsert", False), ("history", True)],
 )
-def test_5_3_columns_of_any_name(bench: Bench, mode: str, commit: str, with_schema: bool) -> None:
-    bench.rule = {"mode": mode, "commit": commit, "exclude": list(EXCLUDED), "rename": RENAMED}
+def test_5_3_columns_of_any_name(bench: Bench, mode: str, with_schema: bool) -> None:
+    bench.rule = {"mode": mode, "exclude": list(EXCLUDED), "rename": RENAMED}
     topic = Topic(bench.create().topic, "postgresql", key=KEY)
 
     def change(op: str, number: int, version: str, at: int) -> None:

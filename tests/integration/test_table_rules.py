@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -496,3 +497,15 @@ def test_a_table_of_an_older_version_halts_until_it_is_filled_again(bench: Bench
     worker.resume(Accept.REBUILD)
     bench.take([], worker)
     assert bench.rows() == [(1, "two")]
+
+
+def test_3_6_a_truncate_that_is_a_bad_record_halts_a_table_that_is_to_halt(bench: Bench) -> None:
+    bench.rule = {"truncate": "halt"}
+    topic = Topic(bench.create().topic, connector="postgresql")
+    topic.change("c", key(1), row(1, "one"), at=10)
+    event = json.loads(topic.change("t", None, at=20).value or b"")
+    event["source"]["ts_ms"] = "yesterday"
+    topic.records[-1] = topic.records[-1]._replace(value=json.dumps(event).encode())
+    with pytest.raises(TableHalt, match="truncated"):
+        bench.take(topic.records)
+    assert rows_of(bench.quarantine, "offset") == [(1,)]

@@ -37,6 +37,8 @@ def test_errors_are_read_from_where_they_are_raised(tmp_path: Path) -> None:
         "    raise UsageError('typed', 'so', fix=f'write {_NAME}')\n"
         "    raise TableHalt(error.code, 'handed on')\n"
         "    raise ValueError('no error of ours')\n"
+        "    raise Faster('overtaken', 'by another', 'wait')\n"
+        "class Faster(TransientError): ...\n"
     )
     for folder in ("verify", "demo"):
         (tmp_path / folder).mkdir()
@@ -44,6 +46,7 @@ def test_errors_are_read_from_where_they_are_raised(tmp_path: Path) -> None:
     assert set(errors.raised(tmp_path)) == {
         errors.Raised("nothing", "to compare", "run it", "verify"),
         errors.Raised("gone", "{topic} is gone: {…} left", "mend it", "TableHalt"),
+        errors.Raised("overtaken", "by another", "wait", "TransientError"),
         errors.Raised("typed", "so", "write {name}", "UsageError"),
     }
 

@@ -8,7 +8,7 @@ import click
 
 from distributary.cli import output
 from distributary.config.load import load
-from distributary.config.notices import notices
+from distributary.config.notices import keys_without_effect, notices
 from distributary.errors import ConfigError
 
 
@@ -35,7 +35,7 @@ def validate(ctx: click.Context, config_file: Path, output_format: str) -> None:
                 output.show_fault(fault)
             output.show_text(output.counted(error.faults), style="bold red")
         ctx.exit(error.exit_code)
-    warnings = notices(config)
+    warnings = [*notices(config), *keys_without_effect(config)]
     if output_format == "json":
         output.show_json({"valid": True, "faults": [], "warnings": warnings})
         return

@@ -23,6 +23,16 @@ def notices(config: Config) -> list[str]:
     return found
 
 
+def keys_without_effect(config: Config) -> list[str]:
+    """A sentence for each entry with a key that meant something to an earlier version, and is still accepted."""
+    sections = [("defaults", config.defaults), *((config.place_of(i), rule) for i, rule in enumerate(config.tables))]
+    return [
+        f"{place}: `commit` has no effect any more, as one engine commits to all tables: take it out"
+        for place, section in sections
+        if section.commit is not None
+    ]
+
+
 def _covers(pattern: str, other: str) -> bool:
     """Whether `pattern` matches all that `other` matches, as far as that is plain to see.
 

@@ -64,7 +64,6 @@ SPARK_OWNED = {
     "spark.sql.caseSensitive": "the service sets it, so that columns keep the source's names",
     "spark.sql.variable.substitute": "the service sets it, so that ${…} in a column's name stays what it is",
     "spark.sql.parquet.outputTimestampType": "the service sets it, so that every reader sees the same time",
-    "spark.databricks.delta.merge.materializeSource": "the service sets it; it materialises the changes itself",
     "spark.sql.streaming.checkpointLocation": "`checkpoint` says it",
     "spark.databricks.delta.schema.autoMerge.enabled": "`schema_changes` says what happens to new columns",
     "spark.databricks.delta.write.txnAppId": "with it Delta passes over commits without a word, and data is lost",

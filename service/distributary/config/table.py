@@ -70,7 +70,7 @@ def _match(pattern: str) -> str:
 
 
 class TableDefaults(Section):
-    """The keys of a table, all optional. What is not given counts as upsert, hard, apply, evolve, epoch 0, auto."""
+    """The keys of a table, all optional. What is not given counts as upsert, hard, apply, evolve, epoch 0."""
 
     mode: Mode | None = Field(
         None,
@@ -136,9 +136,8 @@ class TableDefaults(Section):
     )
     commit: Engine | None = Field(
         None,
-        description="What commits to the table. auto: slices by the deltalake library, in the service's own process, "
-        "where their size, the machine's memory, the table and its storage allow it; all others by Spark. spark: all "
-        "by Spark. deltalake: larger ones by the library too, whatever the memory. Default: auto.",
+        description="Has no effect any more: one engine commits to all tables. Take it out; the next minor version "
+        "refuses it.",
     )
     paused: Flag | None = Field(
         None,
@@ -204,7 +203,6 @@ class TableSettings:
     exclude: tuple[str, ...] = ()
     rename: dict[str, str] = field(default_factory=dict)
     epoch: int = 0
-    commit: Engine = "auto"
     paused: bool = False
     properties: dict[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
@@ -273,7 +271,6 @@ def resolve(
         exclude=tuple(dict.fromkeys((*(defaults.exclude or ()), *(rule.exclude or ())))),
         rename=_names(defaults.rename or {}, rule.rename or {}),
         epoch=rule.epoch if rule.epoch is not None else defaults.epoch or 0,
-        commit=rule.commit or defaults.commit or "auto",
         paused=rule.paused if rule.paused is not None else defaults.paused or False,
         properties={**(defaults.properties or {}), **(rule.properties or {})},
         partition_by=layout.partition_by or (),

@@ -24,7 +24,9 @@ from distributary.decode.record_schema import arrow_of
 from distributary.delta.checkpoint import LogKeeper
 from distributary.delta.commit import ProgressRecord, concurrent_change
 from distributary.delta.index_cache import IndexCache
+from distributary.delta.plan_write import Layout
 from distributary.delta.storage import TableFiles
+from distributary.delta.table_features import VECTORS
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
@@ -90,6 +92,13 @@ def service_columns_of(settings: TableSettings) -> Mapping[str, str]:
     if settings.mode == "append":
         return {**ORIGIN_COLUMNS, "__unavailable": "array<string>"}
     return {**ORIGIN_COLUMNS, **({DELETED: "boolean"} if settings.marks_deleted else {})}
+
+
+def removal_layout(settings: TableSettings) -> Layout:
+    """How rows leave the table's files: by deletion vectors where that is cheaper, unless the config says that the
+    table is to have none."""
+    said = {name.lower(): value.lower() for name, value in settings.properties.items()}
+    return Layout.REWRITE if said.get(VECTORS.lower()) == "false" else Layout.AUTO
 
 
 class BatchWriter:
@@ -213,7 +222,8 @@ class BatchWriter:
         known = (self._key, self._filesystem)
         if self._writer is None or known != (key, files.filesystem):
             committer = DeltaCommitter(lake.session, lake.path, files)
-            self._writer, self._key = TableWriter(files, key, committer, self._index_cache()), key
+            layout = removal_layout(self._settings)
+            self._writer, self._key = TableWriter(files, key, committer, self._index_cache(), layout=layout), key
             self._filesystem, self._keeper = files.filesystem, None
         return self._writer
 

@@ -39,7 +39,6 @@ _OWNED = {
     "spark.sql.ansi.enabled": "false",
     # Else `${env:NAME}` in a column's name, or in a schema, would be the value of that variable.
     "spark.sql.variable.substitute": "false",
-    "spark.databricks.delta.merge.materializeSource": "none",
     # INT96, Spark's default, is read as nanoseconds by most readers, and years before 1678 or after 2262 overflow.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
@@ -86,8 +85,8 @@ _DEFAULTS = {
 }
 _DRIVER_OPTIONS, _EXECUTOR_OPTIONS = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
 _JVM_UTC = "-Duser.timezone=UTC"
-# By default HotSpot leaves methods of more than 8,000 bytes interpreted for ever. Those that Spark generates to fold
-# and merge a table of some columns are larger: with them compiled, slices of all sizes take two thirds of the time.
+# By default HotSpot leaves methods of more than 8,000 bytes interpreted for ever. Those that Spark generates for tables
+# of some columns (OPTIMIZE, verify) are larger.
 _COMPILE_ALL = "-XX:-DontCompileHugeMethods"
 # Where one of Spark's own threads runs out of memory, Spark only waits for ever for what it was to do.
 _END_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"

@@ -1,1 +1,1 @@
-"""From decoded records to one Delta commit: the last word on each key, with the progress that it stands for."""
+"""A table beside its rows: made and altered, its progress record, its log, its snapshots, its files."""

@@ -1,8 +1,7 @@
 """A table's files: small ones made into larger ones (OPTIMIZE), and those that are no longer part of it removed
 (VACUUM).
 
-Both are Spark's, whichever engine committed the table's slices: Spark can do it to every table on every storage, and
-once in many commits its seconds do not count.
+Both are Spark's: it can do it to every table on every storage, and once in many commits its seconds do not count.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Progress(BaseModel):
     is not known), `read` the largest one of a snapshot row, `unread` that of the newest snapshot some of whose rows may
     not have been taken in: they may be in quarantine, or among the records that Kafka had no more. `lost` has the ends
     of partitions at the time when an operator accepted such a loss: snapshots up to there may lack rows. `undecided`
-    counts deletes that may have been of another row (see doubts.py). `masks` says how the rows are masked (see
+    counts deletes that may have been of another row (rule 2.7). `masks` says how the rows are masked (see
     decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where none are, both by
     the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down).
     `short` has the ends of partitions that Kafka was seen to have lost what was taken in already of, until an operator

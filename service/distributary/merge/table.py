@@ -134,8 +134,7 @@ class LakeTable:
     def widen_columns(self, columns: Mapping[str, str]) -> None:
         """Gives columns wider types; files written before are read as these. Cut short, it is done again by the next.
 
-        From then on the table has Delta's feature for that, which fewer readers know, and which the deltalake library
-        does not write.
+        From then on the table has Delta's feature for that, which fewer readers know.
         """
         self._set_properties({"delta.enableTypeWidening": "true"})
         for name, kind in columns.items():
@@ -195,7 +194,7 @@ class LakeTable:
         return self.commit(head, head.progress.next_commit(), self.nothing())
 
     def leave(self) -> None:
-        """Has Spark forget the table's state where it is asked for it seldom, as this process commits the slices.
+        """Has Spark forget the table's state after work of its own on it, which comes seldom.
 
         Delta keeps it for an hour, some 3 MB and a shuffle's files for each table that it has compacted.
         """

@@ -26,7 +26,7 @@ POINTS = {
     "after-schema-change": "the table was made or got columns, and has none of the slice's rows yet",
     "before-quarantine": "the slice has records that can't be applied, and they are nowhere yet",
     "after-quarantine": "they are in quarantine, and the table does not count them as taken in yet",
-    "before-commit": "the slice is folded, its deletes are remembered, and nothing of it is in the table",
+    "before-commit": "it is known what becomes of each key, and nothing of the slice is written",
     "after-commit": "the slice is in the table, and nobody was told",
     "before-compaction": "a table's small files are about to be made into larger ones",
     "after-compaction": "they are, and nothing notes it yet",

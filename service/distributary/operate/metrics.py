@@ -44,7 +44,7 @@ PHASES = {
     "look": "where the table and its topic are, and the format of the first records",
     "read": "records are read, decoded and counted, columns are added",
     "quarantine": "records that can't be applied are put aside",
-    "write": "changes are folded and committed to the table",
+    "write": "changes are applied to the rows of their keys and committed to the table",
 }
 TASKS = {
     "compact": "small files are made into larger ones",

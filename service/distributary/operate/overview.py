@@ -27,7 +27,7 @@ class TableOverview:
     `state` is new (nothing is taken in yet), up_to_date, behind, paused, or halted. `lag_seconds` is the age at the
     source of the newest change taken in while the table is behind, 0 while it is not; `last_commit_at` is in seconds
     since 1970.
-    `undecided` counts deletes that may have been of another row (see merge/doubts.py). `ghosts` counts the rows that
+    `undecided` counts deletes that may have been of another row (rule 2.7). `ghosts` counts the rows that
     the last complete snapshot does not have; None where that is not known. `error` has the keys `code`, `message` and
     `fix`, for a halted table; `paused` says why a table is paused.
     """

@@ -128,11 +128,6 @@ def _parts(config: Config, table: TableId) -> list[str]:
     return [part for part in place.split("/") if part]
 
 
-def deletes_path(config: Config, table: TableId) -> str:
-    """Where the table's deletes are remembered (see merge/deletes.py)."""
-    return own_path(config, *(p for p in ("deleted", table.database, table.schema, table.table) if p))
-
-
 def maintenance_path(config: Config, table: TableId) -> str:
     """Where it is noted what was done to the table's files (see upkeep.py)."""
     return own_path(config, "maintenance", *(p for p in (table.database, table.schema) if p), f"{table.table}.json")

@@ -18,8 +18,8 @@ from distributary.logs import get_logger
 
 MIB = 1024 * 1024
 REWRITTEN_FILE = 32 * MIB
-"""The size of a table's files where changes rewrite them: a merge reads and writes each file that has one of its keys,
-and what it touches must stay below choice.TOUCHED_BYTES for a slice to be committed without Spark."""
+"""The size of a table's files where changes rewrite them: a file that has one of a batch's keys may be read and written
+as a whole."""
 APPENDED_FILE = 128 * MIB
 """The same where rows are only added: what suits readers."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,11 +71,11 @@ def as_markdown() -> str:
 
 def raised(package: Path) -> Iterator[Raised]:
     """The errors of all modules whose code is a text in the module. Those handed on from elsewhere are not."""
-    for path in sorted(package.rglob("*.py")):
+    paths = [path for path in sorted(package.rglob("*.py")) if not set(_NOT_HERE) & {*path.relative_to(package).parts}]
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    kinds = {**{kind: kind for kind in _KINDS}, **_narrower(trees.values())}
+    for path, tree in trees.items():
         parts = path.relative_to(package).parts
-        if any(part in _NOT_HERE for part in parts):
-            continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
         constants = {
             target.id: node.value
             for node in tree.body
@@ -84,12 +84,20 @@ def raised(package: Path) -> Iterator[Raised]:
             if isinstance(target, ast.Name)
         }
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _KINDS:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds:
                 given = [*node.args, *(keyword.value for keyword in node.keywords)]
                 code, message, fix = (_text(one, constants) for one in [*given, *[ast.Constant("")] * 3][:3])
                 if _OPEN not in code:
                     of_verify = parts[0] == "verify" and node.func.id == "TableHalt"
-                    yield Raised(code, message, fix, "verify" if of_verify else node.func.id)
+                    yield Raised(code, message, fix, "verify" if of_verify else kinds[node.func.id])
+
+
+def _narrower(trees: Iterable[ast.Module]) -> dict[str, str]:
+    """The classes that modules derive from a kind of error, each with its kind."""
+    classes = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
+    return {
+        one.name: base.id for one in classes for base in one.bases if isinstance(base, ast.Name) and base.id in _KINDS
+    }
 
 
 def _text(node: ast.expr, constants: dict[str, ast.expr]) -> str:

@@ -20,6 +20,7 @@ class Code(str, Enum):
     GHOSTS = "ghosts"
     KEY_FROM_ROW = "key-from-row"
     KEY_NOT_UNIQUE = "key-not-unique"
+    KEY_WITHOUT_EFFECT = "key-without-effect"
     LEGACY_SOURCE_STRUCT = "legacy-source-struct"
     NANOSECONDS_WRAP = "nanoseconds-wrap"
     NO_TYPE_YET = "no-type-yet"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from distributary.config import Config
-from distributary.config.notices import notices
+from distributary.config.notices import keys_without_effect, notices
 from distributary.survey.concern import Code, Concern
 from distributary.survey.concerns import SENDS_TRUNCATES, skipped_operations
 from distributary.survey.scene import Scene
@@ -15,7 +15,10 @@ _NAMES = {"c": "inserts", "u": "updates", "d": "deletes"}
 
 def overall(config: Config, scenes: Collection[Scene], matched: Collection[str]) -> list[Concern]:
     """`scenes` are those of all tables, `matched` the entries (by their `match`) that tables follow."""
-    return [*_skipped(config, scenes), *_entries(config, matched)]
+    no_effect = [
+        Concern(Code.KEY_WITHOUT_EFFECT, text, "take the key out of the config") for text in keys_without_effect(config)
+    ]
+    return [*_skipped(config, scenes), *_entries(config, matched), *no_effect]
 
 
 def _skipped(config: Config, scenes: Iterable[Scene]) -> list[Concern]:

@@ -9,7 +9,7 @@ from tests.unit.config.conftest import Write
 
 from distributary.config import Config, TableSettings, load
 from distributary.config.maintenance import Maintenance
-from distributary.config.notices import notices
+from distributary.config.notices import keys_without_effect, notices
 
 DAY = 86_400.0
 
@@ -33,7 +33,6 @@ def test_without_a_word_everything_has_its_default(write: Write, tmp_path: Path)
         columns={},
         exclude=(),
         epoch=0,
-        commit="auto",
         properties={},
         partition_by=(),
         cluster_by=(),
@@ -73,7 +72,7 @@ def test_a_key_of_the_rule_counts_instead_of_the_default(write: Write) -> None:
     config = load(
         write(
             """
-defaults: {mode: append, deletes: soft, truncate: halt, schema_changes: ignore, key: [a, b], epoch: 5, commit: auto}
+defaults: {mode: append, deletes: soft, truncate: halt, schema_changes: ignore, key: [a, b], epoch: 5}
 tables:
   - match: a.plain
   - match: a.other
@@ -83,15 +82,14 @@ tables:
     schema_changes: evolve
     key: []
     epoch: 0
-    commit: deltalake
 """
         )
     )
     plain, other = settings(config, "a", "plain"), settings(config, "a", "other")
     assert (plain.mode, plain.deletes, plain.truncate) == ("append", "soft", "halt")
-    assert (plain.schema_changes, plain.key, plain.epoch, plain.commit) == ("ignore", ("a", "b"), 5, "auto")
+    assert (plain.schema_changes, plain.key, plain.epoch) == ("ignore", ("a", "b"), 5)
     assert (other.mode, other.deletes, other.truncate) == ("upsert", "hard", "apply")
-    assert (other.schema_changes, other.key, other.epoch, other.commit) == ("evolve", (), 0, "deltalake")
+    assert (other.schema_changes, other.key, other.epoch) == ("evolve", (), 0)
 
 
 def test_each_key_of_the_maintenance_counts_by_itself(write: Write) -> None:
@@ -178,6 +176,17 @@ def test_a_rule_that_never_counts_is_noticed(write: Write, earlier: str, later: 
     if expected:
         assert "config.yaml:8" in found[0]
         assert "config.yaml:7" in found[0]
+
+
+def test_the_key_of_an_engine_that_is_gone_is_accepted_and_noticed(write: Write) -> None:
+    config = load(
+        write("defaults: {commit: auto}\ntables:\n  - match: a.old\n    commit: deltalake\n  - match: a.new\n")
+    )
+    first, second = keys_without_effect(config)
+    assert first.startswith("defaults: `commit` has no effect")
+    assert "config.yaml:8: `commit` has no effect" in second
+    assert "take it out" in second
+    assert notices(config) == []
 
 
 def test_a_name_that_a_rule_gives_counts_before_the_defaults(write: Write) -> None:

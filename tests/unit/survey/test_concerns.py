@@ -207,6 +207,13 @@ def test_entries_that_no_table_follows() -> None:
     assert [concern.code.value for concern in alone] == ["entry-without-topic"]
 
 
+def test_a_key_of_an_earlier_version_is_named_with_its_place() -> None:
+    tables = [{"match": "dbo.t", "commit": "spark"}]
+    [concern] = overall(config(tables=tables).with_places(("c.yaml:7",)), [], {"dbo.t"})
+    assert concern.code.value == "key-without-effect"
+    assert concern.message.startswith("c.yaml:7: `commit` has no effect any more")
+
+
 def described(**kinds: Mapping[str, Any]) -> tuple[Any, Any]:
     """A change with the schema of such a row beside it, all NULL but `id`."""
     fields = [{"field": "id", "type": "int32"}, *({"field": name, **kind} for name, kind in kinds.items())]

@@ -1,0 +1,24 @@
+"""What the config says of how a table's rows are written."""
+
+from __future__ import annotations
+
+import pytest
+
+from distributary.config.table import TableSettings
+from distributary.delta.plan_write import Layout
+from distributary.ingest.batch_writer import removal_layout
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({}, Layout.AUTO),
+        ({"delta.enableDeletionVectors": "true"}, Layout.AUTO),
+        ({"delta.enableDeletionVectors": "false"}, Layout.REWRITE),
+        ({"delta.enabledeletionvectors": "False"}, Layout.REWRITE),
+    ],
+)
+def test_a_table_gets_no_deletion_vectors_where_the_config_says_so(
+    properties: dict[str, str], expected: Layout
+) -> None:
+    assert removal_layout(TableSettings("dbo.t", properties=properties)) is expected
