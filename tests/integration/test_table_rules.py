@@ -504,7 +504,7 @@ def test_3_6_a_truncate_that_is_a_bad_record_halts_a_table_that_is_to_halt(bench
     topic = Topic(bench.create().topic, connector="postgresql")
     topic.change("c", key(1), row(1, "one"), at=10)
     event = json.loads(topic.change("t", None, at=20).value or b"")
-    event["source"]["ts_ms"] = "yesterday"
+    event["source"]["connector"] = "mysql"
     topic.records[-1] = topic.records[-1]._replace(value=json.dumps(event).encode())
     with pytest.raises(TableHalt, match="truncated"):
         bench.take(topic.records)
