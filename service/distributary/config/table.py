@@ -18,6 +18,7 @@ from distributary.config.scalars import GLOB, Count, Flag, Section, Text
 Mode = Literal["upsert", "history", "append"]
 Deletes = Literal["hard", "soft"]
 Truncate = Literal["apply", "soft", "ignore", "halt"]
+FileLayout = Literal["auto", "rewrite", "vectors"]
 Keyless = Literal["append", "halt"]
 SchemaChanges = Literal["evolve", "halt", "ignore"]
 Engine = Literal["auto", "spark", "deltalake"]
@@ -85,6 +86,13 @@ class TableDefaults(Section):
         None,
         description="What a TRUNCATE of the source table does. apply: the rows go. soft: they stay, marked as deleted. "
         "ignore: nothing. halt: the table stops in front of it until the config says another of these. Default: apply.",
+    )
+    layout: FileLayout | None = Field(
+        None,
+        description="How rows that change or go leave the table's files. rewrite: their files are written anew without "
+        "them, which any reader can read. vectors: deletion vectors mark them, which takes far less writing. auto: as "
+        "rewrite while that is cheap, and vectors from then on. A table that `delta.enableDeletionVectors: false` "
+        "keeps from having vectors is rewritten whatever this says. Default: auto.",
     )
     key: tuple[Text, ...] | None = Field(
         None,
@@ -195,6 +203,7 @@ class TableSettings:
     mode: Mode = "upsert"
     deletes: Deletes = "hard"
     truncate: Truncate = "apply"
+    layout: FileLayout = "auto"
     key: tuple[str, ...] = ()
     keyless: Keyless = "halt"
     merge_sources: bool = False
@@ -256,13 +265,14 @@ def resolve(
     cluster_by of the defaults.
     """
     mask: dict[str, str] = {**(defaults.mask or {}), **(rule.mask or {})}
-    layout = defaults if rule.partition_by is None and rule.cluster_by is None else rule
+    parted = defaults if rule.partition_by is None and rule.cluster_by is None else rule
     return TableSettings(
         match=rule.match,
         where=where,
         mode=rule.mode or defaults.mode or "upsert",
         deletes=rule.deletes or defaults.deletes or "hard",
         truncate=rule.truncate or defaults.truncate or "apply",
+        layout=rule.layout or defaults.layout or "auto",
         key=rule.key if rule.key is not None else defaults.key or (),
         keyless=rule.keyless or defaults.keyless or "halt",
         merge_sources=rule.merge_sources if rule.merge_sources is not None else defaults.merge_sources or False,
@@ -273,8 +283,8 @@ def resolve(
         epoch=rule.epoch if rule.epoch is not None else defaults.epoch or 0,
         paused=rule.paused if rule.paused is not None else defaults.paused or False,
         properties={**(defaults.properties or {}), **(rule.properties or {})},
-        partition_by=layout.partition_by or (),
-        cluster_by=layout.cluster_by or (),
+        partition_by=parted.partition_by or (),
+        cluster_by=parted.cluster_by or (),
         mask=mask,
         salt=salt if "hash" in mask.values() else None,
         maintenance=maintenance.resolve(rule.maintenance, defaults.maintenance),

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -14,8 +11,7 @@ import pyarrow.compute as pc
 from pyarrow import fs
 
 from distributary.apply.batch import apply_events
-from distributary.apply.memory import Memory, TableLayout, first_memory
-from distributary.apply.memory_file import read_memory, read_text, short_text, write_memory
+from distributary.apply.memory import TableLayout
 from distributary.apply.stored_rows import DELETED
 from distributary.apply.values import one_array
 from distributary.config.delta_properties import interval_seconds
@@ -32,6 +28,7 @@ from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
 from distributary.errors import TableHalt
 from distributary.ingest.applied_writer import AppliedWriter
+from distributary.ingest.memory_store import MemoryStore
 from distributary.merge.mode import ORIGIN_COLUMNS
 from distributary.merge.progress import APP_ID, Head, Progress
 from distributary.merge.table import LakeTable, Write
@@ -42,7 +39,6 @@ from distributary.rules.state import Rules
 from distributary.rules.watermark import grow, schedule_growth_end
 
 _CHANGES = pa.array(["c", "u", "d", "r", "t"])
-_MEMORY_FILES = "_distributary/memory"
 _FILES_KEPT, _USUALLY_KEPT = "delta.deletedFileRetentionDuration", "interval 7 days"
 
 
@@ -95,10 +91,9 @@ def service_columns_of(settings: TableSettings) -> Mapping[str, str]:
 
 
 def removal_layout(settings: TableSettings) -> Layout:
-    """How rows leave the table's files: by deletion vectors where that is cheaper, unless the config says that the
-    table is to have none."""
+    """How rows leave the table's files, by the config; never by vectors where a property says that it has none."""
     said = {name.lower(): value.lower() for name, value in settings.properties.items()}
-    return Layout.REWRITE if said.get(VECTORS.lower()) == "false" else Layout.AUTO
+    return Layout.REWRITE if said.get(VECTORS.lower()) == "false" else Layout(settings.layout)
 
 
 class BatchWriter:
@@ -107,7 +102,7 @@ class BatchWriter:
     def __init__(self, settings: TableSettings, index_cache: Callable[[], IndexCache]) -> None:
         self._settings = settings
         self._index_cache = index_cache
-        self._memory: tuple[str, Memory] | None = None
+        self._memory = MemoryStore()
         self._writer: TableWriter | None = None
         self._key: list[str] = []
         self._filesystem: fs.FileSystem | None = None
@@ -141,7 +136,7 @@ class BatchWriter:
         files = table_files(lake.session, lake.path)
         writer = self._writer_of(lake, files, list(batch.key))
         self._sync(writer, lake, head)
-        memory = self._memory_before(files, layout, batch)
+        memory = self._memory.take(files, layout, batch.before, batch.partitions)
         if batch.partitions > memory.state.partitions:
             grow(batch.connector, memory.state, batch.partitions)
         located = AppliedWriter(writer, layout)
@@ -159,14 +154,10 @@ class BatchWriter:
         rows: dict[str, int] = {}
 
         def write(_head: Head, progress: Progress) -> None:
-            text, name = short_text(memory), None
-            if text is None:
-                name = f"{_MEMORY_FILES}/{uuid.uuid4()}.parquet"
-                files.write(name, write_memory(memory))
-            told = progress.model_copy(update={"memory": name, "recalled": text})
+            told = self._memory.put(files, memory, progress)
             done = located.write(applied, ProgressRecord(told.to_json(), APP_ID, told.sequence))
             rows.update(inserted=done.inserted, updated=done.updated, deleted=done.deleted)
-            self._memory = (told.commit, memory)
+            self._memory.keep(told.commit, memory)
 
         return Prepared(write, applied.changes.ambiguous, rows=rows)
 
@@ -193,16 +184,8 @@ class BatchWriter:
         writer = self._writer_of(lake, files, list(progress.key))
         writer.sync()
         kept = interval_seconds(writer.snapshot.properties.get(_FILES_KEPT, _USUALLY_KEPT))
-        folder = fs.FileSelector(files.place(_MEMORY_FILES), allow_not_found=True)
-        if kept is None:
-            return
-        found = [info for info in files.filesystem.get_file_info(folder) if info.mtime is not None]
-        found.sort(key=lambda info: info.mtime)
-        # A file holds until the next one was written.
-        for info, follower in pairwise(found):
-            name = f"{_MEMORY_FILES}/{info.base_name}"
-            if follower.mtime.timestamp() < time.time() - kept and name != progress.memory:
-                files.delete([name])
+        if kept is not None:
+            self._memory.remove_old(files, kept, progress.memory)
 
     @staticmethod
     def _sync(writer: TableWriter, lake: LakeTable, head: Head) -> None:
@@ -241,22 +224,6 @@ class BatchWriter:
         places = zip(*(replayed[name].to_pylist() for name in of_events), strict=True)
         return replayed.filter(pa.array([place not in known for place in places], pa.bool_()))
 
-    def _memory_before(self, files: TableFiles, layout: TableLayout, batch: Batch) -> Memory:
-        """The memory after the commit before. What is returned is changed by this batch: it is kept again when that is
-        committed."""
-        known, self._memory = self._memory, None
-        before = batch.before
-        if known is not None and before is not None and known[0] == before.commit:
-            return known[1]
-        if before is not None and before.memory is not None:
-            with files.open(before.memory) as stream:
-                return read_memory(stream.read())
-        if before is not None and before.recalled is not None:
-            return read_text(before.recalled, layout.row)
-        if before is not None and before.records:
-            raise _of_older_version(batch.topic)
-        return first_memory(layout, batch.partitions)
-
 
 def truncated_at(place: str) -> TableHalt:
     """Rule 3.6: why a table of `truncate: halt` stops at a truncate. `place`: its position."""
@@ -265,16 +232,6 @@ def truncated_at(place: str) -> TableHalt:
         f"the source table was truncated at {place} and truncate is halt",
         "set truncate: apply or ignore for this table (or soft, where it has __deleted); once it is past the"
         " truncate, halt may be set again",
-    )
-
-
-def _of_older_version(topic: str) -> TableHalt:
-    return TableHalt(
-        "table-of-older-version",
-        f"the table of {topic} was written by a version that kept what it remembers in columns (`__moved`, `__filled`,"
-        " `__snapshot`, `__trace`); this version can't go on from them",
-        "fill the table again: `distributary resume -c FILE TABLE --rebuild` (Kafka must still have its records, or the"
-        " connector must send a snapshot); until then it stays as it is",
     )
 
 

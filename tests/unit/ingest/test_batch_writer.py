@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from distributary.config.table import TableSettings
+from distributary.config.table import FileLayout, TableSettings
 from distributary.delta.plan_write import Layout
 from distributary.ingest.batch_writer import removal_layout
 
 
 @pytest.mark.parametrize(
-    ("properties", "expected"),
+    ("layout", "properties", "expected"),
     [
-        ({}, Layout.AUTO),
-        ({"delta.enableDeletionVectors": "true"}, Layout.AUTO),
-        ({"delta.enableDeletionVectors": "false"}, Layout.REWRITE),
-        ({"delta.enabledeletionvectors": "False"}, Layout.REWRITE),
+        ("auto", {}, Layout.AUTO),
+        ("rewrite", {}, Layout.REWRITE),
+        ("vectors", {}, Layout.VECTORS),
+        ("auto", {"delta.enableDeletionVectors": "true"}, Layout.AUTO),
+        ("vectors", {"delta.enableDeletionVectors": "false"}, Layout.REWRITE),
+        ("auto", {"delta.enabledeletionvectors": "False"}, Layout.REWRITE),
     ],
 )
-def test_a_table_gets_no_deletion_vectors_where_the_config_says_so(
-    properties: dict[str, str], expected: Layout
+def test_rows_leave_a_table_s_files_as_the_config_says(
+    layout: FileLayout, properties: dict[str, str], expected: Layout
 ) -> None:
-    assert removal_layout(TableSettings("dbo.t", properties=properties)) is expected
+    assert removal_layout(TableSettings("dbo.t", layout=layout, properties=properties)) is expected

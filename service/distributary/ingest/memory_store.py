@@ -1,0 +1,88 @@
+"""What the rules remember of a table, between its commits: as a text in the commit's own record, or where that is long,
+in a file that the record names."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from itertools import pairwise
+
+from pyarrow import fs
+
+from distributary.apply.memory import Memory, TableLayout, first_memory
+from distributary.apply.memory_file import UnreadableMemory, read_memory, read_text, short_text, write_memory
+from distributary.delta.storage import TableFiles
+from distributary.errors import TableHalt
+from distributary.merge.progress import Progress
+
+_FOLDER = "_distributary/memory"
+"""Delta's VACUUM leaves alone what begins with an underscore."""
+
+
+class MemoryStore:
+    """That of one table. The memory after the last commit is kept in the process."""
+
+    def __init__(self) -> None:
+        self._known: tuple[str, Memory] | None = None
+
+    def take(self, files: TableFiles, layout: TableLayout, before: Progress | None, partitions: int) -> Memory:
+        """The memory after the commit before, to be changed; of a table without a row a new one, of a topic with so
+        many partitions. Raises TableHalt."""
+        known, self._known = self._known, None
+        if before is None:
+            return first_memory(layout, partitions)
+        if known is not None and known[0] == before.commit:
+            return known[1]
+        try:
+            if before.memory is not None:
+                with files.open(before.memory) as stream:
+                    return read_memory(stream.read())
+            if before.recalled is not None:
+                return read_text(before.recalled, layout.row)
+        except UnreadableMemory as error:
+            raise _unreadable(layout.topic, before.memory or "its last commit", error) from error
+        if before.records:
+            raise _of_older_version(layout.topic)
+        return first_memory(layout, partitions)
+
+    def put(self, files: TableFiles, memory: Memory, progress: Progress) -> Progress:
+        """The record with the memory; writes a file where that is needed."""
+        text, name = short_text(memory), None
+        if text is None:
+            name = f"{_FOLDER}/{uuid.uuid4()}.parquet"
+            files.write(name, write_memory(memory))
+        return progress.model_copy(update={"memory": name, "recalled": text})
+
+    def keep(self, commit: str, memory: Memory) -> None:
+        """The commit with the memory is in the table."""
+        self._known = commit, memory
+
+    def remove_old(self, files: TableFiles, seconds: float, named: str | None) -> None:
+        """Removes files that nothing has needed for so long; not the one that is `named`. A file is needed until the
+        next one is written: by then a later commit has another memory."""
+        folder = fs.FileSelector(files.place(_FOLDER), allow_not_found=True)
+        found = [info for info in files.filesystem.get_file_info(folder) if info.mtime is not None]
+        found.sort(key=lambda info: info.mtime)
+        for info, follower in pairwise(found):
+            name = f"{_FOLDER}/{info.base_name}"
+            if follower.mtime.timestamp() < time.time() - seconds and name != named:
+                files.delete([name])
+
+
+def _unreadable(topic: str, where: str, error: UnreadableMemory) -> TableHalt:
+    return TableHalt(
+        "memory-unreadable",
+        f"what the table of {topic} remembers beside its rows can't be read ({where}: {error})",
+        "go on with the version of the service that wrote it, or restore the file; else fill the table again:"
+        " `distributary resume -c FILE TABLE --rebuild`",
+    )
+
+
+def _of_older_version(topic: str) -> TableHalt:
+    return TableHalt(
+        "table-of-older-version",
+        f"the table of {topic} was written by a version that kept what it remembers in columns (`__moved`, `__filled`,"
+        " `__snapshot`, `__trace`); this version can't go on from them",
+        "fill the table again: `distributary resume -c FILE TABLE --rebuild` (Kafka must still have its records, or the"
+        " connector must send a snapshot); until then it stays as it is",
+    )
