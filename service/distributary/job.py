@@ -15,6 +15,7 @@ from types import FrameType
 
 from pyspark.sql import SparkSession
 
+from distributary import failpoints
 from distributary.config import Config
 from distributary.config.clients import spark_options, system_properties
 from distributary.config.maintenance import resolve
@@ -23,36 +24,36 @@ from distributary.config.watch import Watch
 from distributary.consume.broker import Broker
 from distributary.consume.remaining import RemainingRecords
 from distributary.consume.source import KafkaRecords
+from distributary.control.halts import Halts
+from distributary.control.lease import Lease, refuse_second
+from distributary.control.pauses import Pauses
+from distributary.control.regular_read import Lookout
+from distributary.error_mapping import classified
 from distributary.errors import AlreadyRunning
 from distributary.ingest.registry import Registry, registry_of
+from distributary.ingest.source_types import SourceTypes, source_types_path
+from distributary.ingest.tables import own_path
 from distributary.launch.session import close_session, open_session
 from distributary.logs import get_logger
-from distributary.operate import failpoints, health
-from distributary.operate.answers import Access
-from distributary.operate.caretaker import Caretaker, Jobs, Tended
-from distributary.operate.faults import classified
-from distributary.operate.halts import Halts
-from distributary.operate.jvm import jvm_pid, jvm_state
-from distributary.operate.lag_group import LagGroup
-from distributary.operate.lease import Lease, refuse_second
-from distributary.operate.lookout import Lookout
-from distributary.operate.note import Note
-from distributary.operate.pauses import Pauses
-from distributary.operate.planning import PlanningStream
-from distributary.operate.quarantine import Quarantine
-from distributary.operate.quarantine_files import QuarantineFiles
-from distributary.operate.recorder import Recorder
-from distributary.operate.resuming import Resuming
-from distributary.operate.roster import Roster
-from distributary.operate.set_aside import SetAside
-from distributary.operate.source_types import SourceTypes, source_types_path
-from distributary.operate.status import ServiceStatus
-from distributary.operate.surroundings import Surroundings
-from distributary.operate.tables import own_path
-from distributary.operate.tracker import Tracker
-from distributary.operate.turns import Turns
-from distributary.operate.upkeep import Upkeep
-from distributary.operate.worker import TableWorker
+from distributary.maintain.maintenance_thread import Jobs, Maintainable, MaintenanceThread
+from distributary.maintain.quarantine_maintenance import QuarantineFiles
+from distributary.maintain.schedule import MaintenanceSchedule
+from distributary.observe import http_server
+from distributary.observe.answers import Access
+from distributary.observe.consumer_group import ConsumerGroup
+from distributary.observe.jvm import jvm_pid, jvm_state
+from distributary.observe.recorder import Recorder
+from distributary.observe.status import ServiceStatus
+from distributary.quarantine.set_aside import SetAside
+from distributary.quarantine.table import Quarantine
+from distributary.storage.json_file import JsonFile
+from distributary.transactions.follower import TransactionFollower
+from distributary.workers.context import WorkerContext
+from distributary.workers.offset_planner import OffsetPlanner
+from distributary.workers.resume import Resuming
+from distributary.workers.scheduler import Scheduler
+from distributary.workers.table_set import TableSet
+from distributary.workers.table_worker import TableWorker
 
 _TURN = 0.5  # seconds between two looks at what is to be done
 _LOOK_EVERY = 2.0  # seconds between two looks at the config's files
@@ -80,7 +81,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
     recorder = Recorder(ServiceStatus())
     with ExitStack() as ending:
         if config.http.enabled and not once:
-            server = health.start(
+            server = http_server.start(
                 recorder.status, config.http.host, config.http.port, recorder=recorder, access=_access(config)
             )
             ending.callback(server.stop)
@@ -91,7 +92,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         ending.callback(lease.end)
         lease.take()
         gc.collect()
-        gc.freeze()  # what is there by now stays: it is not looked through after each step, see operate/garbage.py
+        gc.freeze()  # what is there by now stays: it is not looked through after each step, see maintain/garbage.py
         return service.run(once=once)
 
 
@@ -115,16 +116,16 @@ class Service:
     ) -> None:
         self.status = recorder.status
         self._stopping = threading.Event()
-        self._lag_group = LagGroup(config, broker.commit)
+        self._lag_group = ConsumerGroup(config, broker.commit)
         quarantine = Quarantine(session, config.quarantine_path())
-        note = Note(session, own_path(config, "maintenance", f"{config.source.topic_prefix}.json"))
-        upkeep = Upkeep(resolve(config.defaults.maintenance), note)
+        note = JsonFile(session, own_path(config, "maintenance", f"{config.source.topic_prefix}.json"))
+        upkeep = MaintenanceSchedule(resolve(config.defaults.maintenance), note)
         self._quarantine_files = QuarantineFiles(session, quarantine, upkeep, config.quarantine.keep_seconds())
-        types = Note(session, source_types_path(config))
+        types = JsonFile(session, source_types_path(config))
         self._pauses = Pauses(session, config)
         self._set_aside = SetAside(session, config)
         self._records = KafkaRecords(config.kafka_properties())
-        around = Surroundings(
+        around = WorkerContext(
             config=config,
             session=session,
             broker=broker,
@@ -140,22 +141,24 @@ class Service:
             set_aside=self._set_aside,
         )
         self._halts = Halts(session, config)
-        self._turns = Turns(around, self._halts, self._tables, self._waits, self._settle)
-        self._roster = Roster(around, self._turns.halt, self._turns.forget)
+        self._turns = Scheduler(around, self._halts, self._tables, self._waits, self._settle)
+        self._roster = TableSet(around, self._turns.halt, self._turns.forget)
         self._resuming = Resuming(session, config, self._halts, self._turns.try_at_once)
-        self._caretaker = Caretaker(self._tended, self._turns.busy, recorder, Jobs(session))
+        self._caretaker = MaintenanceThread(self._tended, self._turns.busy, recorder, Jobs(session))
         looks = (self._pauses.look, self._set_aside.look, lambda: self._resuming.look(self._roster.tables()))
         self._lookout = Lookout("lookout", looks, _TURN)
         self._jvm = Lookout("jvm", [lambda: recorder.jvm(jvm_state(session))], _JVM_EVERY)
         if (java := jvm_pid(session)) is not None:
             recorder.jvm_process(java)
-        self._stream = PlanningStream(around, self._roster.plan, self._turns.nudge)
+        self._stream = OffsetPlanner(around, self._roster.plan, self._turns.nudge)
         self._watch = watch
         self._looked_at = time.monotonic()
         self._topics_looked_at = time.monotonic()
         self._replan = False
-        note = Note(session, own_path(config, "transactions", f"{config.source.topic_prefix}.json"))
-        self._tracker = Tracker(config, broker, note, self.status, self._roster.by_topic, around.transactions, registry)
+        note = JsonFile(session, own_path(config, "transactions", f"{config.source.topic_prefix}.json"))
+        self._tracker = TransactionFollower(
+            config, broker, note, self.status, self._roster.by_topic, around.transactions, registry
+        )
         self._left_to: AlreadyRunning | None = None
 
     def leave(self, to: AlreadyRunning) -> None:
@@ -237,7 +240,7 @@ class Service:
     def _tables(self) -> Sequence[TableWorker]:
         return self._roster.tables()
 
-    def _tended(self) -> Sequence[Tended]:
+    def _tended(self) -> Sequence[Maintainable]:
         return [*self._roster.tables(), self._quarantine_files]
 
     def _waits(self, worker: TableWorker) -> bool:

@@ -24,9 +24,9 @@ from pyspark.sql import functions as F
 from tests.benchmarks.source import ARROW, COLUMNS
 from tests.support.spark import Bench
 
+from distributary.lake.table import LakeTable
 from distributary.launch.jars import jars
 from distributary.launch.session import open_session
-from distributary.merge.table import LakeTable
 
 _MACHINE = {"spark.master": "local[2]", "spark.driver.memory": "4g"}
 # More than any workload has: how a backlog is cut is the workload's to say.

@@ -28,12 +28,12 @@ from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
 from distributary.ingest.index_folder import index_cache
+from distributary.lake.optimize import compact
+from distributary.lake.table import LakeTable
 from distributary.launch.session import open_session
-from distributary.merge.files import compact
-from distributary.merge.progress import APP_ID, Progress, first_progress
-from distributary.merge.table import LakeTable
-from distributary.operate.note import Note
-from distributary.operate.upkeep import REWRITTEN_FILE, Task, Upkeep
+from distributary.maintain.schedule import REWRITTEN_FILE, MaintenanceSchedule, Task
+from distributary.progress.record import APP_ID, Progress, first_progress
+from distributary.storage.json_file import JsonFile
 
 _TURNS = 7
 _AFTER = Maintenance().compact_after
@@ -45,7 +45,7 @@ class Trickle:
 
     session: SparkSession
     path: Path
-    upkeep: Upkeep | None
+    upkeep: MaintenanceSchedule | None
     commits: float = 0.0
     maintenance: float = 0.0
     compactions: int = 0
@@ -130,7 +130,7 @@ def upkeep(_kafka: str, folder: Path, *, commits: int = 1000, rows: int = 20, co
     """A table after small commits that is looked after, one that is left alone, and one that was compacted just now."""
     folder.mkdir(parents=True, exist_ok=True)
     session = open_session({"spark.master": "local[2]", "spark.driver.memory": "2g"})
-    due = Upkeep(Maintenance(compact_after=compact_after), Note(session, str(folder / "note.json")))
+    due = MaintenanceSchedule(Maintenance(compact_after=compact_after), JsonFile(session, str(folder / "note.json")))
     due.start()
     kept, left = Trickle(session, folder / "kept", due), Trickle(session, folder / "left", None)
     for number in range(commits):

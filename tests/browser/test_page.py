@@ -13,8 +13,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 from tests.support.browser import DESKTOP, PHONE, prefer, running_browser, size
 
-from distributary.operate import health
-from distributary.operate.status import Batch, ServiceStatus, TableState
+from distributary.observe import http_server
+from distributary.observe.status import Batch, ServiceStatus, TableState
 
 SOON = 60  # seconds; the page asks every three, but other tests may have the machine
 HALT = {"code": "topic-gone", "message": "the topic p.dbo.orders does not exist any more", "fix": "create it again"}
@@ -43,8 +43,8 @@ def status() -> ServiceStatus:
 
 
 @pytest.fixture
-def server(status: ServiceStatus) -> Iterator[health.Server]:
-    server = health.start(status, port=0)
+def server(status: ServiceStatus) -> Iterator[http_server.Server]:
+    server = http_server.start(status, port=0)
     yield server
     server.stop()
 
@@ -74,7 +74,7 @@ def six(status: ServiceStatus) -> None:
     commit(status, "sales.payments", ghosts=2)
 
 
-def opened(browser: Chrome, server: health.Server, tables: int) -> None:
+def opened(browser: Chrome, server: http_server.Server, tables: int) -> None:
     browser.get(f"{server.url}/")
     until(browser, lambda: len(shown(browser)) == tables)
 
@@ -110,7 +110,7 @@ def errors(browser: Chrome) -> list[str]:
 
 
 def test_each_table_has_a_row_with_what_the_status_says(
-    browser: Chrome, server: health.Server, status: ServiceStatus
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     six(status)
     opened(browser, server, 6)
@@ -125,7 +125,7 @@ def test_each_table_has_a_row_with_what_the_status_says(
 
 
 def test_halted_tables_are_on_top_with_reason_code_and_the_command(
-    browser: Chrome, server: health.Server, status: ServiceStatus
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     six(status)
     opened(browser, server, 6)
@@ -143,7 +143,7 @@ def test_halted_tables_are_on_top_with_reason_code_and_the_command(
 
 
 def test_many_tables_in_trouble_leave_room_for_the_others(
-    browser: Chrome, server: health.Server, status: ServiceStatus
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     for number in range(12):
         commit(status, f"dbo.t{number:02}", state=TableState.HALTED, error=HALT)
@@ -156,7 +156,7 @@ def test_many_tables_in_trouble_leave_room_for_the_others(
 
 
 def test_the_filter_takes_words_and_states_and_can_be_cleared(
-    browser: Chrome, server: health.Server, status: ServiceStatus
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     six(status)
     opened(browser, server, 6)
@@ -176,7 +176,7 @@ def test_the_filter_takes_words_and_states_and_can_be_cleared(
 
 
 def test_filter_and_sort_are_in_the_address_so_that_they_can_be_kept(
-    browser: Chrome, server: health.Server, status: ServiceStatus
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     six(status)
     opened(browser, server, 6)
@@ -191,7 +191,7 @@ def test_filter_and_sort_are_in_the_address_so_that_they_can_be_kept(
 
 
 def test_a_heading_sorts_and_sorts_the_other_way_when_pressed_again(
-    browser: Chrome, server: health.Server, status: ServiceStatus
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     six(status)
     opened(browser, server, 6)
@@ -208,7 +208,7 @@ def test_a_heading_sorts_and_sorts_the_other_way_when_pressed_again(
     assert shown(browser) == sorted(shown(browser), key=lambda name: name.replace("_", " "))
 
 
-def test_the_page_follows_the_service(browser: Chrome, server: health.Server, status: ServiceStatus) -> None:
+def test_the_page_follows_the_service(browser: Chrome, server: http_server.Server, status: ServiceStatus) -> None:
     opened(browser, server, 0)
     until(browser, lambda: "No table yet" in text(browser, "#empty"))
     commit(status, "dbo.orders", lag=5)
@@ -226,7 +226,7 @@ def test_the_page_follows_the_service(browser: Chrome, server: health.Server, st
 
 
 def test_the_page_says_that_the_service_is_gone_and_since_when_and_goes_on_when_it_is_back(
-    browser: Chrome, server: health.Server, status: ServiceStatus
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     six(status)
     opened(browser, server, 6)
@@ -238,7 +238,7 @@ def test_the_page_says_that_the_service_is_gone_and_since_when_and_goes_on_when_
     assert "What you see is from then" in banner.text
     assert banner.get_attribute("role") == "alert"
     assert len(shown(browser)) == 6
-    again = health.start(status, port=port)
+    again = http_server.start(status, port=port)
     try:
         until(browser, lambda: not banner.is_displayed())
         assert browser.title == "(1 halted) distributary"
@@ -247,7 +247,7 @@ def test_the_page_says_that_the_service_is_gone_and_since_when_and_goes_on_when_
 
 
 def test_a_service_that_is_starting_says_so(browser: Chrome) -> None:
-    server = health.start(ServiceStatus(), port=0)
+    server = http_server.start(ServiceStatus(), port=0)
     try:
         opened(browser, server, 0)
         until(browser, lambda: "The service is starting" in text(browser, "#empty"))
@@ -257,7 +257,7 @@ def test_a_service_that_is_starting_says_so(browser: Chrome) -> None:
 
 
 def test_names_and_messages_are_text_whatever_they_hold(
-    browser: Chrome, server: health.Server, status: ServiceStatus
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     names = ["<script>document.title='taken'</script>.t", "dbo.<img src=x onerror=alert(1)>", "dbo.it's; rm -rf ~"]
     for name in names:
@@ -274,7 +274,9 @@ def test_names_and_messages_are_text_whatever_they_hold(
     assert errors(browser) == []
 
 
-def test_the_browser_lets_no_other_script_run(browser: Chrome, server: health.Server, status: ServiceStatus) -> None:
+def test_the_browser_lets_no_other_script_run(
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
+) -> None:
     six(status)
     opened(browser, server, 6)
     browser.execute_script("""
@@ -286,7 +288,7 @@ def test_the_browser_lets_no_other_script_run(browser: Chrome, server: health.Se
     assert any("Content Security Policy" in error for error in errors(browser))
 
 
-def test_a_thousand_tables_stay_fluid(browser: Chrome, server: health.Server, status: ServiceStatus) -> None:
+def test_a_thousand_tables_stay_fluid(browser: Chrome, server: http_server.Server, status: ServiceStatus) -> None:
     choose = random.Random(1)
     for number in range(1000):
         commit(status, f"{choose.choice(('dbo', 'hr', 'sales'))}.table_{number:04}", lag=choose.randrange(10_000))
@@ -320,7 +322,7 @@ def test_a_thousand_tables_stay_fluid(browser: Chrome, server: health.Server, st
 
 @pytest.mark.parametrize("tables", [0, 6])
 def test_a_phone_shows_all_without_scrolling_sideways(
-    browser: Chrome, server: health.Server, status: ServiceStatus, tables: int
+    browser: Chrome, server: http_server.Server, status: ServiceStatus, tables: int
 ) -> None:
     if tables:
         six(status)
@@ -353,7 +355,7 @@ def luminance(browser: Chrome, selector: str, style: str) -> float:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_light_and_dark_can_both_be_read(
-    browser: Chrome, server: health.Server, status: ServiceStatus, scheme: str
+    browser: Chrome, server: http_server.Server, status: ServiceStatus, scheme: str
 ) -> None:
     six(status)
     prefer(browser, scheme)
@@ -368,7 +370,7 @@ def test_light_and_dark_can_both_be_read(
 
 
 def test_a_screen_reader_finds_a_table_a_search_and_names_for_all(
-    browser: Chrome, server: health.Server, status: ServiceStatus
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     six(status)
     size(browser, *PHONE)  # where the rows are laid out as cards
@@ -388,7 +390,7 @@ def test_a_screen_reader_finds_a_table_a_search_and_names_for_all(
 
 
 def test_the_page_says_what_of_the_config_does_not_count(
-    browser: Chrome, server: health.Server, status: ServiceStatus
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     six(status)
     opened(browser, server, 6)
@@ -404,7 +406,7 @@ def test_the_page_says_what_of_the_config_does_not_count(
 
 
 def test_the_page_says_that_kafka_can_not_be_asked_and_for_how_long(
-    browser: Chrome, server: health.Server, status: ServiceStatus
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     six(status)
     opened(browser, server, 6)

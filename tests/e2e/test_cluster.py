@@ -25,8 +25,8 @@ from tests.support.playback import Playback, Running
 from tests.support.waiting import wait_until
 
 from distributary.demo.process import free_ports
-from distributary.operate.failpoints import VARIABLE
-from distributary.operate.records import newest_record
+from distributary.failpoints import VARIABLE
+from distributary.storage.lake_files import newest_record
 
 # Each new executor is a cold JVM, which takes tens of seconds to decode its first records on two cores.
 pytestmark = pytest.mark.slow

@@ -26,9 +26,9 @@ from tests.support.kills import AT_ANY_TIME, Killer, children
 from tests.support.playback import Playback
 from tests.support.spark import rows_of
 
-from distributary.operate.failpoints import POINTS, VARIABLE
-from distributary.operate.holder import this_process
-from distributary.operate.lease import told_holder
+from distributary.control.lease import told_holder
+from distributary.control.lease_holder import this_process
+from distributary.failpoints import POINTS, VARIABLE
 
 SEED = int(os.environ.get("KILLS_SEED", "6"))
 MINUTES = float(os.environ.get("KILLS_MINUTES", "30"))

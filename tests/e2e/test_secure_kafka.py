@@ -21,7 +21,7 @@ from tests.support.replay import halves
 from tests.support.secure_kafka import PASSWORD, USER, SecureKafka, may, may_not, running_secure_kafka
 
 from distributary.consume.broker import Broker
-from distributary.operate.records import newest_record
+from distributary.storage.lake_files import newest_record
 
 VARIABLE = "KAFKA_PASSWORD_OF_THE_TEST"
 SCENARIO = Scenario("pg_json_schema")

@@ -11,8 +11,8 @@ from tests.support.kafka import produce
 from tests.support.spark import Bench
 
 from distributary.job import Service
-from distributary.operate.recorder import Recorder
-from distributary.operate.status import ServiceStatus
+from distributary.observe.recorder import Recorder
+from distributary.observe.status import ServiceStatus
 
 pytestmark = pytest.mark.usefixtures("signal_handlers")
 

@@ -19,8 +19,8 @@ from tests.support.kafka import create_topic, produce
 from tests.support.spark import Bench
 
 from distributary.cli import main
+from distributary.control.halts import Halts, read_halts
 from distributary.errors import TableHalt
-from distributary.operate.halts import Halts, read_halts
 
 _PATIENCE = 120  # seconds until a terminal has to show something
 

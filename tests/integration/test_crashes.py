@@ -16,18 +16,18 @@ from tests.support.changes import Topic
 from tests.support.kafka import end_offsets, produce
 from tests.support.spark import Bench, rows_of
 
+from distributary import failpoints
+from distributary.control.halts import Halts
+from distributary.control.resume_requests import Request, Requests, ask
 from distributary.delta.commit import ConcurrentChange
+from distributary.error_mapping import classified
 from distributary.errors import DistributaryError, TableHalt
+from distributary.halt_actions import ResumeAction
 from distributary.ingest.batch_writer import Batch, BatchWriter, Prepared
-from distributary.merge.progress import Head
-from distributary.merge.table import LakeTable
-from distributary.operate import failpoints
-from distributary.operate.accept import Accept
-from distributary.operate.faults import classified
-from distributary.operate.halts import Halts
-from distributary.operate.requests import Request, Requests, ask
-from distributary.operate.resuming import Resuming
-from distributary.operate.worker import TableWorker
+from distributary.lake.table import LakeTable
+from distributary.progress.record import Head
+from distributary.workers.resume import Resuming
+from distributary.workers.table_worker import TableWorker
 
 DRIVERS = pytest.mark.parametrize("driver", ["the same", pytest.param("a new one", marks=pytest.mark.slow)])
 OF_A_SLICE = ("after-schema-change", "before-quarantine", "after-quarantine", "before-commit", "after-commit")
@@ -181,13 +181,13 @@ def test_6_1_an_older_copy_of_a_tables_directory_takes_in_again_what_it_lacks(be
 def test_6_2_a_request_that_a_crash_cut_short_is_done_by_the_next_driver(bench: Bench) -> None:
     killed = bench.take(inserted(bench, 1, 2).records)
     config = bench.config()
-    ask(config, Request(bench.topic, Accept.REBUILD))
+    ask(config, Request(bench.topic, ResumeAction.REBUILD))
 
     def resuming() -> Resuming:
         return Resuming(bench.session, config, Halts(bench.session, config), lambda _table: None)
 
     resuming().look([killed], now=True)
-    assert killed.asked is Accept.REBUILD
+    assert killed.asked is ResumeAction.REBUILD
     worker, requests, again = bench.worker(), Requests(bench.session, config), resuming()
     again.look([worker], now=True)
     again.settle(worker)
@@ -197,7 +197,7 @@ def test_6_2_a_request_that_a_crash_cut_short_is_done_by_the_next_driver(bench: 
     assert (worker.asked, requests.waiting()) == (None, [])
     assert bench.rows() == [(n, n) for n in range(1, 4)]
     # A table that halts has had its chance: what keeps it halted needs another request.
-    ask(config, Request(bench.topic, Accept.NOTHING))
+    ask(config, Request(bench.topic, ResumeAction.NOTHING))
     again.look([worker], now=True)
     worker.halted = TableHalt("any", "whatever it is")
     again.settle(worker)

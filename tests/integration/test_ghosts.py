@@ -11,9 +11,9 @@ from tests.support.kafka import end_offsets, produce
 from tests.support.spark import Bench
 
 from distributary.errors import UsageError
-from distributary.operate.reconcile import remove_ghosts
-from distributary.operate.tables import Listed, lake_path
-from distributary.operate.worker import TableWorker
+from distributary.ingest.tables import ConfiguredTable, lake_path
+from distributary.workers.reconcile import remove_ghosts
+from distributary.workers.table_worker import TableWorker
 
 
 def snapshot(topic: Topic, at: int, *rows: tuple[int, int], ends: bool) -> list[Any]:
@@ -29,7 +29,9 @@ def reconcile(bench: Bench, worker: TableWorker) -> int:
     config = bench.config()
     settings = config.settings_for("dbo", "t")
     assert settings is not None
-    return remove_ghosts(Listed(worker.table, bench.topic, settings, lake_path(config, worker.table)), bench.session)
+    return remove_ghosts(
+        ConfiguredTable(worker.table, bench.topic, settings, lake_path(config, worker.table)), bench.session
+    )
 
 
 def shown(worker: TableWorker) -> int | None:

@@ -11,7 +11,7 @@ from tests.support.changes import INT, TEXT, Topic
 from tests.support.kafka import Record
 from tests.support.spark import Bench
 
-from distributary.operate.worker import TableWorker
+from distributary.workers.table_worker import TableWorker
 
 COLUMNS = {"id": "int", "v": "string"}
 SCHEMA = {"id": INT, "v": TEXT}

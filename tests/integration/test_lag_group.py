@@ -17,7 +17,7 @@ from tests.support.waiting import wait_until
 from distributary.config import Config, load
 from distributary.consume.broker import Broker
 from distributary.consume.offsets import Offsets
-from distributary.operate.lag_group import LagGroup
+from distributary.observe.consumer_group import ConsumerGroup
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def wait_for_offsets(kafka: str, group: str, offsets: Mapping[tuple[str, int], i
 
 def test_lag_tools_see_what_the_tables_have_taken_in(kafka: str, prefix: str, tmp_path: Path) -> None:
     config = config_of(kafka, prefix, tmp_path)
-    group = LagGroup(config, Broker(config.kafka_properties()).commit, pause=0.1)
+    group = ConsumerGroup(config, Broker(config.kafka_properties()).commit, pause=0.1)
     group.start()
     group.taken(f"{prefix}.dbo.one", {0: 5, 1: 7})
     name = f"distributary-{prefix}"
@@ -76,7 +76,7 @@ def test_lag_tools_see_what_the_tables_have_taken_in(kafka: str, prefix: str, tm
 def test_a_table_that_is_started_again_from_lower_offsets_is_seen_so(kafka: str, prefix: str, tmp_path: Path) -> None:
     config = config_of(kafka, prefix, tmp_path, name=f"{prefix}-mine")
     for offset in (9, 2):
-        group = LagGroup(config, Broker(config.kafka_properties()).commit)
+        group = ConsumerGroup(config, Broker(config.kafka_properties()).commit)
         group.taken(f"{prefix}.dbo.one", {0: offset})
         group.start()
         group.stop()
@@ -86,7 +86,7 @@ def test_a_table_that_is_started_again_from_lower_offsets_is_seen_so(kafka: str,
 def test_a_group_that_refuses_is_told_once_and_tried_again(
     kafka: str, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("distributary.operate.lag_group.PAUSE_AFTER_FAULT", 0.2)
+    monkeypatch.setattr("distributary.observe.consumer_group.PAUSE_AFTER_FAULT", 0.2)
     config = config_of(kafka, prefix, tmp_path)
     name, topic = config.consumer_group_name(), f"{prefix}.dbo.one"
     # Somebody consumes under the same name: Kafka takes offsets from the group's members alone.
@@ -100,7 +100,7 @@ def test_a_group_that_refuses_is_told_once_and_tried_again(
         broker.commit(group, offsets)
 
     with structlog.testing.capture_logs() as logs:
-        group = LagGroup(config, commit, pause=0.1)
+        group = ConsumerGroup(config, commit, pause=0.1)
         group.taken(topic, {0: 4})
         group.start()
         wait_until(lambda: len(tries) >= 3, TIMEOUT, "three tries")
@@ -118,7 +118,7 @@ def test_a_group_that_refuses_is_told_once_and_tried_again(
 
 def test_a_group_that_is_switched_off_is_never_made(kafka: str, prefix: str, tmp_path: Path) -> None:
     config = config_of(kafka, prefix, tmp_path, enabled=False)
-    group = LagGroup(config, Broker(config.kafka_properties()).commit, pause=0.1)
+    group = ConsumerGroup(config, Broker(config.kafka_properties()).commit, pause=0.1)
     group.start()
     group.taken(f"{prefix}.dbo.one", {0: 5})
     group.stop()  # where there is one, this commits

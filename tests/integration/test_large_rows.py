@@ -13,19 +13,19 @@ from deltalake import DeltaTable, write_deltalake
 from tests.support.changes import Topic
 from tests.support.spark import Bench
 
-from distributary.merge.row_size import ROWS_AT_ONCE, rows_at_once
-from distributary.operate.upkeep import Task
+from distributary.lake.reader_batch import ROWS_AT_ONCE, rows_at_once
+from distributary.maintain.schedule import Task
 
 FILES, ROWS, TEXT = 9, 175, 1_000_000
 
 _COMPACT = """
 import sys
 from distributary.launch.session import close_session, open_session
-from distributary.merge import files
+from distributary.lake import optimize
 session = open_session({"spark.master": "local[2]", "spark.driver.memory": "1200m"})
 if sys.argv[2] == "as it comes":
-    files.read_few_rows_at_once = lambda *_: None
-files.compact(session, sys.argv[1], 1 << 30)
+    optimize.read_few_rows_at_once = lambda *_: None
+optimize.compact(session, sys.argv[1], 1 << 30)
 close_session(session)
 """
 

@@ -14,7 +14,7 @@ from tests.support.kafka import produce
 from tests.support.spark import Bench
 
 from distributary.errors import TableHalt
-from distributary.operate.accept import Accept
+from distributary.halt_actions import ResumeAction
 from distributary.survey.stored import stored
 
 MODES = ["upsert", "history", "append"]
@@ -141,7 +141,7 @@ def test_other_partitions_wait_until_the_table_is_filled_again(session: SparkSes
     worker = bench.take(topic.records[6:])
     rows = everything(session, bench)
     assert detail(session, bench)["partitionColumns"] == []
-    worker.resume(Accept.REBUILD)
+    worker.resume(ResumeAction.REBUILD)
     bench.take([], worker)
     assert detail(session, bench)["partitionColumns"] == ["p"]
     assert [json.loads(one)["v"] for one in everything(session, bench)] == [json.loads(one)["v"] for one in rows]

@@ -15,7 +15,7 @@ from tests.support.spark import new_bench
 from distributary.demo.broker import Broker
 from distributary.demo.process import free_ports
 from distributary.errors import TableHalt
-from distributary.operate.accept import Accept
+from distributary.halt_actions import ResumeAction
 
 _HEAD = struct.Struct(">qi")  # of a batch in a segment: its first offset, and how many bytes follow
 
@@ -78,7 +78,7 @@ def test_6_4_a_table_does_not_pass_over_records_that_get_the_offsets_of_lost_one
     with pytest.raises(TableHalt, match="topic-shorter"):
         bench.take(again[1:], restarted)
     assert bench.rows() == [(number, "a") for number in range(1, 7)]
-    restarted.resume(Accept.RESET)
+    restarted.resume(ResumeAction.RESET)
     bench.take([], restarted)
     assert bench.rows() == [*((number, "b") for number in range(1, 6)), (6, "a")]
     assert restarted.taken == {0: 8}

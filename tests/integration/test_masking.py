@@ -16,8 +16,8 @@ from tests.support.spark import Bench, rows_of
 from distributary.cli import main
 from distributary.decode.options import DEFAULT_PLACEHOLDER
 from distributary.errors import TableHalt
-from distributary.operate.accept import Accept
-from distributary.operate.tables import listed
+from distributary.halt_actions import ResumeAction
+from distributary.ingest.tables import listed
 from distributary.verify.check import Asked, report
 
 SALT = "a salt that is longer than a block of SHA-256, which is sixty-four bytes, so that it is hashed"
@@ -190,7 +190,7 @@ def test_the_quarantine_has_none_of_the_values_and_records_are_replayed_from_kaf
 
     bench.rule = {**bench.rule, "columns": {}, "exclude": ["card", "x"]}
     worker = bench.worker()
-    worker.resume(Accept.REPLAY)
+    worker.resume(ResumeAction.REPLAY)
     bench.take([], worker)
     expected = [(1, hashed(SECRETS[0])), (2, hashed(f'\\"{SECRETS[0]}')), (3, hashed(SECRETS[0]))]
     assert bench.rows("id", "ssn") == expected
@@ -211,7 +211,7 @@ def test_another_mask_or_salt_halts_a_table_that_has_rows_until_it_is_filled_aga
         bench.take(topic.records[1:])
     assert "ssn, phone" in halt.value.message
     worker = bench.worker()
-    worker.resume(Accept.REBUILD)
+    worker.resume(ResumeAction.REBUILD)
     bench.take([], worker)
     assert bench.rows("id", "ssn", "phone") == [(1, hashed(SECRETS[1]), "***")]
     topic.change("u", key(1), row(1, SECRETS[2]), at=3)

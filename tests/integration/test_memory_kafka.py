@@ -18,7 +18,7 @@ from tests.support.waiting import wait_until
 
 from distributary.consume import peek
 from distributary.consume.broker import Broker, Topic
-from distributary.consume.offsets import Slice
+from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import KafkaRecords, RecordSource
 from distributary.errors import TransientError
 
@@ -225,7 +225,7 @@ def rows(frame: DataFrame) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in frame.orderBy("partition", "offset").collect()]
 
 
-def fetched(side: Side, part: Slice) -> pa.Table:
+def fetched(side: Side, part: OffsetRange) -> pa.Table:
     """Each partition's records are in the order of their offsets."""
     table = side.records.fetch(part, 2**20)
     assert table is not None
@@ -251,12 +251,12 @@ def test_the_records_of_an_offset_range(
 ) -> None:
     sides.create(name, 3)
     sides.produce([*numbered(name, 40), *numbered(name, 5, partition=1)])
-    part = Slice(name, start, end)
+    part = OffsetRange(name, start, end)
     real, memory = (fetched(side, part) for side in sides)
     assert memory.equals(real)
     assert real.num_rows == sum(end.values()) - sum(start.values())
     for partition, begin in start.items():
-        one = Slice(name, {partition: begin}, {partition: end[partition]})
+        one = OffsetRange(name, {partition: begin}, {partition: end[partition]})
         if one.records:
             pieces = [pa.concat_tables(side.records.fetch_pieces(one, 7, 2**20)) for side in sides]
             assert pieces[0].equals(pieces[1])
@@ -269,14 +269,14 @@ def test_a_range_of_more_bytes_is_not_fetched_and_the_next_one_is(sides: Sides, 
     sides.create(name)
     sides.produce([*numbered(name, 5), Record(name, 0, b"k", b"x" * 1_000, (), AT)])
     for side in sides:
-        assert side.records.fetch(Slice(name, {0: 0}, {0: 6}), 1_000) is None
-        assert fetched(side, Slice(name, {0: 0}, {0: 5}))["value"].to_pylist() == [b"0", b"1", b"2", b"3", b"4"]
+        assert side.records.fetch(OffsetRange(name, {0: 0}, {0: 6}), 1_000) is None
+        assert fetched(side, OffsetRange(name, {0: 0}, {0: 5}))["value"].to_pylist() == [b"0", b"1", b"2", b"3", b"4"]
 
 
 def test_all_that_records_of_every_form_have(session: SparkSession, sides: Sides, name: str) -> None:
     sides.create(name, 2)
     sides.produce(odd(name))
-    part = Slice(name, {0: 0, 1: 0}, {0: 3, 1: 2})
+    part = OffsetRange(name, {0: 0, 1: 0}, {0: 3, 1: 2})
     tables = [fetched(side, part) for side in sides]
     assert tables[0].equals(tables[1])
     assert tables[0]["headers"].null_count == 3

@@ -9,9 +9,9 @@ from tests.support.kafka import end_offsets, produce
 from tests.support.spark import Bench
 
 from distributary.consume.topics import TableId
-from distributary.operate.accept import Accept
-from distributary.operate.status import TableState
-from distributary.operate.worker import TableWorker
+from distributary.halt_actions import ResumeAction
+from distributary.observe.status import TableState
+from distributary.workers.table_worker import TableWorker
 
 
 def test_a_paused_table_takes_nothing_in_until_it_goes_on(bench: Bench) -> None:
@@ -31,7 +31,7 @@ def test_a_paused_table_takes_nothing_in_until_it_goes_on(bench: Bench) -> None:
     topic.change("c", {"id": 2}, {"id": 2}, at=2)
     produce(bench.kafka, topic.records[sent:])
     worker.aim(end_offsets(bench.kafka, bench.topic))
-    worker.resume(Accept.NOTHING)  # what is asked of it waits as well
+    worker.resume(ResumeAction.NOTHING)  # what is asked of it waits as well
     steps = 0
     while worker.has_to_step():
         worker.step()

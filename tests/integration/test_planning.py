@@ -11,7 +11,7 @@ from tests.support.spark import Bench
 from tests.support.waiting import wait_until
 
 from distributary.consume.offsets import Offsets
-from distributary.operate.planning import PlanningStream
+from distributary.workers.offset_planner import OffsetPlanner
 
 
 class Planned:
@@ -23,7 +23,7 @@ class Planned:
         self._failing = failing
         context = bench.context()
         self.status = context.status
-        self.stream = PlanningStream(context, self._plan, lambda: None)
+        self.stream = OffsetPlanner(context, self._plan, lambda: None)
 
     def _plan(self, ends: Mapping[str, Offsets]) -> None:
         if ends and self.failed < self._failing:

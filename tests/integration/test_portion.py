@@ -7,7 +7,7 @@ from tests.support.changes import LONG, TEXT, Topic
 from tests.support.kafka import end_offsets, produce
 from tests.support.spark import Bench
 
-from distributary.operate import taking
+from distributary.workers import batch_processor
 
 MOST = 2_000_000
 
@@ -15,7 +15,7 @@ MOST = 2_000_000
 def test_a_slice_has_no_more_bytes_than_the_drivers_memory_is_for(
     kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(taking, "slice_bytes", lambda _session: MOST)
+    monkeypatch.setattr(batch_processor, "batch_bytes", lambda _session: MOST)
     bench = kafka_bench.create(partitions=2)
     topic = Topic(bench.topic)
     texts = ["short"] * 2_000 + ["long text " * 1_000] * 600 + ["short"] * 50

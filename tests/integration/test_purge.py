@@ -8,9 +8,9 @@ from typing import cast
 from tests.support.changes import Topic
 from tests.support.spark import Bench, rows_of
 
-from distributary.operate.purge import purge
-from distributary.operate.quarantine_files import QuarantineFiles
-from distributary.operate.upkeep import Record, Task, Upkeep
+from distributary.maintain.quarantine_maintenance import QuarantineFiles
+from distributary.maintain.schedule import MaintenanceSchedule, Record, Task
+from distributary.quarantine.purge import purge
 
 
 class Nowhere:
@@ -38,7 +38,7 @@ def test_records_go_and_others_come(bench: Bench) -> None:
     bench.take(topic.records[-1:], worker)
     assert rows_of(bench.quarantine, "offset") == [(2,)]
 
-    upkeep = Upkeep(worker.settings.maintenance, cast(Record, Nowhere()))
+    upkeep = MaintenanceSchedule(worker.settings.maintenance, cast(Record, Nowhere()))
     clock = time.time
     files = QuarantineFiles(bench.session, worker._around.quarantine, upkeep, 3600.0, lambda: clock() + 60)
     files.due()

@@ -11,10 +11,10 @@ from tests.support.changes import Topic
 from tests.support.spark import Bench
 
 from distributary.cli import main
+from distributary.control.resume_requests import Requests
 from distributary.errors import TableHalt, TransientError
-from distributary.operate.accept import Accept
-from distributary.operate.quarantine import Quarantine
-from distributary.operate.requests import Requests
+from distributary.halt_actions import ResumeAction
+from distributary.quarantine.table import Quarantine
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_6_3_a_replay_that_a_passing_fault_cut_short_is_tried_again(
     bench.take(topic.records)
     bench.rule = {"exclude": ["x"]}
     worker = bench.worker()
-    worker.resume(Accept.REPLAY)
+    worker.resume(ResumeAction.REPLAY)
     with monkeypatch.context() as broken:
         broken.setattr(Quarantine, "waiting", _fails)
         with pytest.raises(TransientError):
@@ -122,7 +122,7 @@ def test_6_3_and_4_3_a_replay_that_is_tried_again_after_its_commit_adds_nothing_
     assert bench.rows("v") == [("a",)]
     bench.rule = {"mode": "append", "exclude": ["x"]}
     worker = bench.worker()
-    worker.resume(Accept.REPLAY)
+    worker.resume(ResumeAction.REPLAY)
     with monkeypatch.context() as broken:
         broken.setattr(Quarantine, "applied", _fails)
         with pytest.raises(TransientError):
@@ -178,7 +178,7 @@ def test_6_3_a_record_of_a_topic_that_was_created_again_is_another_one(bench: Be
     again.change("c", {"id": 3}, {"id": 3, "x": 3}, at=3)
     with pytest.raises(TableHalt, match="topic-recreated"):
         bench.take(again.records, worker)
-    worker.resume(Accept.RESET)
+    worker.resume(ResumeAction.RESET)
     bench.take([], worker)
     keys = [json.loads(one["key"])["id"] for one in command(bench, "list", "dbo.t")["records"]]
     assert (sorted(keys), waiting(bench)) == ([1, 2], 2)
@@ -196,7 +196,7 @@ def test_6_3_a_record_that_was_applied_and_is_bad_again_waits_again(bench: Bench
     assert (bench.rows("id"), waiting(bench)) == ([(1,), (2,)], 0)
     bench.rule = {"columns": {"x": "int"}}
     worker = bench.worker()
-    worker.resume(Accept.REBUILD)
+    worker.resume(ResumeAction.REBUILD)
     bench.take([], worker)
     assert (bench.rows("id"), waiting(bench)) == ([(1,)], 1)
     assert len(command(bench, "list", "dbo.t", "--all")["records"]) == 1

@@ -7,7 +7,7 @@ import time
 from tests.support.changes import Topic
 from tests.support.spark import Bench
 
-from distributary.operate.metrics import PHASES
+from distributary.observe.metrics import PHASES
 
 
 def test_a_tables_batches_are_counted_by_what_they_did(bench: Bench) -> None:

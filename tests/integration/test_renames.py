@@ -11,8 +11,8 @@ from tests.support.spark import Bench
 
 from distributary.decode.options import DEFAULT_PLACEHOLDER
 from distributary.errors import TableHalt
-from distributary.operate.accept import Accept
-from distributary.operate.tables import listed
+from distributary.halt_actions import ResumeAction
+from distributary.ingest.tables import listed
 from distributary.verify.check import Asked, report
 
 RENAME = {"id": "customer_id", "from": "sender", "a": "b", "b": "a"}
@@ -135,7 +135,7 @@ def test_another_name_for_a_column_that_the_table_has_halts_it_until_it_is_fille
     assert "from" in halt.value.message
     assert "later" not in halt.value.message
     worker = bench.worker()
-    worker.resume(Accept.REBUILD)
+    worker.resume(ResumeAction.REBUILD)
     bench.take([], worker)
     assert bench.rows("id", "sender") == [(1, "y")]
     assert "from" not in columns(bench)

@@ -22,14 +22,14 @@ from tests.support.spark import Bench
 from tests.support.waiting import wait_until
 
 from distributary.cli import main
+from distributary.control.halts import Halts
+from distributary.control.resume_requests import Requests
 from distributary.demo.process import free_ports
 from distributary.errors import TableHalt, UsageError
-from distributary.merge.snapshots import complete_snapshot
-from distributary.operate.accept import Accept
-from distributary.operate.halts import Halts
-from distributary.operate.requests import Requests
-from distributary.operate.resuming import Resuming
-from distributary.operate.worker import TableWorker
+from distributary.halt_actions import ResumeAction
+from distributary.progress.snapshots import complete_snapshot
+from distributary.workers.resume import Resuming
+from distributary.workers.table_worker import TableWorker
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def resume(bench: Bench, *options: str) -> Result:
     return CliRunner().invoke(main, ["resume", "-c", str(bench.folder / "config.yaml"), "dbo.t", *options])
 
 
-def asked(bench: Bench) -> Accept:
+def asked(bench: Bench) -> ResumeAction:
     """What the command left for the service, which takes it away."""
     requests = Requests(bench.session, bench.config())
     [request] = requests.waiting()
@@ -161,13 +161,13 @@ def test_6_2_a_request_that_comes_while_another_one_is_done_is_done_after_it(ben
     assert resume(bench, "--rebuild").exit_code == 0
     assert resume(bench).exit_code == 0
     resuming.look([worker], now=True)
-    assert handed == [Accept.NOTHING]
-    for left in ([Accept.NOTHING, Accept.REBUILD], [Accept.REBUILD], []):
+    assert handed == [ResumeAction.NOTHING]
+    for left in ([ResumeAction.NOTHING, ResumeAction.REBUILD], [ResumeAction.REBUILD], []):
         worker.step()
         resuming.settle(worker)
         assert [request.accept for request in requests.waiting()] == left
         resuming.look([worker], now=True)
-    assert handed == [Accept.NOTHING, Accept.NOTHING, Accept.REBUILD]
+    assert handed == [ResumeAction.NOTHING, ResumeAction.NOTHING, ResumeAction.REBUILD]
     bench.take([], worker)
     assert bench.rows() == [(1, 1), (2, 2)]
 

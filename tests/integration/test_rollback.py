@@ -8,8 +8,8 @@ import pytest
 from tests.support.changes import Topic
 from tests.support.spark import Bench
 
-from distributary.merge.progress import Progress
-from distributary.operate.records import newest_record
+from distributary.progress.record import Progress
+from distributary.storage.lake_files import newest_record
 
 
 def test_an_older_version_goes_on_with_a_newer_one_s_table_and_keeps_its_record(

@@ -8,11 +8,11 @@ from tests.support.spark import Bench
 
 from distributary.config import Config
 from distributary.errors import TableHalt
-from distributary.operate import roster
-from distributary.operate.roster import Roster
-from distributary.operate.status import TableState
-from distributary.operate.tables import listed, named
-from distributary.operate.worker import TableWorker
+from distributary.ingest.tables import listed, named
+from distributary.observe.status import TableState
+from distributary.workers import table_set
+from distributary.workers.table_set import TableSet
+from distributary.workers.table_worker import TableWorker
 
 
 class Tables:
@@ -29,7 +29,7 @@ class Tables:
         self.config: Config = context.config
         self.broker = context.broker
         self.status = context.status
-        self.roster = Roster(context, self._halt, lambda _table: None)
+        self.roster = TableSet(context, self._halt, lambda _table: None)
 
     def _halt(self, table: TableWorker, halt: TableHalt) -> None:
         self.halted.append((table.topic, halt.code))
@@ -66,7 +66,7 @@ def test_a_topic_that_can_not_be_looked_at_waits_and_holds_up_no_other(
             raise TableHalt("schema-unknown", "the registry has no schema 7", "register it")
         return "sqlserver"
 
-    monkeypatch.setattr(roster, "connector_of_topic", look)
+    monkeypatch.setattr(table_set, "connector_of_topic", look)
     assert tables.plan() == ["b.dbo.t"]
     assert set(tables.roster.unasked) == {tables.topics[0]}
     shown = tables.status.table(tables.topics[0])

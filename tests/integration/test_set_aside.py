@@ -17,9 +17,9 @@ from distributary.consume.topics import TableId
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
-from distributary.operate.accept import Accept
-from distributary.operate.set_aside import RecordPlace, SetAside, set_aside_path
-from distributary.operate.worker import TableWorker
+from distributary.halt_actions import ResumeAction
+from distributary.quarantine.set_aside import RecordPlace, SetAside, set_aside_path
+from distributary.workers.table_worker import TableWorker
 
 
 def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_it(
@@ -53,7 +53,7 @@ def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_i
     folder = Path(set_aside_path(config))
     folder.mkdir(parents=True)
     (folder / place.file).write_text(json.dumps({"reason": "it crashes"}))
-    worker.resume(Accept.NOTHING)
+    worker.resume(ResumeAction.NOTHING)
     aside.read()  # as the service does now and then
     while worker.has_to_step():
         worker.step()
@@ -64,10 +64,10 @@ def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_i
     assert worker.progress is not None
     assert (dict(worker.progress.next), worker.progress.quarantined) == ({0: 3}, 1)
 
-    worker.resume(Accept.REPLAY)  # it is not to come back
+    worker.resume(ResumeAction.REPLAY)  # it is not to come back
     while worker.has_to_step():
         worker.step()
-    worker.resume(Accept.REBUILD)
+    worker.resume(ResumeAction.REBUILD)
     while worker.has_to_step():
         worker.step()
     assert bench.rows("id") == [(0,), (2,)]

@@ -14,12 +14,12 @@ from tests.support.changes import BOOLEAN, LONG, TEXT, Row, Topic, key, row
 from tests.support.kafka import delete_records, produce
 from tests.support.spark import Bench, rows_of
 
-from distributary.consume.offsets import Slice
+from distributary.consume.offsets import OffsetRange
+from distributary.control.overview import overview
 from distributary.errors import TableHalt, TransientError
+from distributary.halt_actions import ResumeAction
 from distributary.ingest import raw_records
 from distributary.ingest.raw_records import TaskRecords
-from distributary.operate.accept import Accept
-from distributary.operate.overview import overview
 
 
 def test_1_1_and_1_2_records_are_told_apart_by_their_form_and_operation(bench: Bench) -> None:
@@ -262,7 +262,7 @@ def test_3_2_a_table_whose_deleted_rows_would_be_kept_otherwise_halts_until_it_i
         bench.take(topic.records[1:])
     assert bench.rows() == [(1, "first")]
     worker = bench.worker()
-    worker.resume(Accept.REBUILD)
+    worker.resume(ResumeAction.REBUILD)
     bench.take([], worker)
     assert bench.rows("id", "v", *(["__deleted"] if now else [])) == [(1, "second", *([False] if now else []))]
 
@@ -359,7 +359,7 @@ def test_6_3_what_can_not_be_applied_lies_in_quarantine_once_and_its_neighbours_
 
 
 def _bad_again(bench: Bench) -> tuple[Any, Any]:
-    raw = bench.context().records.frame(bench.session, Slice(bench.topic, {0: 0}, {0: 7}))
+    raw = bench.context().records.frame(bench.session, OffsetRange(bench.topic, {0: 0}, {0: 7}))
     bad = pa.table({"partition": [0], "offset": [1], "reason": ["not-json"], "message": [""]})
     return lambda _: raw, bad
 
@@ -494,7 +494,7 @@ def test_a_table_of_an_older_version_halts_until_it_is_filled_again(bench: Bench
     with pytest.raises(TableHalt, match="table-of-older-version"):
         bench.take(topic.records[1:], worker)
     assert bench.rows() == [(1, "one")]
-    worker.resume(Accept.REBUILD)
+    worker.resume(ResumeAction.REBUILD)
     bench.take([], worker)
     assert bench.rows() == [(1, "two")]
 

@@ -24,8 +24,8 @@ from tests.support.waiting import wait_until
 from distributary.config import load
 from distributary.consume.broker import Broker
 from distributary.job import Service
-from distributary.operate.recorder import Recorder
-from distributary.operate.status import ServiceStatus
+from distributary.observe.recorder import Recorder
+from distributary.observe.status import ServiceStatus
 
 pytestmark = pytest.mark.usefixtures("signal_handlers")
 

@@ -17,15 +17,15 @@ from tests.support.kafka import produce
 from tests.support.lake import read_table
 from tests.support.spark import Bench
 
+from distributary import failpoints
 from distributary.job import Service
-from distributary.merge import table as lake
-from distributary.merge.layout import FILES_KEPT
-from distributary.operate import failpoints
-from distributary.operate.caretaker import Caretaker, Jobs
-from distributary.operate.recorder import Recorder
-from distributary.operate.status import ServiceStatus
-from distributary.operate.upkeep import Task
-from distributary.operate.worker import TableWorker
+from distributary.lake import table as lake
+from distributary.lake.layout import FILES_KEPT
+from distributary.maintain.maintenance_thread import Jobs, MaintenanceThread
+from distributary.maintain.schedule import Task
+from distributary.observe.recorder import Recorder
+from distributary.observe.status import ServiceStatus
+from distributary.workers.table_worker import TableWorker
 
 DAY = 86_400.0
 
@@ -41,10 +41,10 @@ def bench(make_bench: Callable[..., Bench]) -> Iterator[Callable[..., Bench]]:
     failpoints.arm(None)
 
 
-def caretaker(one: Bench, table: TableWorker) -> tuple[Caretaker, Recorder]:
+def caretaker(one: Bench, table: TableWorker) -> tuple[MaintenanceThread, Recorder]:
     """What looks after the one table, as the service does it, turn by turn."""
     recorder = Recorder(ServiceStatus())
-    return Caretaker(lambda: [table], lambda: False, recorder, Jobs(one.session)), recorder
+    return MaintenanceThread(lambda: [table], lambda: False, recorder, Jobs(one.session)), recorder
 
 
 def everything(one: Bench) -> list[dict[str, Any]]:

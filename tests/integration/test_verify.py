@@ -20,8 +20,8 @@ from tests.support.kafka import delete_records
 from tests.support.spark import Bench
 
 from distributary.errors import TableHalt
-from distributary.operate.accept import Accept
-from distributary.operate.tables import listed, named
+from distributary.halt_actions import ResumeAction
+from distributary.ingest.tables import listed, named
 from distributary.verify.check import Asked, report
 from distributary.verify.key_range import KeyRange
 from distributary.verify.report import State, TableReport
@@ -224,7 +224,7 @@ def test_6_3_a_record_that_waits_is_not_taken_for_another_one_of_a_topic_created
         again.change("c", key(number), row(number, "a", x=1), at=number)
     with pytest.raises(TableHalt, match="topic-recreated"):
         bench.take(again.records, worker)
-    worker.resume(Accept.RESET)
+    worker.resume(ResumeAction.RESET)
     bench.take([], worker)
     found = verified(bench)
     assert_equal(found)

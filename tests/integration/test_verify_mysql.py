@@ -17,7 +17,7 @@ from tests.support.spark import Bench
 
 from distributary.decode.renames import NO_RENAMES
 from distributary.errors import TableHalt, UsageError
-from distributary.operate.tables import listed, named
+from distributary.ingest.tables import listed, named
 from distributary.verify import source_check
 from distributary.verify.check import Asked, report
 from distributary.verify.mysql import MYSQL, connected

@@ -13,7 +13,7 @@ from tests.support.postgres import Postgres, running_postgres
 from tests.support.spark import Bench
 
 from distributary.decode.renames import Renames
-from distributary.operate.tables import listed, named
+from distributary.ingest.tables import listed, named
 from distributary.verify import source_check
 from distributary.verify.check import Asked, report
 from distributary.verify.postgresql import PostgresTable

@@ -15,9 +15,9 @@ from tests.support.changes import DAY, DOUBLE, FLOAT, INSTANT, INT, LONG, SHORT,
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.spark import Bench
 
+from distributary import failpoints
 from distributary.errors import TableHalt
-from distributary.operate import failpoints
-from distributary.operate.records import newest_record
+from distributary.storage.lake_files import newest_record
 
 NARROW = {"id": INT, "n": SHORT, "f": FLOAT, "d": decimal(8, 2), "day": DAY}
 WIDE = {"id": LONG, "n": INT, "f": DOUBLE, "d": decimal(20, 4), "day": INSTANT}

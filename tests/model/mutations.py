@@ -43,7 +43,7 @@ MUTATIONS = (
     Mutation(
         "changes go by offset alone",
         "2.1",
-        "merge/position_sql.py",
+        "lake/position_sql.py",
         'return f"({a} > {b})"',
         'return "true"',
     ),
@@ -57,7 +57,7 @@ MUTATIONS = (
     Mutation(
         "an unknown commit sorts lowest",
         "2.1",
-        "merge/position_sql.py",
+        "lake/position_sql.py",
         "AND left({a}, 3) = left({b}, 3)",
         "AND false",
     ),
@@ -78,7 +78,7 @@ MUTATIONS = (
     Mutation(
         "the first of two partitions' slices is taken twice",
         "6.1",
-        "merge/advance.py",
+        "progress/advance.py",
         "next={**first, **progress.next, **end}",
         "next={**first, **end, **progress.next}",
     ),

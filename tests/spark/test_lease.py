@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from tests.support.waiting import wait_until
 
 from distributary.config import Config, load
+from distributary.control.lease import Lease, lease_paths, refuse_second, told_holder
+from distributary.control.lease_holder import Holder, this_process
 from distributary.errors import AlreadyRunning, SetupError
-from distributary.operate.holder import Holder, this_process
-from distributary.operate.lease import Lease, lease_paths, refuse_second, told_holder
-from distributary.operate.note import Note
+from distributary.storage.json_file import JsonFile
 
 SHORT = 0.4
 """Seconds between two signs of life in these tests; three times that without one, and the lease is free."""
@@ -56,7 +56,7 @@ class Drivers:
     def write(self, holder: Holder, config: Config | None = None) -> None:
         """A lease of another process."""
         for path in lease_paths(config or self.config()):
-            Note(self.session, path).write(holder.to_json())
+            JsonFile(self.session, path).write(holder.to_json())
 
     def end(self) -> None:
         for lease in self._leases:

@@ -17,7 +17,7 @@ from tests.support.decoding import positions
 
 from distributary.decode.position import offset_position
 from distributary.decode.source_block import BY_OFFSET
-from distributary.merge.position_sql import is_later
+from distributary.lake.position_sql import is_later
 
 Source = dict[str, Any]
 

@@ -12,7 +12,7 @@ from tests.support.learning import learn
 from tests.support.recorded import Record, Scenario
 
 from distributary.consume.fetch import raw_table
-from distributary.consume.offsets import Slice
+from distributary.consume.offsets import OffsetRange
 from distributary.consume.peek import Record as Peeked
 from distributary.consume.source import RecordSource
 from distributary.decode.decoder import Decoder
@@ -62,13 +62,13 @@ def test_what_is_small_is_decoded_here_and_what_was_too_large_once_is_not_fetche
     fetched = []
 
     class Source:
-        def fetch(self, part: Slice, most_bytes: int) -> pa.Table | None:
+        def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
             fetched.append(part.records)
             found = raw_table("t", [Peeked(0, n, b"{}", b"x" * 100, (), 1) for n in range(part.records)])
             return found if 100 * part.records <= most_bytes else None
 
     def where(records: int) -> type:
-        return type(source.of_range(Slice("t", {0: 0}, {0: records})))
+        return type(source.of_range(OffsetRange("t", {0: 0}, {0: records})))
 
     told: list[str] = []
     monkeypatch.setattr(raw_records, "LOCAL_BYTES", 1_000)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from distributary.consume.offsets import Slice
+from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import ranges, read
 
 WAIT = "fetch.max.wait.ms"
-PART = Slice("a.b.c", {0: 0}, {0: 10})
+PART = OffsetRange("a.b.c", {0: 0}, {0: 10})
 
 
 def tasks_of(rows: DataFrame) -> list[Any]:
@@ -75,4 +75,4 @@ def test_a_task_waits_for_records_as_long_as_spark_says(session: SparkSession, g
 def test_each_offset_is_one_tasks(
     start: dict[int, int], end: dict[int, int], tasks: int, wanted: list[tuple[int, int, int]]
 ) -> None:
-    assert ranges(Slice("t", start, end), tasks) == wanted
+    assert ranges(OffsetRange("t", start, end), tasks) == wanted

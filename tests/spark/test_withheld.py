@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from distributary.config.table import TableSettings
-from distributary.operate.withheld import HEADER, withheld_columns, without
+from distributary.quarantine.redaction import HEADER, withheld_columns, without
 
 COLUMNS = ("ssn", 'a "b" (c)')
 LONG = 'a "quote", a \\ and "ssn": "x" ' * 20_000

@@ -14,10 +14,10 @@ from random import Random
 from tests.support.playback import Playback, Run
 
 from distributary.config import load
-from distributary.operate.accept import Accept
-from distributary.operate.failpoints import VARIABLE
-from distributary.operate.records import newest_record
-from distributary.operate.requests import Request, ask
+from distributary.control.resume_requests import Request, ask
+from distributary.failpoints import VARIABLE
+from distributary.halt_actions import ResumeAction
+from distributary.storage.lake_files import newest_record
 
 AT_ANY_TIME = "at any time"
 BEFORE_ANY_COMMIT = (
@@ -66,7 +66,7 @@ class Killer:
         before = self.taken()
         if where.endswith("-request"):
             for topic in self.topics:
-                ask(load(self.playback.config_file), Request(topic, Accept.NOTHING))
+                ask(load(self.playback.config_file), Request(topic, ResumeAction.NOTHING))
         with self.playback.start(**self._environment(where)) as running:
             killed = self._until_killed(running.process, where)
             if not killed:

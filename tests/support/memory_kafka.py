@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.fetch import raw_table
-from distributary.consume.offsets import Offsets, Slice
+from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.consume.peek import Record
 from distributary.consume.refusals import refusal
 
@@ -145,28 +145,28 @@ class MemoryClient(Broker):
     def _there(self) -> dict[str, _Topic]:
         return _topics[self._address]
 
-    def fetch(self, part: Slice, most_bytes: int = sys.maxsize) -> pa.Table | None:
+    def fetch(self, part: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
         """As RecordFetcher.fetch."""
         records = _records(self._there[part.topic].partitions, part)
         size = sum(len(record.value or b"") for record in records)
         return raw_table(part.topic, records) if size <= most_bytes else None
 
     @property
-    def fetch_pieces(self) -> Callable[[Slice, int, int], Iterator[pa.Table]]:
+    def fetch_pieces(self) -> Callable[[OffsetRange, int, int], Iterator[pa.Table]]:
         """As KafkaRecords.fetch_pieces: Spark's tasks are sent all records."""
         return partial(_pieces, {name: topic.partitions for name, topic in self._there.items()})
 
-    def frame(self, session: SparkSession, part: Slice) -> DataFrame:
+    def frame(self, session: SparkSession, part: OffsetRange) -> DataFrame:
         """As KafkaRecords.frame."""
         return session.createDataFrame(raw_table(part.topic, _records(self._there[part.topic].partitions, part)))
 
 
-def _records(partitions: list[list[Record]], part: Slice) -> list[Record]:
+def _records(partitions: list[list[Record]], part: OffsetRange) -> list[Record]:
     return [record for p, end in part.end.items() for record in partitions[p][part.start[p] : end]]
 
 
 def _pieces(
-    topics: Mapping[str, list[list[Record]]], part: Slice, most_records: int, most_bytes: int
+    topics: Mapping[str, list[list[Record]]], part: OffsetRange, most_records: int, most_bytes: int
 ) -> Iterator[pa.Table]:
     del most_bytes
     found = _records(topics[part.topic], part)

@@ -58,7 +58,7 @@ class Expected:
 
 
 @dataclass
-class Slice:
+class OffsetRange:
     """Records that come together, and what the table must have after them."""
 
     records: list[Record]
@@ -73,7 +73,7 @@ class Case:
         self._settings = settings
         self._first_key = number * KEYS
         self._first_partition = number * PARTITIONS
-        self.slices: list[Slice] = []
+        self.slices: list[OffsetRange] = []
         self.is_decided = False
 
     @property
@@ -91,7 +91,7 @@ class Case:
         moved = [self._moved(record) for record in records]
         size = at_most or max(1, len(moved))
         for start in range(0, max(1, len(moved)), size):
-            self.slices.append(Slice(moved[start : start + size], new_driver))
+            self.slices.append(OffsetRange(moved[start : start + size], new_driver))
 
     def expect(self, rows: Rows, *columns: str) -> None:
         """After the slices so far the table has these rows of the case; of the named columns, else of id and v."""
@@ -147,7 +147,7 @@ class Case:
         return json.dumps({**document, "id": document["id"] + self._first_key}).encode()
 
 
-def as_text(slices: Iterable[Slice]) -> str:
+def as_text(slices: Iterable[OffsetRange]) -> str:
     """All records of some slices."""
     lines = []
     for number, slice_ in enumerate(slices):

@@ -14,8 +14,8 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.peek import Record
 from distributary.consume.topics import TableId
-from distributary.merge.progress import Progress, first_progress
-from distributary.operate.tables import Listed
+from distributary.ingest.tables import ConfiguredTable
+from distributary.progress.record import Progress, first_progress
 from distributary.survey.concern import Concern
 from distributary.survey.sample import Sample
 from distributary.survey.stored import Stored
@@ -110,7 +110,7 @@ def plan_of(
 ) -> TablePlan:
     """What `plan` says of the table; `told` are types that the schema-change topic tells."""
     said = TableSettings(**{"match": "*.*", "where": "c.yaml:6", **settings})
-    one = Listed(TableId("dbo", "t"), TOPIC, said, "/lake/dbo/t")
+    one = ConfiguredTable(TableId("dbo", "t"), TOPIC, said, "/lake/dbo/t")
     return planned(one, config(properties), found, known, lake, NOW, lambda _topic: told)[0]
 
 

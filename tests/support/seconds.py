@@ -25,7 +25,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "produce": ("tests.support.kafka:Sender.send", "tests.support.kafka:produce"),
     "read end offsets": ("tests.support.kafka:end_offsets",),
     "read tables": ("tests.support.lake:read_table",),
-    "process a batch": ("distributary.operate.worker:TableWorker.step",),
+    "process a batch": ("distributary.workers.table_worker:TableWorker.step",),
     "wait for a process": ("subprocess:Popen.wait", "subprocess:Popen.communicate"),
     "sleep": ("time:sleep",),
 }

@@ -24,14 +24,14 @@ from distributary.consume.source import KafkaRecords
 from distributary.consume.topics import TableId
 from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.registry import registry_of
+from distributary.ingest.source_types import told_to
 from distributary.launch.session import open_session
-from distributary.operate.quarantine import Quarantine
-from distributary.operate.recorder import Recorder
-from distributary.operate.source_types import told_to
-from distributary.operate.status import ServiceStatus
-from distributary.operate.surroundings import Surroundings
-from distributary.operate.worker import TableWorker
+from distributary.observe.recorder import Recorder
+from distributary.observe.status import ServiceStatus
+from distributary.quarantine.table import Quarantine
 from distributary.survey.stored import stored
+from distributary.workers.context import WorkerContext
+from distributary.workers.table_worker import TableWorker
 
 
 def running_session() -> Iterator[SparkSession]:
@@ -105,11 +105,11 @@ class Bench:
             return memory_kafka.MemoryClient(self.kafka)
         return Broker(config.kafka_properties())
 
-    def context(self) -> Surroundings:
+    def context(self) -> WorkerContext:
         """What a new driver's workers share."""
         config = self.config()
         broker = self.client(config)
-        return Surroundings(
+        return WorkerContext(
             config=config,
             session=self.session,
             broker=broker,

@@ -18,9 +18,9 @@ from tests.support.waiting import wait_until
 
 from distributary import __version__
 from distributary.errors import UsageError
-from distributary.operate import health
-from distributary.operate.answers import Access
-from distributary.operate.status import Batch, ServiceStatus, TableState
+from distributary.observe import http_server
+from distributary.observe.answers import Access
+from distributary.observe.status import Batch, ServiceStatus, TableState
 
 
 class Answer(NamedTuple):
@@ -47,14 +47,14 @@ def status(clock: Clock) -> ServiceStatus:
 
 
 @pytest.fixture
-def server(status: ServiceStatus) -> Iterator[health.Server]:
-    server = health.start(status, "127.0.0.1", 0, max_silence_seconds=60)
+def server(status: ServiceStatus) -> Iterator[http_server.Server]:
+    server = http_server.start(status, "127.0.0.1", 0, max_silence_seconds=60)
     yield server
     server.stop()
 
 
 def ask(
-    server: health.Server,
+    server: http_server.Server,
     path: str,
     method: str = "GET",
     headers: Mapping[str, str] | None = None,
@@ -69,7 +69,7 @@ def ask(
 
 
 def test_port_0_is_any_free_port_and_loopback_is_the_default(status: ServiceStatus) -> None:
-    server = health.start(status, port=0)
+    server = http_server.start(status, port=0)
     try:
         assert server.host == "127.0.0.1"
         assert server.port > 0
@@ -80,7 +80,7 @@ def test_port_0_is_any_free_port_and_loopback_is_the_default(status: ServiceStat
 
 
 def test_livez_fails_when_the_loop_is_silent_for_too_long(
-    server: health.Server, status: ServiceStatus, clock: Clock
+    server: http_server.Server, status: ServiceStatus, clock: Clock
 ) -> None:
     clock.now = 60
     assert ask(server, "/livez")[::2] == (200, "live\n")
@@ -93,7 +93,7 @@ def test_livez_fails_when_the_loop_is_silent_for_too_long(
 
 
 def test_livez_outlives_a_storage_that_does_not_answer(
-    server: health.Server, status: ServiceStatus, clock: Clock
+    server: http_server.Server, status: ServiceStatus, clock: Clock
 ) -> None:
     with status.waiting():
         clock.now = 3600
@@ -103,13 +103,13 @@ def test_livez_outlives_a_storage_that_does_not_answer(
     assert ask(server, "/livez").status == 200
 
 
-def test_readyz_follows_the_service(server: health.Server, status: ServiceStatus) -> None:
+def test_readyz_follows_the_service(server: http_server.Server, status: ServiceStatus) -> None:
     assert ask(server, "/readyz").status == 503
     status.mark_ready()
     assert ask(server, "/readyz")[::2] == (200, "ready\n")
 
 
-def test_status_is_the_snapshot_as_json(server: health.Server, status: ServiceStatus) -> None:
+def test_status_is_the_snapshot_as_json(server: http_server.Server, status: ServiceStatus) -> None:
     status.update("público.año", state=TableState.CATCHING_UP, next_offsets={"t": {0: 5}}, goal_offsets={"t": {0: 9}})
     answer = ask(server, "/status?pretty")
     assert answer.status == 200
@@ -119,7 +119,7 @@ def test_status_is_the_snapshot_as_json(server: health.Server, status: ServiceSt
 
 
 def test_the_time_of_the_last_complete_transaction_is_a_metric_where_it_is_known(
-    server: health.Server, status: ServiceStatus
+    server: http_server.Server, status: ServiceStatus
 ) -> None:
     name = "distributary_complete_transaction_timestamp_seconds"
     for complete in (None, {"id": "t1", "ts_ms": None}):
@@ -129,7 +129,7 @@ def test_the_time_of_the_last_complete_transaction_is_a_metric_where_it_is_known
     assert f"\n{name} 1.5\n" in ask(server, "/metrics").text
 
 
-def test_metrics_say_what_the_status_says(server: health.Server, status: ServiceStatus, clock: Clock) -> None:
+def test_metrics_say_what_the_status_says(server: http_server.Server, status: ServiceStatus, clock: Clock) -> None:
     status.update(
         'dbo.odd"name',
         state=TableState.HALTED,
@@ -181,7 +181,7 @@ def test_metrics_say_what_the_status_says(server: health.Server, status: Service
     assert samples == expected
 
 
-def test_the_first_page_points_to_the_others(server: health.Server) -> None:
+def test_the_first_page_points_to_the_others(server: http_server.Server) -> None:
     answer = ask(server, "/")
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
     for path in ("/livez", "/readyz", "/status", "/history", "/metrics"):
@@ -189,7 +189,7 @@ def test_the_first_page_points_to_the_others(server: health.Server) -> None:
         assert ask(server, path).status in (200, 503)
 
 
-def test_head_has_the_headers_of_get_and_no_body(server: health.Server) -> None:
+def test_head_has_the_headers_of_get_and_no_body(server: http_server.Server) -> None:
     answer = ask(server, "/", "HEAD")
     assert answer.status == 200
     assert answer.text == ""
@@ -197,19 +197,19 @@ def test_head_has_the_headers_of_get_and_no_body(server: health.Server) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
-def test_nothing_can_be_changed(server: health.Server, method: str) -> None:
+def test_nothing_can_be_changed(server: http_server.Server, method: str) -> None:
     answer = ask(server, "/status", method)
     assert answer.status == 405
     assert answer.headers["Allow"] == "GET, HEAD"
 
 
-def test_an_unknown_page_is_404_and_says_which_there_are(server: health.Server) -> None:
+def test_an_unknown_page_is_404_and_says_which_there_are(server: http_server.Server) -> None:
     answer = ask(server, "/../etc/passwd")
     assert answer.status == 404
     assert "/status" in answer.text
 
 
-def test_a_client_that_says_nothing_holds_nobody_up(server: health.Server) -> None:
+def test_a_client_that_says_nothing_holds_nobody_up(server: http_server.Server) -> None:
     with socket.create_connection((server.host, server.port)):
         started = time.monotonic()
         assert ask(server, "/livez").status == 200
@@ -220,7 +220,7 @@ def test_a_client_that_says_nothing_holds_nobody_up(server: health.Server) -> No
     "host", ["127.0.0.1:8080", "localhost", "LOCALHOST:80", "[::1]:8080", "10.1.2.3", "status.example.com", ""]
 )
 def test_who_asks_by_an_address_or_a_known_name_is_answered(status: ServiceStatus, host: str) -> None:
-    server = health.start(status, port=0, access=Access(["Status.example.com"]))
+    server = http_server.start(status, port=0, access=Access(["Status.example.com"]))
     try:
         assert ask(server, "/status", headers={"Host": host}).status == 200
     finally:
@@ -229,7 +229,7 @@ def test_who_asks_by_an_address_or_a_known_name_is_answered(status: ServiceStatu
 
 @pytest.mark.parametrize("host", ["evil.example.com", "localhost.evil.example.com", "127.0.0.1.evil.example.com:80"])
 @pytest.mark.parametrize("path", ["/", "/status", "/livez"])
-def test_a_name_of_another_site_leads_to_nothing(server: health.Server, host: str, path: str) -> None:
+def test_a_name_of_another_site_leads_to_nothing(server: http_server.Server, host: str, path: str) -> None:
     """A page there could have a browser read what only the browser can reach."""
     answer = ask(server, path, headers={"Host": host})
     assert answer.status == 421
@@ -242,7 +242,7 @@ def basic(password: str) -> str:
 
 def test_where_there_is_a_token_all_but_the_probes_ask_for_it(status: ServiceStatus) -> None:
     token = "a:token-of-sufficient-length"
-    server = health.start(status, port=0, access=Access(token=token))
+    server = http_server.start(status, port=0, access=Access(token=token))
     status.mark_ready()
     try:
         for path in ("/livez", "/readyz"):
@@ -272,8 +272,8 @@ def test_clients_that_never_finish_a_request_keep_nobody_out(
     status: ServiceStatus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More of them than the server has connections, each of which sends a byte now and then."""
-    monkeypatch.setitem(health._LIMITS, "channel_timeout", 1)
-    server = health.start(status, port=0)
+    monkeypatch.setitem(http_server._LIMITS, "channel_timeout", 1)
+    server = http_server.start(status, port=0)
     clients = []
     try:
         for _ in range(150):
@@ -301,14 +301,14 @@ def test_clients_that_never_finish_a_request_keep_nobody_out(
         server.stop()
 
 
-def answers(server: health.Server) -> bool:
+def answers(server: http_server.Server) -> bool:
     try:
         return ask(server, "/livez").status == 200
     except OSError:
         return False
 
 
-def test_a_server_takes_so_many_threads_and_no_more(server: health.Server) -> None:
+def test_a_server_takes_so_many_threads_and_no_more(server: http_server.Server) -> None:
     before = threading.active_count()
     clients = [socket.create_connection((server.host, server.port)) for _ in range(50)]
     try:
@@ -319,16 +319,16 @@ def test_a_server_takes_so_many_threads_and_no_more(server: health.Server) -> No
             client.close()
 
 
-def test_what_is_too_large_is_refused(server: health.Server) -> None:
+def test_what_is_too_large_is_refused(server: http_server.Server) -> None:
     assert ask(server, "/status", headers={"X": "x" * 20_000}).status == 431
     with socket.create_connection((server.host, server.port), timeout=10) as client:
         client.sendall(b"POST /status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
         assert b" 413 " in client.recv(1000)
 
 
-def test_a_taken_port_is_told_with_the_way_out(server: health.Server, status: ServiceStatus) -> None:
+def test_a_taken_port_is_told_with_the_way_out(server: http_server.Server, status: ServiceStatus) -> None:
     with pytest.raises(UsageError) as raised:
-        health.start(status, "127.0.0.1", server.port)
+        http_server.start(status, "127.0.0.1", server.port)
     assert raised.value.code == "http-port-taken"
     assert str(server.port) in raised.value.message
     assert "http.port" in raised.value.fix
@@ -337,7 +337,7 @@ def test_a_taken_port_is_told_with_the_way_out(server: health.Server, status: Se
 @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
 def test_an_address_of_another_machine_is_told_with_the_way_out(status: ServiceStatus, host: str) -> None:
     with pytest.raises(UsageError) as raised:
-        health.start(status, host, 0)
+        http_server.start(status, host, 0)
     assert raised.value.code == "http-address-unusable"
     assert host in raised.value.message
     assert "http.host" in raised.value.fix
@@ -346,7 +346,7 @@ def test_an_address_of_another_machine_is_told_with_the_way_out(status: ServiceS
 def test_a_server_whose_loop_sees_the_end_first_stops_as_well(
     status: ServiceStatus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = health.start(status, port=0)
+    server = http_server.start(status, port=0)
     wake = server._wsgi.pull_trigger
 
     def late() -> None:
@@ -358,16 +358,16 @@ def test_a_server_whose_loop_sees_the_end_first_stops_as_well(
 
 
 def test_a_stopped_server_frees_its_port_and_may_be_stopped_again(status: ServiceStatus) -> None:
-    first = health.start(status, "127.0.0.1", 0)
+    first = http_server.start(status, "127.0.0.1", 0)
     port = first.port
     first.stop()
     first.stop()
-    second = health.start(status, "127.0.0.1", port)
+    second = http_server.start(status, "127.0.0.1", port)
     assert ask(second, "/livez").status == 200
     second.stop()
 
 
-def test_the_page_is_whole_and_its_policy_names_what_is_in_it(server: health.Server) -> None:
+def test_the_page_is_whole_and_its_policy_names_what_is_in_it(server: http_server.Server) -> None:
     answer = ask(server, "/")
     assert "/* page." not in answer.text  # style and script are in their places
     [style] = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
@@ -382,14 +382,14 @@ def test_the_page_is_whole_and_its_policy_names_what_is_in_it(server: health.Ser
 
 
 @pytest.mark.parametrize("path", ["/", "/status", "/history", "/metrics", "/livez", "/nothing"])
-def test_no_answer_is_kept_guessed_at_or_framed(server: health.Server, path: str) -> None:
+def test_no_answer_is_kept_guessed_at_or_framed(server: http_server.Server, path: str) -> None:
     headers = ask(server, path).headers
     assert headers["Cache-Control"] == "no-store"
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
 
 
-def test_the_history_of_the_tables_is_told_as_json(server: health.Server, status: ServiceStatus) -> None:
+def test_the_history_of_the_tables_is_told_as_json(server: http_server.Server, status: ServiceStatus) -> None:
     status.committed("s.t", Batch(at=1.0, records=9, applied=8, quarantined=1, seconds=0.5), freshness_seconds=3.0)
     history = json.loads(ask(server, "/history").text)
     assert history["tables"]["s.t"]["records"][-1] == 8

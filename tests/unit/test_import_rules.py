@@ -22,10 +22,16 @@ LAYERS = (
     "config decode rules",
     "launch logs controls sql evolve apply",
     "consume delta",
-    "merge",
+    "progress",
+    "lake",
+    "failpoints error_mapping halt_actions storage",
     "ingest",
-    "operate",
-    "verify survey demo",
+    "quarantine",
+    "observe",
+    "control",
+    "maintain",
+    "workers",
+    "transactions verify survey demo",
     "job",
     "cli",
     "reference",
@@ -53,7 +59,7 @@ DELTA = sorted((SERVICE / "delta").glob("*.py"))
 
 
 def imported_packages(source: str) -> Iterator[str]:
-    """The packages of the service that a module imports, as `merge` of `distributary.merge.log`."""
+    """The packages of the service that a module imports, as `merge` of `distributary.lake.log`."""
     for node in ast.walk(ast.parse(source)):
         modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -11,9 +11,10 @@ from tests.support.waiting import wait_until
 
 from distributary import job
 from distributary.config.load import load
-from distributary.operate import pauses, requests, set_aside
-from distributary.operate.recorder import Recorder
-from distributary.operate.status import ServiceStatus
+from distributary.control import pauses, resume_requests
+from distributary.observe.recorder import Recorder
+from distributary.observe.status import ServiceStatus
+from distributary.quarantine import set_aside
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,9 +28,18 @@ def test_the_loop_turns_while_the_storage_does_not_answer(monkeypatch: pytest.Mo
         answers.wait(60)
         return []
 
-    for module in (requests, pauses, set_aside):
+    for module in (resume_requests, pauses, set_aside):
         monkeypatch.setattr(module, "names_in", hangs)
-    for name in ("Tracker", "LagGroup", "PlanningStream", "Caretaker", "Turns", "Roster", "KafkaRecords", "Jobs"):
+    for name in (
+        "TransactionFollower",
+        "ConsumerGroup",
+        "OffsetPlanner",
+        "MaintenanceThread",
+        "Scheduler",
+        "TableSet",
+        "KafkaRecords",
+        "Jobs",
+    ):
         monkeypatch.setattr(job, name, MagicMock())
     monkeypatch.setattr(job, "_TURN", 0.01)
     config = load(ROOT / "config/example.yaml")

@@ -15,7 +15,7 @@ START = """
 import logging, warnings
 from distributary.logs import configure, get_logger
 configure()
-log = get_logger("distributary.merge")
+log = get_logger("distributary.lake")
 """
 
 
@@ -44,7 +44,7 @@ def test_without_a_terminal_each_line_is_json_with_its_time_in_utc() -> None:
     assert line == {
         "event": "batch applied",
         "level": "info",
-        "logger": "distributary.merge",
+        "logger": "distributary.lake",
         "table": "dbo.customers",
         "records": 5,
     }

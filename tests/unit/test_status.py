@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from distributary.operate.status import Batch, ServiceStatus, TableState, TableStatus
+from distributary.observe.status import Batch, ServiceStatus, TableState, TableStatus
 
 
 class Clock:

@@ -24,7 +24,7 @@ def pause(config_file: Path, table: str | None, reason: str, output_format: str)
     """
     logs.configure()
     # Here and not above: what help and a bad config need not wait for.
-    from distributary.operate.pauses import pause as leave
+    from distributary.control.pauses import pause as leave
 
     leave(load(config_file), table, reason)
     _tell(table, output_format, paused=True)
@@ -38,7 +38,7 @@ def unpause(config_file: Path, table: str | None, output_format: str) -> None:
     """Have TABLE (schema.table) continue where it is, or without one the service: tables that were paused by themselves
     stay so."""
     logs.configure()
-    from distributary.operate.pauses import unpause as end
+    from distributary.control.pauses import unpause as end
 
     was = end(load(config_file), table)
     if output_format == "text" and not was:

@@ -12,7 +12,7 @@ from distributary import logs
 from distributary.cli import output
 from distributary.config.load import load
 from distributary.errors import UsageError
-from distributary.operate.accept import Accept
+from distributary.halt_actions import ResumeAction
 
 
 @click.group(short_help="See records that could not be applied, and apply them again.")
@@ -33,7 +33,7 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
     Until a record is applied the row of its key may be wrong.
     """
     # Here and not above: what help and a bad config need not wait for.
-    from distributary.operate.bad_records import as_text, newest, summary
+    from distributary.quarantine.listing import as_text, newest, summary
 
     config = load(config_file)
     counts = [one for one in summary(config) if table in (None, one.table)]
@@ -66,7 +66,7 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
 @output.output_option
 def show(config_file: Path, topic: str, partition: int, offset: int, output_format: str) -> None:
     """Show the record at TOPIC PARTITION OFFSET with its key, value and headers."""
-    from distributary.operate.bad_records import one
+    from distributary.quarantine.listing import one
 
     told = one(load(config_file), topic, partition, offset).as_json()
     if output_format == "json":
@@ -92,7 +92,7 @@ def add(config_file: Path, table: str, place: str, reason: str, output_format: s
     not in the table then: its row may be wrong until a snapshot. --rebuild passes over it, too, and replay leaves it
     out.
     """
-    from distributary.operate.set_aside import RecordPlace, set_aside
+    from distributary.quarantine.set_aside import RecordPlace, set_aside
 
     record = RecordPlace.of(place)
     set_aside(load(config_file), table, record, reason)
@@ -113,11 +113,11 @@ def replay(config_file: Path, table: str, output_format: str) -> None:
     stay in quarantine, and so do those that have no place in the log: PostgreSQL's snapshot rows and tombstones by
     themselves. A snapshot by the connector makes their rows right.
     """
-    from distributary.operate.requests import resuming
+    from distributary.control.resume_requests import resuming
 
-    asked = resuming(load(config_file), table, Accept.REPLAY)
+    asked = resuming(load(config_file), table, ResumeAction.REPLAY)
     if output_format == "json":
-        output.show_json({"table": asked.table, "asked": Accept.REPLAY.value})
+        output.show_json({"table": asked.table, "asked": ResumeAction.REPLAY.value})
     else:
         output.show_text(f"{asked.table}: the service takes the request up within seconds, or when it starts")
 
@@ -136,7 +136,7 @@ def purge(config_file: Path, table: str | None, older_than: str, output_format: 
     config has the service do the same by itself.
     """
     from distributary.config.scalars import seconds
-    from distributary.operate.purge import purge as delete
+    from distributary.quarantine.purge import purge as delete
 
     try:
         age = seconds(older_than)

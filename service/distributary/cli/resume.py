@@ -11,7 +11,7 @@ from distributary.cli import output
 from distributary.config import Config
 from distributary.config.load import load
 from distributary.errors import UsageError
-from distributary.operate.accept import Accept
+from distributary.halt_actions import ResumeAction
 
 
 @click.command(short_help="Start a halted table again.")
@@ -59,12 +59,12 @@ def resume(config_file: Path, table: str, accept: str | None, reconcile: bool, o
     if reconcile:
         _reconcile(config, table, output_format)
     else:
-        _resume(config, table, Accept(accept or Accept.NOTHING), output_format)
+        _resume(config, table, ResumeAction(accept or ResumeAction.NOTHING), output_format)
 
 
-def _resume(config: Config, name: str, accept: Accept, output_format: str) -> None:
+def _resume(config: Config, name: str, accept: ResumeAction, output_format: str) -> None:
     # Here and not above: Spark takes a second to import, which help and a bad config need not wait for.
-    from distributary.operate.requests import resuming
+    from distributary.control.resume_requests import resuming
 
     asked = resuming(config, name, accept)
     if output_format == "json":
@@ -75,7 +75,7 @@ def _resume(config: Config, name: str, accept: Accept, output_format: str) -> No
 
 
 def _reconcile(config: Config, table: str, output_format: str) -> None:
-    from distributary.operate.reconcile import reconcile as remove
+    from distributary.workers.reconcile import reconcile as remove
 
     removed = remove(config, table)
     if output_format == "json":

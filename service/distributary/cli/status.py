@@ -16,7 +16,7 @@ from distributary.config.load import load
 from distributary.errors import UsageError
 
 if TYPE_CHECKING:
-    from distributary.operate.overview import TableOverview
+    from distributary.control.overview import TableOverview
 
 
 @click.command(short_help="Show how each table is and how far behind.")
@@ -43,7 +43,7 @@ def status(config_file: Path, output_format: str, every: float, *, watches: bool
 
     # Here and not above: what help and a bad config need not wait for.
     from distributary.consume.broker import Broker
-    from distributary.operate.overview import HALTED, overview
+    from distributary.control.overview import HALTED, overview
 
     broker = Broker(config.kafka_properties())
     tables = watch(lambda: overview(config, broker), every) if watches else overview(config, broker)

@@ -12,7 +12,7 @@ from rich.text import Text
 from distributary.cli.output import add_row
 
 if TYPE_CHECKING:
-    from distributary.operate.overview import TableOverview
+    from distributary.control.overview import TableOverview
 
 _COUNTS = ("lag", "seconds", "quarantined", "ghosts")
 

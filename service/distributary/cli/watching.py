@@ -16,7 +16,7 @@ from distributary.cli.tables_view import grid, remarks
 from distributary.errors import DistributaryError
 
 if TYPE_CHECKING:
-    from distributary.operate.overview import TableOverview
+    from distributary.control.overview import TableOverview
 
 _URGENCY = ("halted", "paused", "behind", "new", "up_to_date")
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from distributary.consume.offsets import Slice
+from distributary.consume.offsets import OffsetRange
 from distributary.consume.peek import Record
 from distributary.consume.refusals import refusal
 from distributary.consume.tail import NO_GROUP, Headers, headers_of
@@ -56,7 +56,7 @@ class FetchPieces:
 
     options: Mapping[str, str | int | float | bool] = field(repr=False)
 
-    def __call__(self, part: Slice, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
+    def __call__(self, part: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
         """The range's records (RAW), in pieces of about so many records and bytes of values at most.
 
         Raises TransientError.
@@ -76,7 +76,7 @@ class RecordFetcher:
         self._options = {**options, **_OPTIONS, "log_level": 0}
         self._idle: list[Consumer] = []
 
-    def fetch(self, part: Slice, most_bytes: int = sys.maxsize) -> pa.Table | None:
+    def fetch(self, part: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
         """The range's records (RAW), None where their values have more bytes. Offsets without a record (aborted
         transactions, compaction) are passed over.
 
@@ -92,7 +92,7 @@ class RecordFetcher:
                 found.append(message)
         return _table_of(part.topic, found)
 
-    def fetch_pieces(self, part: Slice, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
+    def fetch_pieces(self, part: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
         """The same in pieces of about so many records and bytes of values at most. Raises TransientError."""
         piece: list[Message] = []
         size = 0
@@ -135,7 +135,7 @@ def _new_consumer(options: Mapping[str, Any]) -> Consumer:
         raise refusal("take the config's `kafka`", error.args[0]) from error
 
 
-def _consume(consumer: Consumer, part: Slice) -> Generator[Message, None, None]:
+def _consume(consumer: Consumer, part: OffsetRange) -> Generator[Message, None, None]:
     """The messages of a range, each partition's in the order of their offsets."""
     open_ends = {p: end for p, end in part.end.items() if end > part.start[p]}
     consumer.assign([TopicPartition(part.topic, p, part.start[p]) for p in open_ends])
@@ -156,7 +156,7 @@ def _consume(consumer: Consumer, part: Slice) -> Generator[Message, None, None]:
         consumer.unassign()
 
 
-def _is_wanted(message: Message, part: Slice, open_ends: dict[int, int]) -> bool:
+def _is_wanted(message: Message, part: OffsetRange, open_ends: dict[int, int]) -> bool:
     """Whether a message is one of the range's records. Partitions that are read to their end are no longer open."""
     partition, offset, error = message.partition(), message.offset(), message.error()
     if error is not None and error.code() not in (KafkaError._PARTITION_EOF, NO_GROUP):

@@ -10,7 +10,7 @@ Offsets = dict[int, int]  # partition -> offset
 
 
 @dataclass(frozen=True)
-class Slice:
+class OffsetRange:
     """The offsets [start, end) of some partitions of one topic, as one bounded read takes them."""
 
     topic: str
@@ -26,7 +26,7 @@ class Slice:
         return self.records > 0
 
 
-def next_slice(topic: str, taken: Mapping[int, int], goal: Mapping[int, int], at_most: int) -> Slice:
+def next_range(topic: str, taken: Mapping[int, int], goal: Mapping[int, int], at_most: int) -> OffsetRange:
     """What to take next on the way from `taken` (next offset per partition) to `goal`, `at_most` offsets of it.
 
     A partition without an entry in `taken` starts at 0. Where not all fits, each partition gets its proportion.
@@ -37,7 +37,7 @@ def next_slice(topic: str, taken: Mapping[int, int], goal: Mapping[int, int], at
     if total > at_most:
         open_ = {p: min(n, max(1, n * at_most // total)) if n else 0 for p, n in open_.items()}
     wanted = {p: n for p, n in open_.items() if n}
-    return Slice(topic, {p: start[p] for p in wanted}, {p: start[p] + n for p, n in wanted.items()})
+    return OffsetRange(topic, {p: start[p] for p in wanted}, {p: start[p] + n for p, n in wanted.items()})
 
 
 def parse_offsets(text: str) -> dict[str, Offsets]:

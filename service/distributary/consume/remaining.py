@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from distributary.consume.offsets import Slice
+from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import RecordSource
 
 Places = frozenset[tuple[int, int]]
@@ -19,10 +19,10 @@ Places = frozenset[tuple[int, int]]
 class FetchRemaining:
     """`fetch_pieces` without the records at these places, by topic, in whatever process it was sent to."""
 
-    fetch_pieces: Callable[[Slice, int, int], Iterator[pa.Table]]
+    fetch_pieces: Callable[[OffsetRange, int, int], Iterator[pa.Table]]
     places: Mapping[str, Places]
 
-    def __call__(self, part: Slice, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
+    def __call__(self, part: OffsetRange, most_records: int, most_bytes: int) -> Iterator[pa.Table]:
         """See fetch.FetchPieces."""
         for piece in self.fetch_pieces(part, most_records, most_bytes):
             yield without(piece, self.places.get(part.topic, frozenset()))
@@ -36,18 +36,18 @@ class RemainingRecords:
         self._source = source
         self._places = places
 
-    def fetch(self, part: Slice, most_bytes: int) -> pa.Table | None:
+    def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
         """See RecordSource."""
         found = self._source.fetch(part, most_bytes)
         return None if found is None else without(found, self._places().get(part.topic, frozenset()))
 
     @property
-    def fetch_pieces(self) -> Callable[[Slice, int, int], Iterator[pa.Table]]:
+    def fetch_pieces(self) -> Callable[[OffsetRange, int, int], Iterator[pa.Table]]:
         """See RecordSource."""
         places = self._places()
         return FetchRemaining(self._source.fetch_pieces, places) if places else self._source.fetch_pieces
 
-    def frame(self, session: SparkSession, part: Slice) -> DataFrame:
+    def frame(self, session: SparkSession, part: OffsetRange) -> DataFrame:
         """See RecordSource."""
         return self._source.frame(session, part)
 

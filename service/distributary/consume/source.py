@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from distributary.config.clients import librdkafka_options, spark_options
 from distributary.consume.fetch import RAW, FetchPieces, RecordFetcher
-from distributary.consume.offsets import Slice
+from distributary.consume.offsets import OffsetRange
 from distributary.launch.classes import frame_of, java_class, scala_object
 
 # Larger fetches read a backlog markedly faster than Kafka's defaults (1 MB per partition); still small beside the heap.
@@ -45,16 +45,16 @@ def stream(session: SparkSession, options: Mapping[str, str], pattern: str) -> D
 class RecordSource(Protocol):
     """Where the records of offset ranges come from. Both methods raise TransientError, or what Spark raises."""
 
-    def fetch(self, part: Slice, most_bytes: int) -> pa.Table | None:
+    def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
         """A range's records in this process (see fetch.RAW); None where their values have more bytes."""
         ...
 
     @property
-    def fetch_pieces(self) -> Callable[[Slice, int, int], Iterator[pa.Table]]:
+    def fetch_pieces(self) -> Callable[[OffsetRange, int, int], Iterator[pa.Table]]:
         """The same in pieces, for Spark's tasks: see fetch.FetchPieces."""
         ...
 
-    def frame(self, session: SparkSession, part: Slice) -> DataFrame:
+    def frame(self, session: SparkSession, part: OffsetRange) -> DataFrame:
         """A range's records as a DataFrame: see read()."""
         ...
 
@@ -67,11 +67,11 @@ class KafkaRecords:
         self._options = spark_options(properties)
         self.fetch_pieces = FetchPieces(librdkafka_options(properties))
 
-    def fetch(self, part: Slice, most_bytes: int) -> pa.Table | None:
+    def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
         """A range's records in this process; None where they have more bytes. Raises TransientError."""
         return self._fetcher.fetch(part, most_bytes)
 
-    def frame(self, session: SparkSession, part: Slice) -> DataFrame:
+    def frame(self, session: SparkSession, part: OffsetRange) -> DataFrame:
         """A range's records, read by all cores, with the columns of fetch.RAW."""
         found = read(session, self._options, part, session.sparkContext.defaultParallelism)
         return found.select(*RAW.names)
@@ -81,7 +81,7 @@ class KafkaRecords:
         self._fetcher.close()
 
 
-def read(session: SparkSession, options: Mapping[str, str], part: Slice, tasks: int = 1) -> DataFrame:
+def read(session: SparkSession, options: Mapping[str, str], part: OffsetRange, tasks: int = 1) -> DataFrame:
     """The records of a slice: key, value, topic, partition, offset, timestamp, headers ARRAY<STRUCT<key, value>>.
 
     `tasks`: about so many share the work, also where the slice has fewer partitions. What `options` have of the
@@ -119,7 +119,7 @@ def read(session: SparkSession, options: Mapping[str, str], part: Slice, tasks: 
     return frame_of(session, rows, scala_object(session, f"{_KAFKA}.KafkaRecordToRowConverter").kafkaSchema(True))
 
 
-def ranges(part: Slice, tasks: int) -> list[tuple[int, int, int]]:
+def ranges(part: OffsetRange, tasks: int) -> list[tuple[int, int, int]]:
     """What each task reads: a partition, its first offset, and the one after its last. Long partitions are cut, where
     there are fewer of them than `tasks`."""
     out = []

@@ -1,4 +1,4 @@
-"""What a decoded batch holds, told without Spark: see merge.facts.Facts."""
+"""What a decoded batch holds, told without Spark: see merge.facts.BatchStats."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from distributary.apply.values import one_array
 from distributary.decode.decoder import Decoded
 from distributary.decode.envelope import MESSAGE, TOMBSTONE
 from distributary.decode.reasons import NOT_A_ROW, NOT_AN_ENVELOPE
-from distributary.merge.facts import Facts, PartitionFacts
-from distributary.merge.progress import InTransaction, Progress
+from distributary.progress.batch_stats import BatchStats, PartitionStats
+from distributary.progress.record import InTransaction, Progress
 
 _CHANGES = pa.array(["c", "u", "d"])
 _STREAMED = pa.array(["c", "u", "d", "t"])
@@ -21,12 +21,12 @@ _OTHER_FORM = pa.array([NOT_AN_ENVELOPE.code, NOT_A_ROW.code])
 _UNCLEAR = "?"
 
 
-def facts_of(decoded: Decoded, progress: Progress) -> Facts:
+def facts_of(decoded: Decoded, progress: Progress) -> BatchStats:
     """The facts about a batch against what the table has taken in before."""
     parts = [_Part(decoded, partition) for partition in sorted(_partitions(decoded))]
     known = _largest((progress.position, progress.snapshot.position if progress.snapshot else None))
     lowest, lowest_read = _lowest(part.lowest for part in parts), _lowest(part.lowest_read for part in parts)
-    return Facts(
+    return BatchStats(
         connector=progress.connector,
         records=sum(part.records for part in parts),
         applied=sum(part.applied for part in parts),
@@ -93,7 +93,7 @@ class _Part:
         self.payload = int((pc.sum(events["size"]).as_py() or 0) + (pc.sum(rejected["size"]).as_py() or 0))
         other = one_array(rejected["offset"]).filter(pc.is_in(one_array(rejected["reason"]), _OTHER_FORM))
         self.other_form = _least(other)
-        self.facts = PartitionFacts(
+        self.facts = PartitionStats(
             self.records, _most(position.filter(streamed)), _most(time.filter(streamed)), None, _transaction(events)
         )
 

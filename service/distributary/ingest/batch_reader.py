@@ -35,10 +35,10 @@ from distributary.ingest.source_tables import check_source_tables, with_source_i
 from distributary.ingest.supported import check_supported
 from distributary.ingest.table_columns import TableColumns
 from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_format
-from distributary.merge.facts import Facts
-from distributary.merge.mode import Wants
-from distributary.merge.progress import Progress
-from distributary.merge.table import LakeTable
+from distributary.lake.mode import Wants
+from distributary.lake.table import LakeTable
+from distributary.progress.batch_stats import BatchStats
+from distributary.progress.record import Progress
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Read:
     """A decoded batch, and the facts about it. `altered`: the table was created or its columns were changed for it."""
 
     decoded: Decoded
-    found: Facts
+    found: BatchStats
     altered: bool
 
 

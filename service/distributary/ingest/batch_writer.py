@@ -29,9 +29,9 @@ from distributary.delta.writer import TableWriter
 from distributary.errors import TableHalt
 from distributary.ingest.applied_writer import AppliedWriter
 from distributary.ingest.memory_store import MemoryStore
-from distributary.merge.mode import ORIGIN_COLUMNS
-from distributary.merge.progress import APP_ID, Head, Progress
-from distributary.merge.table import LakeTable, Write
+from distributary.lake.mode import ORIGIN_COLUMNS
+from distributary.lake.table import LakeTable, Write
+from distributary.progress.record import APP_ID, Head, Progress
 from distributary.rules.columns import Bools, as_bools
 from distributary.rules.event import Event
 from distributary.rules.position_text import write_position

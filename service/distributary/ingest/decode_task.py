@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
-from distributary.consume.offsets import Slice
+from distributary.consume.offsets import OffsetRange
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
@@ -36,7 +36,7 @@ class UnionOfTexts(AccumulatorParam[frozenset[str]]):
 class FetchRanges:
     """Fetches offset ranges (partition, start, end) of a topic by their numbers, in pieces."""
 
-    fetch: Callable[[Slice, int, int], Iterator[pa.Table]]
+    fetch: Callable[[OffsetRange, int, int], Iterator[pa.Table]]
     topic: str
     ranges: Sequence[tuple[int, int, int]]
     most_records: int
@@ -45,7 +45,7 @@ class FetchRanges:
     def __call__(self, numbers: pa.RecordBatch) -> Iterator[pa.Table]:
         for number in numbers.column(0).to_pylist():
             partition, start, end = self.ranges[number]
-            part = Slice(self.topic, {partition: start}, {partition: end})
+            part = OffsetRange(self.topic, {partition: start}, {partition: end})
             yield from self.fetch(part, self.most_records, self.most_bytes)
 
 

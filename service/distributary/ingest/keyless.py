@@ -7,7 +7,7 @@ from dataclasses import replace
 from distributary.config.table import TableSettings
 from distributary.errors import TableHalt
 from distributary.ingest.topic_format import TopicFormat
-from distributary.merge.progress import Progress
+from distributary.progress.record import Progress
 
 NO_KEY = "no-key"
 """The code of the halt of a table without key that the config does not say how to keep."""

@@ -13,7 +13,7 @@ from distributary.apply.memory import Memory, TableLayout, first_memory
 from distributary.apply.memory_file import UnreadableMemory, read_memory, read_text, short_text, write_memory
 from distributary.delta.storage import TableFiles
 from distributary.errors import TableHalt
-from distributary.merge.progress import Progress
+from distributary.progress.record import Progress
 
 _FOLDER = "_distributary/memory"
 """Delta's VACUUM leaves alone what begins with an underscore."""

@@ -15,7 +15,7 @@ from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
 from distributary.consume.fetch import RAW
-from distributary.consume.offsets import Slice
+from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import RecordSource, ranges
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.record_schema import RecordSchema
@@ -74,7 +74,7 @@ class TaskRecords:
     """Records of an offset range that Spark's tasks fetch, of about so many bytes each (0: unknown)."""
 
     def __init__(
-        self, session: SparkSession, source: RecordSource, part: Slice, record_bytes: float, findings: Findings
+        self, session: SparkSession, source: RecordSource, part: OffsetRange, record_bytes: float, findings: Findings
     ) -> None:
         self._session = session
         self._source = source
@@ -130,7 +130,7 @@ class RawSource:
         # One for all batches: PySpark keeps each accumulator as long as the driver lives.
         self._findings: Findings = session.sparkContext.accumulator(frozenset(), UnionOfTexts())
 
-    def of_range(self, part: Slice, payload_bytes: float = 0) -> RawRecords:
+    def of_range(self, part: OffsetRange, payload_bytes: float = 0) -> RawRecords:
         """The records of an offset range, with payloads of about so many bytes (0: unknown). Raises TransientError."""
         record_bytes = max(self._record_bytes, payload_bytes)
         if part.records > LOCAL_RECORDS:

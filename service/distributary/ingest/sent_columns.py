@@ -11,7 +11,7 @@ from distributary.decode.renames import Renames, check_renames
 from distributary.evolve.masks import Marks, check_masks, configured_marks, masks_of
 from distributary.evolve.unknown_columns import CODE, FIX, UnknownColumn, check_protected_columns, unknown_columns
 from distributary.ingest.table_columns import TableColumns
-from distributary.merge.progress import Progress
+from distributary.progress.record import Progress
 
 
 class SentColumns:

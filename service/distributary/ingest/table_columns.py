@@ -11,7 +11,7 @@ from distributary.config.table import SchemaChanges
 from distributary.decode.observed_columns import ObservedColumns, renames_of, table_columns
 from distributary.evolve.diff import check_key
 from distributary.evolve.policy import allowed_changes, heeded
-from distributary.merge.table import LakeTable
+from distributary.lake.table import LakeTable
 
 _Value = TypeVar("_Value")
 

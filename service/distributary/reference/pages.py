@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from distributary.config import schema
-from distributary.operate import metrics
+from distributary.observe import metrics
 from distributary.reference import commands, config, errors, types
 
 PAGES: Mapping[str, Callable[[], str]] = {

@@ -11,7 +11,7 @@ from distributary.config import Config
 from distributary.config.source import SchemaRegistry
 from distributary.consume.broker import Broker
 from distributary.errors import SetupError, TransientError
-from distributary.operate.tables import listed
+from distributary.ingest.tables import listed
 from distributary.survey.finding import Doubtful, Healthy
 
 _SECONDS = 10.0

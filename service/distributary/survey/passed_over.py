@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from distributary.config import Config
 from distributary.consume.topics import has_database_part, is_signal_table, table_of
-from distributary.operate.tables import is_reserved, settings_of
+from distributary.ingest.tables import is_reserved, settings_of
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from pyarrow import fs
 
 from distributary.config import Config
 from distributary.consume.offsets import offsets_of_log_entry
+from distributary.control.lease import lease_paths, told_holder
 from distributary.errors import SetupError
-from distributary.operate.lease import lease_paths, told_holder
-from distributary.operate.records import plain
-from distributary.operate.tables import own_path
+from distributary.ingest.tables import own_path
+from distributary.storage.lake_files import plain
 from distributary.survey.finding import Doubtful, Healthy
 
 _PROBE = b"distributary"

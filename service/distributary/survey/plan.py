@@ -11,11 +11,11 @@ from typing import Any
 from distributary.config import Config
 from distributary.consume.broker import Broker, Topic
 from distributary.errors import DistributaryError, TableHalt
+from distributary.ingest.continuity import two_topics
 from distributary.ingest.registry import Registry, registry_of
-from distributary.operate.continuity import two_topics
-from distributary.operate.records import newest_record
-from distributary.operate.source_types import Told, told_to
-from distributary.operate.tables import Listed, listed
+from distributary.ingest.source_types import Told, told_to
+from distributary.ingest.tables import ConfiguredTable, listed
+from distributary.storage.lake_files import newest_record
 from distributary.survey.concern import Concern
 from distributary.survey.overall import overall
 from distributary.survey.passed_over import PassedOver, passed_over
@@ -69,7 +69,7 @@ def plan(config: Config) -> Plan:
 
 
 def _look(
-    one: Listed,
+    one: ConfiguredTable,
     config: Config,
     broker: Broker,
     topics: Mapping[str, Topic],

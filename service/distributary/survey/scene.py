@@ -11,7 +11,7 @@ from distributary.decode.observed_columns import table_columns
 from distributary.decode.renames import Renames
 from distributary.decode.unwrapped import setting
 from distributary.ingest.topic_format import TopicFormat
-from distributary.merge.progress import Progress
+from distributary.progress.record import Progress
 from distributary.survey.sample import Sample
 from distributary.survey.shown import Cut, Shown
 

@@ -11,8 +11,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql.types import StructType
 
 from distributary.errors import SetupError
-from distributary.merge.layout import Layout
-from distributary.operate.records import plain
+from distributary.lake.layout import Layout
+from distributary.storage.lake_files import plain
 
 _SETS_CLUSTERING = ("CREATE", "REPLACE", "CLUSTER BY")  # operations, by how their names begin
 

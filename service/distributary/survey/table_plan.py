@@ -17,18 +17,18 @@ from distributary.evolve.masks import Marks, check_masks, masks_of
 from distributary.evolve.policy import allowed_changes, heeded
 from distributary.evolve.unknown_columns import check_protected_columns
 from distributary.ingest.batch_writer import service_columns_of
+from distributary.ingest.continuity import check_continuity, not_ours
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
 from distributary.ingest.keyless import as_kept, as_records_tell
 from distributary.ingest.record_form import envelope_of_event, payload_of
 from distributary.ingest.source_tables import check_source_tables, with_source_in_key
+from distributary.ingest.source_types import Told
 from distributary.ingest.supported import check_supported
+from distributary.ingest.tables import ConfiguredTable
 from distributary.ingest.topic_format import KnownFormat, detect_format
-from distributary.merge.layout import LayoutChanges, changes, check_layout, wanted_layout
-from distributary.merge.progress import Progress
-from distributary.operate.continuity import check_continuity, not_ours
-from distributary.operate.source_types import Told
-from distributary.operate.tables import Listed
+from distributary.lake.layout import LayoutChanges, changes, check_layout, wanted_layout
+from distributary.progress.record import Progress
 from distributary.survey.concern import Code, Concern
 from distributary.survey.concerns import concerns
 from distributary.survey.keeping import concerns_of_keeping
@@ -107,13 +107,13 @@ class TablePlan:
         }
 
 
-def refused(one: Listed, error: DistributaryError) -> TablePlan:
+def refused(one: ConfiguredTable, error: DistributaryError) -> TablePlan:
     """The plan of a table that can't be looked at, or that can't be what it is for a reason outside of its topic."""
     return replace(_bare(one), action=HALT, error=error.told())
 
 
 def planned(
-    one: Listed,
+    one: ConfiguredTable,
     config: Config,
     sample: Sample,
     progress: Progress | None,
@@ -147,13 +147,13 @@ def planned(
     return replace(plan, warnings=tuple(sorted(warnings, key=lambda concern: concern.code.value))), scene
 
 
-def _bare(one: Listed) -> TablePlan:
+def _bare(one: ConfiguredTable) -> TablePlan:
     settings = one.settings
     return TablePlan(one.name, one.topic, one.path, settings.match, settings.where, settings.mode)
 
 
 def _check_place(
-    one: Listed, sample: Sample, progress: Progress | None, lake: Stored | None, columns: Mapping[str, str]
+    one: ConfiguredTable, sample: Sample, progress: Progress | None, lake: Stored | None, columns: Mapping[str, str]
 ) -> None:
     """The table must be ours, and Kafka must still have what comes next (see TableWorker)."""
     if progress is not None:
@@ -248,7 +248,7 @@ def _with_layout(plan: TablePlan, scene: Scene, lacks: LayoutChanges | None) -> 
     return replace(plan, action=action, properties=lacks.properties, clustered_by=lacks.cluster_by or ())
 
 
-def _concerns_of_layout(one: Listed, lake: Stored | None, lacks: LayoutChanges | None) -> list[Concern]:
+def _concerns_of_layout(one: ConfiguredTable, lake: Stored | None, lacks: LayoutChanges | None) -> list[Concern]:
     if lake is None or lacks is None or not lacks.partitions:
         return []
     wanted = ", ".join(one.settings.partition_by) or "none"

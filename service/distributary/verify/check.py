@@ -15,18 +15,18 @@ from distributary import sql
 from distributary.config import Config
 from distributary.config.clients import system_properties
 from distributary.consume.broker import Broker, Topic
-from distributary.consume.offsets import Slice
+from distributary.consume.offsets import OffsetRange
 from distributary.delta.table_storage import table_files
+from distributary.error_mapping import classified
 from distributary.errors import TableHalt, UsageError
 from distributary.ingest.batch_writer import service_columns_of
+from distributary.ingest.continuity import check_continuity
 from distributary.ingest.keyless import as_kept
+from distributary.ingest.tables import ConfiguredTable, listed, named, own_path
+from distributary.lake.table import LakeTable
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.logs import get_logger
-from distributary.merge.progress import Progress
-from distributary.merge.table import LakeTable
-from distributary.operate.continuity import check_continuity
-from distributary.operate.faults import classified
-from distributary.operate.tables import Listed, listed, named, own_path
+from distributary.progress.record import Progress
 from distributary.verify.compare import Compared
 from distributary.verify.frozen import FrozenTable
 from distributary.verify.key_range import KeyRange
@@ -77,7 +77,9 @@ def verify(config: Config, name: str | None, asked: Asked, tell: Tell) -> Iterat
         close_session(session)
 
 
-def report(config: Config, one: Listed, session: SparkSession, broker: Broker, asked: Asked, tell: Tell) -> TableReport:
+def report(
+    config: Config, one: ConfiguredTable, session: SparkSession, broker: Broker, asked: Asked, tell: Tell
+) -> TableReport:
     """The comparison of one table, in a session that is there. Raises UsageError for a range of keys that can't be."""
     if one.settings.keyless == "append":
         head = LakeTable(session, one.path, service_columns_of(one.settings)).head()
@@ -115,7 +117,7 @@ class _Check:
     """The comparison of one table."""
 
     def __init__(
-        self, config: Config, one: Listed, session: SparkSession, broker: Broker, asked: Asked, tell: Tell
+        self, config: Config, one: ConfiguredTable, session: SparkSession, broker: Broker, asked: Asked, tell: Tell
     ) -> None:
         self._config = config
         self._one = one
@@ -155,7 +157,7 @@ class _Check:
         return self._compared(told, topic, part, lake, progress)
 
     def _compared(
-        self, told: TableReport, topic: Topic, part: Slice, lake: FrozenTable, progress: Progress
+        self, told: TableReport, topic: Topic, part: OffsetRange, lake: FrozenTable, progress: Progress
     ) -> TableReport:
         one, keys = self._one, self._asked.keys
         columns = lake.columns()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from distributary.merge.table import LakeTable
+from distributary.lake.table import LakeTable
 
 
 class FrozenTable(LakeTable):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from distributary.decode.renames import Renames
 from distributary.errors import SetupError, UsageError
-from distributary.merge.position_sql import lsn_of
+from distributary.lake.position_sql import lsn_of
 from distributary.verify.source import CHUNK, ReadAt, Source, SourceTable, chunks, not_at_the_source, write_chunks
 
 if TYPE_CHECKING:

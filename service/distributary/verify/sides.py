@@ -12,7 +12,7 @@ from distributary import sql
 from distributary.apply.stored_rows import DELETED
 from distributary.config.table import TableSettings
 from distributary.decode.options import CONNECTORS_WITH_PLACEHOLDER
-from distributary.merge.progress import Snapshot
+from distributary.progress.record import Snapshot
 from distributary.verify.compare import Comparing, side
 from distributary.verify.identity import Identity
 from distributary.verify.taken import Copy

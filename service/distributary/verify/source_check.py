@@ -21,9 +21,9 @@ from distributary.consume.broker import Broker
 from distributary.decode.renames import Renames
 from distributary.errors import TableHalt, UsageError
 from distributary.ingest.batch_writer import service_columns_of
-from distributary.merge.progress import Progress
-from distributary.merge.table import LakeTable
-from distributary.operate.tables import Listed
+from distributary.ingest.tables import ConfiguredTable
+from distributary.lake.table import LakeTable
+from distributary.progress.record import Progress
 from distributary.verify.compare import Compared, Comparing, side
 from distributary.verify.frozen import FrozenTable
 from distributary.verify.mysql import MYSQL
@@ -78,7 +78,7 @@ class _Read:
 class SourceCheck:
     """The comparison of one table with the source; `dsn` has been checked."""
 
-    def __init__(self, config: Config, one: Listed, session: SparkSession, broker: Broker, dsn: str) -> None:
+    def __init__(self, config: Config, one: ConfiguredTable, session: SparkSession, broker: Broker, dsn: str) -> None:
         self._config = config
         self._one = one
         self._session = session

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from distributary.config.table import TableSettings
-from distributary.consume.offsets import Slice
+from distributary.consume.offsets import OffsetRange
 from distributary.errors import TableHalt
-from distributary.merge.progress import Progress
-from distributary.operate.tables import Listed
+from distributary.ingest.tables import ConfiguredTable
+from distributary.progress.record import Progress
 
 
-def range_read(one: Listed, progress: Progress, first: Mapping[int, int]) -> Slice:
+def range_read(one: ConfiguredTable, progress: Progress, first: Mapping[int, int]) -> OffsetRange:
     """All that Kafka still has of what the table has taken in. `first`: the first offset of each partition.
 
     Raises TableHalt where that tells nothing.
@@ -31,7 +31,7 @@ def range_read(one: Listed, progress: Progress, first: Mapping[int, int]) -> Sli
             f"{one.topic} has none of the records any more that the table has taken in",
             "compare with the source, or keep records longer (retention.ms)",
         )
-    return Slice(one.topic, {p: first[p] for p in ends}, ends)
+    return OffsetRange(one.topic, {p: first[p] for p in ends}, ends)
 
 
 def lost_start(taken_in: int, applied: int | None, start: Mapping[int, int], cleanup_policy: str) -> str | None:

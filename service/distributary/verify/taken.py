@@ -20,23 +20,23 @@ from distributary.apply.values import one_array
 from distributary.config import Config
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker, Topic
-from distributary.consume.offsets import Slice
+from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import KafkaRecords
 from distributary.decode.decoder import Decoded
 from distributary.delta.table_storage import table_files
 from distributary.ingest.batch_reader import BatchReader
+from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import Batch, BatchWriter
 from distributary.ingest.index_folder import index_cache
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.registry import registry_of
+from distributary.ingest.source_checks import went_back
+from distributary.ingest.source_types import told_to
+from distributary.ingest.tables import ConfiguredTable
+from distributary.lake.table import LakeTable
 from distributary.logs import get_logger
-from distributary.merge.progress import Head, Progress, first_progress
-from distributary.merge.table import LakeTable
-from distributary.operate.portion import Portion, slice_bytes
-from distributary.operate.quarantine import Quarantine
-from distributary.operate.source_log import went_back
-from distributary.operate.source_types import told_to
-from distributary.operate.tables import Listed
+from distributary.progress.record import Head, Progress, first_progress
+from distributary.quarantine.table import Quarantine
 from distributary.verify.compare import event
 from distributary.verify.frozen import FrozenTable
 from distributary.verify.report import QUARANTINED, Quarantined
@@ -144,12 +144,12 @@ def _named(frame: DataFrame) -> DataFrame:
 
 def copied(
     config: Config,
-    one: Listed,
+    one: ConfiguredTable,
     broker: Broker,
     frozen: FrozenTable,
     progress: Progress,
     topic: Topic,
-    part: Slice,
+    part: OffsetRange,
     folder: str,
 ) -> Copy:
     """Reads `part` of the topic as the table's worker would have, into a table that has nothing, below `folder`. Raises
@@ -181,7 +181,7 @@ def copied(
     is_compacted = "compact" in broker.settings([one.topic]).get(one.topic, {}).get("cleanup.policy", "")
     with closing(KafkaRecords(config.kafka_properties())) as records:
         source = RawSource(records, session, lambda _: None)
-        for step in _steps(Portion(broker, one.topic, config.trigger.max_records, slice_bytes(session)), part):
+        for step in _steps(BatchSizer(broker, one.topic, config.trigger.max_records, batch_bytes(session)), part):
             came = reader.read(source.of_range(step), topic_format, before)
             decoded = _without(came.decoded, waiting)
             batch = Batch(
@@ -207,7 +207,7 @@ def copied(
     return copy
 
 
-def _steps(portion: Portion, part: Slice) -> Iterator[Slice]:
+def _steps(portion: BatchSizer, part: OffsetRange) -> Iterator[OffsetRange]:
     taken: Mapping[int, int] = part.start
     while step := portion.next(taken, part.end):
         yield step

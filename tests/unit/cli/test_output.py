@@ -14,8 +14,8 @@ from rich.text import Text
 from distributary.cli import output
 from distributary.cli.tables_view import grid, remarks
 from distributary.cli.watching import _view
+from distributary.control.overview import TableOverview
 from distributary.errors import ConfigError, Fault, TableHalt
-from distributary.operate.overview import TableOverview
 
 TITLE = "\x1b]0;owned\x07"
 HOSTILE = f"a{TITLE}\x1b[2J\x9b2J\rb\nc\u202ed\u2028e\u2066"

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from distributary.cli import watching
 from distributary.cli.watching import by_urgency, records_a_second, watch
+from distributary.control.overview import BEHIND, HALTED, NEW, UP_TO_DATE, TableOverview
 from distributary.errors import TransientError
-from distributary.operate.overview import BEHIND, HALTED, NEW, UP_TO_DATE, TableOverview
 
 
 def table(name: str, state: str = UP_TO_DATE, lag: int = 0, records: int = 0) -> TableOverview:

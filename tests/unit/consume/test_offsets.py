@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distributary.consume.offsets import Slice, largest, next_slice, offsets_of_log_entry
+from distributary.consume.offsets import OffsetRange, largest, next_range, offsets_of_log_entry
 
 OFFSETS = st.dictionaries(st.integers(0, 5), st.integers(0, 1_000), max_size=5)
 
@@ -17,7 +17,7 @@ def test_slices_reach_the_goal_without_gaps_and_without_reading_twice(
 ) -> None:
     at = dict(taken)
     for _ in range(5_000):
-        part = next_slice("t", at, goal, at_most)
+        part = next_range("t", at, goal, at_most)
         if not part:
             break
         assert part.records <= at_most + len(part.end)
@@ -29,7 +29,7 @@ def test_slices_reach_the_goal_without_gaps_and_without_reading_twice(
 
 
 def test_a_slice_counts_its_offsets() -> None:
-    assert Slice("t", {0: 1, 2: 5}, {0: 3, 2: 6}).records == 3
+    assert OffsetRange("t", {0: 1, 2: 5}, {0: 3, 2: 6}).records == 3
 
 
 @pytest.mark.parametrize("text", ["", "v1", "v1\n{}\n-"])

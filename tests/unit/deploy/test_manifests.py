@@ -13,7 +13,7 @@ from tests.support.kubernetes import Manifest, mount_config_map, volume_at
 
 import distributary
 from distributary.config import Config, load
-from distributary.operate import answers
+from distributary.observe import answers
 
 ROOT = Path(__file__).parents[3]
 MANIFESTS = ROOT / "deploy/kubernetes"

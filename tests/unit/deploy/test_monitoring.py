@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from distributary.operate.metrics import CATALOGUE
-from distributary.operate.status import TableState
+from distributary.observe.metrics import CATALOGUE
+from distributary.observe.status import TableState
 
 MONITORING = Path(__file__).parents[3] / "deploy/monitoring"
 SERIES = {name: metric for metric in CATALOGUE for name in metric.series}

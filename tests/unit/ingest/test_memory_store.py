@@ -14,7 +14,7 @@ from distributary.apply.memory import Memory, TableLayout, first_memory
 from distributary.delta.storage import TableFiles
 from distributary.errors import TableHalt
 from distributary.ingest.memory_store import MemoryStore
-from distributary.merge.progress import Progress, first_progress
+from distributary.progress.record import Progress, first_progress
 from distributary.rules.event import Position
 from distributary.rules.state import Rules
 

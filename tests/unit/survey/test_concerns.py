@@ -15,7 +15,7 @@ from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.decode.unwrapped import added_by
 from distributary.ingest.topic_format import detect_format
-from distributary.merge.progress import Snapshot
+from distributary.progress.record import Snapshot
 from distributary.survey.concern import Code
 from distributary.survey.overall import overall
 from distributary.survey.sample import Sample

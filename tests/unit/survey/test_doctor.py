@@ -10,10 +10,10 @@ import pytest
 from tests.support.scenes import config
 
 from distributary.config import Config
+from distributary.control.lease import lease_paths
+from distributary.control.lease_holder import this_process
 from distributary.errors import SetupError
 from distributary.launch.jars import DIRECTORY_VARIABLE
-from distributary.operate.holder import this_process
-from distributary.operate.lease import lease_paths
 from distributary.survey.finding import FAILED, NOT_LOOKED_AT, OK, WARNING, Check, Doubtful, Healthy, findings
 from distributary.survey.kafka_checks import registry_answers
 from distributary.survey.machine import (

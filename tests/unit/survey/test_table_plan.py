@@ -14,8 +14,8 @@ from tests.support.scenes import config, envelope, plan_of, progress, sample, wa
 from distributary.config.table import TableSettings
 from distributary.consume.topics import TableId
 from distributary.errors import TransientError
-from distributary.merge.layout import Layout
-from distributary.operate.tables import Listed
+from distributary.ingest.tables import ConfiguredTable
+from distributary.lake.layout import Layout
 from distributary.survey.concern import Code
 from distributary.survey.passed_over import passed_over
 from distributary.survey.plan import one_place_each
@@ -223,7 +223,9 @@ def test_a_halt_that_only_later_records_would_bring_is_no_news_for_a_table_that_
 
 def test_of_two_topics_for_one_place_the_first_one_counts() -> None:
     plans = [
-        refused(Listed(TableId("dbo", "t", base), f"p.{base}.dbo.t", TableSettings("*.*"), "/lake/dbo/t"), error)
+        refused(
+            ConfiguredTable(TableId("dbo", "t", base), f"p.{base}.dbo.t", TableSettings("*.*"), "/lake/dbo/t"), error
+        )
         for base in ("a", "b")
         for error in [TransientError("kafka-unreachable", "…")]
     ]

@@ -9,15 +9,17 @@ import pytest
 from distributary.config.table import TableSettings
 from distributary.consume.topics import TableId
 from distributary.errors import TableHalt, UsageError
-from distributary.merge.progress import Progress, first_progress
-from distributary.operate.tables import Listed
+from distributary.ingest.tables import ConfiguredTable
+from distributary.progress.record import Progress, first_progress
 from distributary.verify.key_range import KeyRange
 from distributary.verify.report import FAULTS, Counts, Difference, Event, State, TableReport, Value
 from distributary.verify.start import lost_start, newest_truncate, range_read
 
 
-def table(**settings: Any) -> Listed:
-    return Listed(TableId("dbo", "t"), "p.dbo.t", TableSettings("dbo.t", "config.yaml:9", **settings), "/lake/dbo/t")
+def table(**settings: Any) -> ConfiguredTable:
+    return ConfiguredTable(
+        TableId("dbo", "t"), "p.dbo.t", TableSettings("dbo.t", "config.yaml:9", **settings), "/lake/dbo/t"
+    )
 
 
 def progress(**next_offsets: int) -> Progress:

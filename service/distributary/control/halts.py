@@ -1,0 +1,73 @@
+"""Which tables are halted, in a small file beside the tables, so that it is known without the service."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING
+
+from distributary.config import Config
+from distributary.error_mapping import classified
+from distributary.errors import TableHalt
+from distributary.ingest.tables import own_path
+from distributary.logs import get_logger
+from distributary.storage.json_file import JsonFile
+from distributary.storage.lake_files import note_at, unreadable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = get_logger(__name__)
+
+
+def halts_path(config: Config) -> str:
+    """Where the file lies: several pipelines may fill one lake."""
+    return own_path(config, "halted", f"{config.source.topic_prefix}.json")
+
+
+class Halts:
+    """What the running service notes for who looks while it is down. Nothing depends on it, so that it may fail."""
+
+    def __init__(self, session: SparkSession, config: Config) -> None:
+        self._note = JsonFile(session, halts_path(config))
+        self._lock = threading.Lock()
+        self._found: dict[str, dict[str, str]] = {}
+
+    def clear(self) -> None:
+        """No table is halted: then there is no file."""
+        with self._lock:
+            self._found.clear()
+            self._write()
+
+    def add(self, topic: str, table: str, halt: TableHalt) -> None:
+        """The table of the topic is halted."""
+        with self._lock:
+            self._found[topic] = {"table": table, **halt.told()}
+            self._write()
+
+    def remove(self, topic: str) -> None:
+        """The table of the topic is not halted any more."""
+        with self._lock:
+            if self._found.pop(topic, None) is not None:
+                self._write()
+
+    def _write(self) -> None:
+        try:
+            if self._found:
+                self._note.write(self._found)
+            else:
+                self._note.remove()
+        except Exception as error:
+            _log.warning("halted tables could not be written down", reason=classified(error).message)
+
+
+def read_halts(config: Config) -> dict[str, dict[str, str]]:
+    """What the service wrote last: by topic the name of the `table`, and `code`, `message` and `fix`; nothing where
+    there is no such file. Raises SetupError where it can't be read: then nothing tells whether tables are halted."""
+    path = halts_path(config)
+    text = note_at(path)
+    try:
+        found: dict[str, dict[str, str]] = json.loads("{}" if text is None else text)
+    except ValueError as error:
+        raise unreadable(path, error) from error
+    return found

@@ -1,0 +1,140 @@
+"""How the tables are, told from the lake and Kafka alone: also while the service is down, and without Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from distributary.config import Config
+from distributary.consume.broker import Broker
+from distributary.consume.offsets import Offsets
+from distributary.control.halts import read_halts
+from distributary.control.pauses import ALL, IN_CONFIG, Pause, read_pauses
+from distributary.errors import DistributaryError
+from distributary.ingest.tables import ConfiguredTable, listed
+from distributary.progress.record import Progress
+from distributary.storage.lake_files import Newest, newest_record
+
+NEW, UP_TO_DATE, BEHIND, PAUSED, HALTED = "new", "up_to_date", "behind", "paused", "halted"
+
+
+@dataclass(frozen=True)
+class TableOverview:
+    """One table at one moment.
+
+    `state` is new (nothing is taken in yet), up_to_date, behind, paused, or halted. `lag_seconds` is the age at the
+    source of the newest change taken in while the table is behind, 0 while it is not; `last_commit_at` is in seconds
+    since 1970.
+    `undecided` counts deletes that may have been of another row (rule 2.7). `ghosts` counts the rows that
+    the last complete snapshot does not have; None where that is not known. `error` has the keys `code`, `message` and
+    `fix`, for a halted table; `paused` says why a table is paused.
+    """
+
+    table: str
+    topic: str
+    path: str
+    state: str
+    lag_records: int
+    lag_seconds: float | None
+    position: str | None = None
+    last_commit_at: float | None = None
+    records_applied: int = 0
+    quarantined: int = 0
+    undecided: int = 0
+    ghosts: int | None = None
+    error: dict[str, str] | None = None
+    paused: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The same with JSON's types only."""
+        return asdict(self)
+
+
+def overview(config: Config, broker: Broker) -> list[TableOverview]:
+    """All tables of the config that have a topic or are halted for want of it, by name. Raises what Kafka and the
+    storage raise."""
+    halts = read_halts(config)
+    pauses = read_pauses(config)
+    found = [_of(one, broker, _error(halts.get(one.topic)), _why_paused(one, pauses)) for one in listed(config, broker)]
+    return sorted([*found, *without_topic(halts, {one.topic for one in found})], key=lambda one: one.table)
+
+
+def without_topic(halts: Mapping[str, dict[str, str]], topics: Collection[str]) -> list[TableOverview]:
+    """Halted tables whose topic is not among those: it is gone, so that the halt is all that tells of them."""
+    return [
+        TableOverview(halt["table"], topic, path="", state=HALTED, lag_records=0, lag_seconds=None, error=_error(halt))
+        for topic, halt in halts.items()
+        if topic not in topics
+    ]
+
+
+def _error(halt: Mapping[str, str] | None) -> dict[str, str] | None:
+    return None if halt is None else {name: halt[name] for name in ("code", "message", "fix")}
+
+
+def _why_paused(one: ConfiguredTable, pauses: Mapping[str, Pause]) -> str | None:
+    if one.settings.paused:
+        return IN_CONFIG
+    found = pauses.get(ALL) or pauses.get(one.topic)
+    return None if found is None else str(found)
+
+
+def _of(one: ConfiguredTable, broker: Broker, halt: dict[str, str] | None, paused: str | None) -> TableOverview:
+    topic = broker.topics([one.topic]).get(one.topic)
+    first = broker.earliest(topic) if topic else {}
+    end = broker.latest(topic) if topic else {}
+    try:
+        newest = newest_record(one.path)
+    except DistributaryError as fault:  # one table's trouble hides no other one
+        newest, halt = None, fault.told()
+    return told(one, newest, first, end, halt, time.time(), paused)
+
+
+def told(
+    one: ConfiguredTable,
+    newest: Newest | None,
+    first: Offsets,
+    end: Offsets,
+    halt: dict[str, str] | None,
+    now: float,
+    paused: str | None = None,
+) -> TableOverview:
+    """The overview of a table from its newest record, the offsets that Kafka has, the halt that was written, and why it
+    is paused."""
+    progress = newest.progress if newest else None
+    taken = {**first, **(progress.next if progress else {})}
+    lag = sum(max(0, offset - taken.get(p, 0)) for p, offset in end.items())
+    if halt is not None:
+        state = HALTED
+    elif paused is not None:
+        state = PAUSED
+    elif progress is None:
+        state = NEW
+    else:
+        state = BEHIND if lag else UP_TO_DATE
+    return TableOverview(
+        table=one.name,
+        topic=one.topic,
+        path=one.path,
+        state=state,
+        lag_records=lag,
+        lag_seconds=_lag_seconds(progress, lag, now),
+        position=progress.position if progress else None,
+        last_commit_at=newest.committed_at if newest else None,
+        records_applied=progress.records if progress else 0,
+        quarantined=progress.quarantined if progress else 0,
+        undecided=progress.undecided if progress else 0,
+        ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
+        error=halt,
+        paused=paused,
+    )
+
+
+def _lag_seconds(progress: Progress | None, lag: int, now: float) -> float | None:
+    if lag == 0:
+        return 0.0
+    if progress is None or progress.source_ts_ms is None:
+        return None
+    return max(0.0, round(now - progress.source_ts_ms / 1000, 3))

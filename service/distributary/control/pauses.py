@@ -1,0 +1,134 @@
+"""Tables that take nothing in for now: by the config (`paused: true`), or by `distributary pause`, which leaves a small
+file beside the tables, so that it needs no service that runs and outlives one that does.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from distributary.config import Config
+from distributary.consume.broker import Broker
+from distributary.errors import UsageError
+from distributary.ingest.tables import ConfiguredTable, listed, named, own_path
+from distributary.storage.json_file import JsonFile, names_in
+from distributary.storage.lake_files import plain, unreadable
+from distributary.storage.request_files import RegularRead, leave_file, remove_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ALL = "@all"
+"""In place of a topic: the whole service. No topic's name has an @."""
+IN_CONFIG = "paused: true in the config"
+_ENDING = ".json"
+_EVERY = 3.0  # seconds between two looks
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Since when (seconds since 1970), and why, as who paused it says; either may be unknown."""
+
+    since: float | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        since = None if self.since is None else datetime.fromtimestamp(self.since, timezone.utc)
+        at = "" if since is None else f" since {since:%Y-%m-%d %H:%M:%S} UTC"
+        return f"distributary pause{at}{': ' if self.reason else ''}{self.reason}"
+
+
+def pauses_path(config: Config) -> str:
+    """Where the files lie: several pipelines may fill one lake."""
+    return own_path(config, "paused", config.source.topic_prefix)
+
+
+def pause(config: Config, table: str | None, reason: str) -> None:
+    """Pauses the table `table` (schema.table), or without one the whole service.
+
+    Raises UsageError where there is no such table, and SetupError where the lake can't be written.
+    """
+    name = _file_of(_named(config, table))
+    leave_file(pauses_path(config), name, {"since": time.time(), "reason": reason})
+
+
+def unpause(config: Config, table: str | None) -> bool:
+    """The table, or without one the service, goes on; whether it was paused by a file.
+
+    Raises UsageError where the config says that it is paused, and what pause() raises.
+    """
+    one = _named(config, table)
+    if config.paused or (one is not None and one.settings.paused):
+        where = "" if config.paused or one is None else f" ({one.settings.where})"
+        raise UsageError(
+            "paused-by-config",
+            f"{table or 'the service'} is paused by the config, which says `paused: true`{where}",
+            "take `paused: true` out of it: a service that runs takes the change up within seconds",
+        )
+    return remove_file(pauses_path(config), _file_of(one))
+
+
+def read_pauses(config: Config) -> dict[str, Pause]:
+    """What was paused by a file, by topic, or ALL. Raises SetupError where the lake can't be read."""
+    folder = pauses_path(config)
+    try:
+        files, path = fs.FileSystem.from_uri(plain(folder))
+        found = {}
+        for info in files.get_file_info(fs.FileSelector(path, allow_not_found=True)):
+            if info.base_name.endswith(_ENDING):
+                with files.open_input_stream(info.path) as stream:
+                    found[info.base_name.removesuffix(_ENDING)] = _understood(stream.read())
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise unreadable(folder, error) from error
+    return found
+
+
+def _understood(text: bytes) -> Pause:
+    """A file that says nothing that can be understood pauses all the same."""
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    return _pause_of(told)
+
+
+def _pause_of(told: Any) -> Pause:
+    if not isinstance(told, dict):
+        return Pause()
+    since = told.get("since")
+    return Pause(since if isinstance(since, int | float) else None, str(told.get("reason") or ""))
+
+
+def _named(config: Config, table: str | None) -> ConfiguredTable | None:
+    return None if table is None else named(table, listed(config, Broker(config.kafka_properties())))
+
+
+def _file_of(one: ConfiguredTable | None) -> str:
+    return f"{ALL if one is None else one.topic}{_ENDING}"
+
+
+class Pauses:
+    """The service's side: what was paused by a file, as last seen."""
+
+    def __init__(self, session: SparkSession, config: Config) -> None:
+        self._session = session
+        self._folder = pauses_path(config)
+        self._found: dict[str, Pause] = {}
+        self.look = RegularRead(self.read, _EVERY, "paused")
+
+    def read(self) -> None:
+        """Looks now. Raises what the storage raises."""
+        names = [name for name in names_in(self._session, self._folder) if name.endswith(_ENDING)]
+        notes = {name: JsonFile(self._session, f"{self._folder}/{name}") for name in names}
+        self._found = {name.removesuffix(_ENDING): _pause_of(note.read()) for name, note in notes.items()}
+
+    def of(self, topic: str) -> str | None:
+        """Why the table of the topic is paused; None where it is not."""
+        found = self._found.get(ALL) or self._found.get(topic)
+        return None if found is None else str(found)

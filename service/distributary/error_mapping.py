@@ -1,0 +1,218 @@
+"""What an error of a layer below means for a table: try again, or halt. Decided by the type of the error; of Spark's
+own, which are all of one type, by the condition; and a disk without room is known by the system's own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from distributary.consume.offsets import OffsetRange
+from distributary.consume.refusals import java_refusal, offsets_gone, refusal
+from distributary.errors import DistributaryError, TableHalt, TransientError
+
+# Java exceptions (by the end of their class name) after which the same work may succeed.
+_PASSING = (
+    "ConcurrentModificationException", "ConcurrentAppendException", "ConcurrentDeleteReadException",
+    "ConcurrentDeleteDeleteException", "ConcurrentTransactionException", "ConcurrentWriteException",
+    "MetadataChangedException", "ProtocolChangedException", "DeltaConcurrentModificationException",
+    "TimeoutException", "SocketException", "SocketTimeoutException", "ConnectException", "UnknownHostException",
+    "NoRouteToHostException", "EOFException", "DisconnectException", "RetriableException",
+    "NotEnoughReplicasException", "IOException", "FileSystemException",
+)  # fmt: skip
+_DENIED = ("java.nio.file.AccessDeniedException", "org.apache.hadoop.security.AccessControlException")
+_FILE_SYSTEMS = "org.apache.hadoop.fs."
+_SPARK = "org.apache.spark.SparkException"
+# Spark's condition for rows of a slice that went with their executor. The service keeps them without a way to make them
+# again (see raw_records.py, upsert.py), so that no two jobs see different ones.
+_ROWS_GONE = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+# A task that was lost with its executor, or a stage that lacked what executors had kept for it, as often as Spark tries
+# it again. Nothing but Spark's text tells it, the part before any text of the work's own.
+_WORK_GONE = re.compile(
+    r"Job aborted due to stage failure: (?:"
+    r"Task \d+ in stage [\d.]+ failed \d+ times, most recent failure: "
+    r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^)]*\): (?:ExecutorLostFailure|TaskResultLost) \("
+    r"|\w*Stage \d+ \([^\n]*\) has failed the maximum allowable number of times"
+    r"|A shuffle map stage with indeterminate output was failed and retried)"
+)
+# The last line of a Python task's traceback: an error of the service, or a package that is not installed.
+_TASKS_ERROR = re.compile(
+    r"^distributary\.errors\.TransientError: \[([a-z-]+)\] (.*)(?:\n  what to do: (.*))?", re.MULTILINE
+)
+_NO_PYTHON = re.compile(
+    r"^ModuleNotFoundError: No module named '(?:distributary|pyarrow|msgspec|confluent_kafka)\b", re.M
+)
+_LOST = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
+_NO_ROOM = ("No space left on device", "Disk quota exceeded")
+_LONGEST_PAUSE = 60.0  # seconds
+UNEXPECTED = "unexpected-error"
+"""The code of an error of which nothing is known: neither that it may pass nor what helps."""
+DISK_FULL = "disk-full"
+"""The code of an error that only room on a disk helps against."""
+
+
+@dataclass(frozen=True)
+class _Cause:
+    """A Java error: its class, and of Spark's own its condition, if it has one, and its text. That is for looking at,
+    not for showing: users' values may be in it."""
+
+    name: str
+    condition: str | None
+    text: str
+
+
+def classified(error: BaseException) -> DistributaryError:
+    """The error as one of the service's own. The text names types and conditions, never users' values."""
+    if isinstance(error, DistributaryError):
+        return error
+    if isinstance(error, KafkaException):
+        return refusal("answer", error.args[0])
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return TransientError(
+            "spark-gone",
+            f"Spark's JVM does not answer ({type(error).__name__})",
+            "where it has ended, so does the service",
+        )
+    java = getattr(error, "java_exception", None) if isinstance(error, Py4JJavaError) else None
+    # Delta's own exceptions come as Python's, with the same name and without Java's behind them.
+    causes = _causes(java or getattr(error, "_origin", None))
+    if isinstance(error, OSError):
+        causes.append(_Cause(type(error).__name__, None, str(error)))
+    return _meaning(error, causes)
+
+
+def stream_fault(query: StreamingQuery) -> DistributaryError | None:
+    """What ended a stream, as one of the service's own; None where it runs or came to its end."""
+    error = query.exception()
+    # PySpark's error keeps of the Java ones behind it nothing but the text.
+    if error is None:
+        return None
+    return _meaning(error, _causes(query._jsq.exception().get()))
+
+
+def unexpected_in(error: Exception, batch: OffsetRange) -> TableHalt | None:
+    """An error that nobody expected, with the records of the topic among which its cause may be; None for others."""
+    fault = classified(error)
+    if fault.code != UNEXPECTED or error is fault:
+        return None
+    ends = ", ".join(f"{p}: {batch.start[p]} to {end - 1}" for p, end in sorted(batch.end.items()))
+    return TableHalt(fault.code, f"{fault.message}, at these offsets of {batch.topic} by partition: {ends}", fault.fix)
+
+
+def pause_after(faults: int, interval: float) -> float:
+    """Seconds until what failed so many times in a row is tried again; `interval` lies between two batches."""
+    return min(_LONGEST_PAUSE, max(1.0, interval) * faults)
+
+
+def _meaning(error: BaseException, causes: Sequence[_Cause]) -> DistributaryError:
+    """Of an error of Python's, and the Java errors behind it, the outermost first."""
+    names = [type(error).__name__, *(cause.name for cause in causes)]
+    if passing := _lost_executor(causes) or _of_a_task(causes) or _passing(names, [cause.text for cause in causes]):
+        return passing
+    return _unexpected(names, error.getCondition() if isinstance(error, PySparkException) else None)
+
+
+def _lost_executor(causes: Sequence[_Cause]) -> TransientError | None:
+    if not any(cause.condition == _ROWS_GONE or _WORK_GONE.match(cause.text) for cause in causes):
+        return None
+    return TransientError(
+        "executor-lost",
+        "an executor of Spark is gone, with what it held of the slice",
+        "the slice is taken again; if executors go again and again, look into their logs: they may need more memory"
+        " (spark.executor.memory), or smaller slices (trigger.max_records)",
+    )
+
+
+def _of_a_task(causes: Sequence[_Cause]) -> TransientError | None:
+    """The service's own error that ended a Python task, or that the task's Python lacks the service."""
+    for text in (cause.text for cause in causes if cause.name.endswith(".PythonException")):
+        if found := _TASKS_ERROR.search(text):
+            return TransientError(found[1], found[2], found[3] or "")
+        if _NO_PYTHON.search(text):
+            return TransientError(
+                "executor-python",
+                "the Python of Spark's executors lacks this package, or one that it needs",
+                "install distributary with its dependencies on the executors at the same path as here, or name their"
+                " Python by the environment variable PYSPARK_PYTHON",
+            )
+    return None
+
+
+def _passing(names: list[str], texts: list[str]) -> TransientError | None:
+    """What may pass, by the class names and the texts of an error and its causes, the outermost first."""
+    if any(name.endswith("OutOfMemoryError") for name in names):
+        return TransientError(
+            "out-of-memory",
+            "Java's memory was used up",
+            "raise spark.driver.memory in the config, or lower trigger.max_records, and start the service again",
+        )
+    if any(words in text for text in texts for words in _NO_ROOM):
+        return TransientError(
+            DISK_FULL,
+            "a disk has no room left",
+            "make room where the tables, the checkpoint and Spark's local directory (spark.local.dir) lie;"
+            " then it goes on by itself",
+        )
+    for name in names:
+        if any(name.endswith(lost) for lost in _LOST):
+            return offsets_gone(name)
+    if (told := java_refusal(names)) is not None:
+        return told
+    if denied := next((name for name in names if name in _DENIED), None):
+        return TransientError(
+            "storage-not-allowed",
+            f"the storage refuses access ({denied})",
+            "allow this config's user to list, read, write and delete below target.path and quarantine.path, and in"
+            " checkpoint; then it goes on by itself",
+        )
+    for name in names:
+        if any(name.endswith(passing) for passing in _PASSING):
+            return TransientError("storage-or-network", f"a part of the work failed: {name}", "it is tried again")
+    return None
+
+
+def _unexpected(names: list[str], condition: str | None) -> TableHalt:
+    detail = f"{names[-1]} ({condition})" if condition else names[-1]
+    return TableHalt(
+        UNEXPECTED,
+        f"the batch failed with {detail}",
+        "`distributary resume -c FILE TABLE` tries again. DISTRIBUTARY_LOG=debug logs the whole error, which may quote"
+        " values of records: report it. If the same records fail again, a smaller trigger.max_records shows which, and"
+        " `distributary quarantine add -c FILE TABLE TOPIC:PARTITION:OFFSET` has the table pass over one",
+    )
+
+
+def _causes(java: Any) -> list[_Cause]:
+    """A Java error and its causes, the outermost first."""
+    found: list[_Cause] = []
+    try:
+        while java is not None and len(found) < 20:
+            name = _name_of(java.getClass())
+            condition = java.getCondition() if name == _SPARK else None
+            found.append(_Cause(name, condition, java.getMessage() or ""))
+            java = java.getCause()
+    except (Py4JError, OSError, AttributeError):
+        pass  # the JVM is gone: what is known by then must do
+    return found
+
+
+def _name_of(java_class: Any) -> str:
+    """The class's name; of an error of a file system's own also what it is: AWSServiceThrottledException, say, is an
+    IOException."""
+    own = name = str(java_class.getName())
+    while name.startswith(_FILE_SYSTEMS):
+        java_class = java_class.getSuperclass()
+        name = str(java_class.getName())
+    return f"{own}, a {name}" if own != name == "java.io.IOException" else own
+
+
+def is_fault(error: BaseException) -> bool:
+    """Whether it is an error, as also a fault inside a library written in Rust, which comes as a panic and is no
+    Exception."""
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"

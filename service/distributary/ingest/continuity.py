@@ -1,0 +1,154 @@
+"""Whether a table can go on from where it is: what it was filled from, against what Kafka and the config say now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from distributary.config.table import TableSettings
+from distributary.consume.broker import Topic
+from distributary.consume.offsets import Offsets
+from distributary.decode.source_block import BY_OFFSET
+from distributary.errors import TableHalt
+from distributary.halt_actions import ResumeAction
+from distributary.progress.record import Last, Progress
+from distributary.progress.snapshots import after_loss
+
+TWO_TOPICS = "two-topics-one-table"
+"""The code of a halt that only another config ends."""
+
+
+def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings: TableSettings, path: str) -> None:
+    """Raises TableHalt where the records that come next are not those that follow the table's (rule 6.4).
+
+    `first`: the first offset that Kafka still has of each partition; `path`: where the table lies.
+    """
+    if progress.topic != topic.name:
+        raise TableHalt(
+            "other-topic",
+            f"the table at {path} is kept equal to the topic {progress.topic}, not to {topic.name}",
+            "set source.topic_prefix back; or, where the one topic took the place of the other, `distributary resume -c"
+            " FILE TABLE --rebuild` fills the table again from it; where both are at work, give each a place of its own"
+            " with {database} in target.table",
+        )
+    if progress.mode != settings.mode:
+        raise TableHalt(
+            "mode-changed",
+            f"the table is kept as mode: {progress.mode}, the config ({settings.where}) says mode: {settings.mode}",
+            "set the mode back; or `distributary resume -c FILE TABLE --rebuild` fills it again in the new mode",
+        )
+    if progress.marks_deleted not in (None, settings.marks_deleted):
+        has = "has" if progress.marks_deleted else "has not"
+        raise TableHalt(
+            "deletes-changed",
+            f"the table {has} the column __deleted, which goes with `soft`, and the config ({settings.where}) says"
+            f" deletes: {settings.deletes} and truncate: {settings.truncate}",
+            "set it back; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
+        )
+    if _goes_by_offsets(progress) and (topic.topic_id != progress.topic_id or progress.short):
+        raise TableHalt(
+            "offsets-began-anew",
+            f"the topic {topic.name} was deleted and created again, or has lost its end: the rows are ordered by the"
+            " offsets of their records, and changes at lower ones would be taken for older than they are",
+            "`distributary resume -c FILE TABLE --rebuild` fills the table again from the topic",
+        )
+    if topic.topic_id != progress.topic_id:
+        raise TableHalt(
+            "topic-recreated",
+            f"the topic {topic.name} was deleted and created again: {_ranges(progress.next)} of the old one are taken"
+            " in, and nothing tells what was in between",
+            "`distributary resume -c FILE TABLE --accept-reset` reads the new topic on top of the rows that are there,"
+            " --rebuild fills the table again from it",
+        )
+    if progress.short:
+        lost = ", ".join(
+            f"{end} to {progress.next[p] - 1} of partition {p}" for p, end in sorted(progress.short.items())
+        )
+        raise TableHalt(
+            "topic-shorter",
+            f"Kafka has lost the end of {topic.name}, which was taken in already: offsets {lost}; what came next got"
+            " the same offsets again",
+            "`distributary resume -c FILE TABLE --accept-reset` reads the topic from its start, on top of the rows that"
+            " are there, --rebuild fills the table again from it",
+        )
+    for partition, offset in first.items():
+        taken = progress.next.get(partition)
+        if taken is not None and offset > taken:
+            raise TableHalt(
+                "records-lost",
+                f"Kafka's retention removed offsets {taken} to {offset - 1} of {topic.name} partition {partition}"
+                " before they were taken in",
+                "`distributary resume -c FILE TABLE --accept-loss` goes on with what the topic still has, --rebuild"
+                " fills the table again from that; a new snapshot by the connector makes the rows right again",
+            )
+
+
+def lost_ends(progress: Progress, end: Offsets) -> dict[int, int]:
+    """The partitions that end before what the table has taken in of them, and where: the records that come next get
+    offsets that the table has passed, and would be passed over without a word.
+
+    Brokers lose the end of a partition when one takes it over that did not have it yet (unclean leader election), or
+    comes back with an older disk. `end`: the offset after the last record of each partition. A broker that does not
+    know its end yet gives none (KIP-207).
+    """
+    return {p: end[p] for p, taken in progress.next.items() if end.get(p, taken) < taken}
+
+
+def accepted(
+    accept: ResumeAction, progress: Progress, topic: Topic, first: Offsets, end: Offsets, mode: str
+) -> Progress | None:
+    """The table's record once an operator has accepted what keeps it from going on (see requests.py); None where
+    nothing of it changes. `topic` and `first` as in check_continuity, `end` as in lost_ends, `mode` is the config's."""
+    another = topic.topic_id != progress.topic_id or bool(progress.short)
+    if accept is ResumeAction.REBUILD:
+        return progress.cleared().next_commit(topic=topic.name, topic_id=topic.topic_id, mode=mode)
+    # Bad records that were looked at do not halt the table again.
+    changed: dict[str, object] = {"recent": ()} if any(bad for _, bad in progress.recent) else {}
+    if accept is ResumeAction.LOSS:
+        after = {p: max(offset, first.get(p, 0)) for p, offset in progress.next.items()}
+        passed = {p for p in after if after[p] != progress.next[p]}
+        last = {
+            p: one.model_copy(update={"deleted_key": None}) if p in passed else one for p, one in progress.last.items()
+        }
+        changed |= {"next": after, "last": last, **after_loss(progress, end)} if passed else {}
+    elif accept is ResumeAction.RESET and another and not _goes_by_offsets(progress):
+        # Places in the source's log count on; those in the topic begin anew.
+        last = {p: Last(position=one.position, ts_ms=one.ts_ms) for p, one in progress.last.items()}
+        changed |= {"topic_id": topic.topic_id, "next": {}, "last": last, "short": None}
+        changed |= after_loss(progress, end) if any(first.values()) else {"lost": None}
+        changed["snapshot"] = None
+    return progress.next_commit(**changed) if changed else None
+
+
+def _goes_by_offsets(progress: Progress) -> bool:
+    """Whether offsets tell which change of a row is the newer one; a table that keeps all compares none."""
+    return progress.connector == BY_OFFSET and progress.mode != "append"
+
+
+def nearer_goal(goal: Offsets, taken: Offsets, lost: Mapping[int, int]) -> Offsets:
+    """How far a table is to go first after a loss that was accepted, when its topic ended at `lost`: a snapshot up to
+    there may lack rows (see snapshots.after_loss), and one that comes later is to share no slice with it. `taken`: the
+    next offset per partition."""
+    return {p: min(end, max(lost.get(p, 0), taken.get(p, 0))) for p, end in goal.items()}
+
+
+def not_ours(path: str) -> TableHalt:
+    """The halt of a table whose place is taken."""
+    return TableHalt(
+        "not-our-table",
+        f"there is a Delta table with rows at {path} that this service did not write",
+        "choose another target.path or move that table away",
+    )
+
+
+def two_topics(topic: str, other: str, path: str) -> TableHalt:
+    """The halt of a table whose place another topic's table has."""
+    return TableHalt(
+        TWO_TOPICS,
+        f"{topic} and {other} would both be written to {path}",
+        'tell them apart in target.table, for example "{database}/{schema}/{table}"',
+    )
+
+
+def _ranges(next_offsets: Mapping[int, int]) -> str:
+    taken = [f"up to {offset - 1} (partition {p})" for p, offset in sorted(next_offsets.items()) if offset]
+    return f"offsets {', '.join(taken)}" if taken else "no offsets"

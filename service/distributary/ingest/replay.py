@@ -1,0 +1,46 @@
+"""Records in quarantine that are applied again: which of them have a place, and what the table knows afterwards.
+
+They come late, and are taken as late records are: by their position, against the table's rows and what is remembered
+of deleted keys (rule 2.1), so that what is newer stays. A record without a position stood where it arrived, which is
+past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.decode.decoder import Decoded
+from distributary.decode.envelope import TOMBSTONE
+from distributary.progress.batch_stats import BatchStats
+from distributary.progress.record import Progress
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """`events` that can be applied, the table's record `after` it, and what is `told` in the log."""
+
+    events: pa.Table
+    after: Progress
+    told: Mapping[str, int]
+
+
+def replayed(decoded: Decoded, found: BatchStats, progress: Progress, *, truncates: bool) -> Replayed:
+    """Looks at the decoded records of a table's quarantine, and the facts about them. `truncates`: those among them
+    count."""
+    placeless = [TOMBSTONE, "r"] if progress.connector == "postgresql" else [TOMBSTONE]
+    has_place = pc.invert(pc.is_in(decoded.events["operation"], pa.array(placeless)))
+    usable = decoded.events.filter(has_place)
+    truncated = found.truncated if truncates else None
+    after = progress.next_commit(
+        filled=progress.filled or found.placeholders > 0,
+        position=max(filter(None, (progress.position, found.position)), default=None),
+        truncated=max(filter(None, (progress.truncated, truncated)), default=None),
+        records=progress.records + usable.num_rows,
+    )
+    without_place = decoded.events.num_rows - usable.num_rows
+    told = {"applied": usable.num_rows, "still_bad": found.bad, "without_a_place": without_place}
+    return Replayed(usable, after, told)

@@ -1,0 +1,57 @@
+"""What a source's log may say that its table can't go on with: a truncate that is to halt it, a place gone back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from distributary.config.table import TableSettings
+from distributary.consume.offsets import OffsetRange
+from distributary.decode.source_block import has_source_table
+from distributary.errors import TableHalt
+from distributary.ingest.batch_writer import truncated_at
+from distributary.progress.batch_stats import BatchStats
+from distributary.progress.record import Progress
+from distributary.rules.event import Event
+from distributary.rules.position_text import write_position
+
+
+def check_truncates(found: BatchStats, progress: Progress, settings: TableSettings, topic: str) -> None:
+    """Raises TableHalt where the batch has a truncate and `truncate` is halt, and where it has one of a source table
+    among several."""
+    if found.truncated is not None and settings.truncate == "halt":
+        raise truncated_at(found.truncated)
+    empties = settings.truncate in ("apply", "soft") and settings.mode != "append"
+    if found.truncated is not None and empties and has_source_table(progress.key):
+        raise TableHalt(
+            "truncated-part",
+            f"one of the source tables of {topic} was truncated at {found.truncated}; the table has the rows of"
+            " others too, which are still there",
+            "set truncate: ignore for this table: the rows stay, and those of the truncated table can be deleted by"
+            f" hand ({', '.join(filter(lambda name: has_source_table([name]), progress.key))} names it)",
+        )
+
+
+def before_going_back(part: OffsetRange, back: Sequence[Event], connector: str, settings: TableSettings) -> OffsetRange:
+    """What of the batch comes before the source was restored or failed over to an earlier position (rule 2.6): `epoch`
+    is of all records of a batch. `back`: the first event of each partition that shows it. Raises TableHalt where
+    nothing comes before."""
+    ends = {**part.end, **{event.partition: event.offset for event in back}}
+    if all(event.offset == part.start[event.partition] for event in back):
+        raise went_back(back[0], connector, settings, part.topic)
+    ends = {p: end for p, end in ends.items() if end > part.start[p]}
+    return OffsetRange(part.topic, {p: part.start[p] for p in ends}, ends)
+
+
+def went_back(event: Event, connector: str, settings: TableSettings, topic: str) -> TableHalt:
+    """Rule 2.6: why the table halts at an event."""
+    at = event.position
+    assert at is not None
+    when = datetime.fromtimestamp(at.time / 1_000_000, timezone.utc).isoformat(timespec="milliseconds")
+    return TableHalt(
+        "source-went-back",
+        f"offset {event.offset} of {topic} partition {event.partition} was committed at the source at {when} with"
+        f" position {write_position(connector, at)}, lower than one that was reached before: the source was restored or"
+        " failed over to an earlier position",
+        f"set `epoch: {settings.epoch + 1}` for this table if what follows is to replace what was before",
+    )

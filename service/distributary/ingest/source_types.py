@@ -1,0 +1,158 @@
+"""The types of the source's columns as the connector's schema-change topic tells them, for records without schema."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from distributary.config import Config
+from distributary.consume.broker import Broker, Topic
+from distributary.consume.peek import Record
+from distributary.consume.schema_changes import SourceTable, changed_tables
+from distributary.consume.transactions import possible_topics
+from distributary.decode.announced_types import CONNECTORS_THAT_TELL, SourceColumn, type_of
+from distributary.errors import TransientError
+from distributary.ingest.tables import own_path
+from distributary.logs import get_logger
+from distributary.storage.lake_files import note_at
+
+Told = Callable[[str], Mapping[str, str]]
+"""Gives the types of a topic's columns that the connector tells beside its records, see SourceTypes.of."""
+
+_CHUNK = 1_000  # records of each partition
+_log = get_logger(__name__)
+
+
+class _Told(BaseModel):
+    """A table's columns: name to type, length and scale, in the database's own words."""
+
+    connector: str
+    columns: dict[str, tuple[str, int | None, int | None]] = Field(default_factory=dict)
+
+
+class _Known(BaseModel):
+    """What was read: of the topic with that id, up to `next`; tables by the topic that their changes are in."""
+
+    topic_id: str = ""
+    next: dict[int, int] = Field(default_factory=dict)
+    tables: dict[str, _Told] = Field(default_factory=dict)
+
+
+def source_types_path(config: Config) -> str:
+    """Where it is noted what the topic told: Kafka may remove its records, and the tables need them on."""
+    return own_path(config, "source-types", f"{config.source.topic_prefix}.json")
+
+
+def told_to(config: Config, broker: Broker) -> SourceTypes:
+    """For commands beside the service: they read what it kept, and keep nothing."""
+
+    def saved() -> Any:
+        found = note_at(source_types_path(config))
+        return None if found is None else json.loads(found)
+
+    return SourceTypes(config, broker, saved)
+
+
+class SourceTypes:
+    """`saved` gives what was kept with `save` before: JSON, or None.
+
+    One for all tables of a config; their threads share it.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        broker: Broker,
+        saved: Callable[[], Any],
+        save: Callable[[Any], None] = lambda _value: None,
+    ) -> None:
+        self._broker = broker
+        self._prefix = config.source.topic_prefix
+        self._connector = config.source.connector
+        self._properties = config.source.connector_properties
+        self._saved = saved
+        self._save = save
+        self._known: _Known | None = None
+        self._lock = threading.Lock()
+
+    def of(self, topic: str) -> Mapping[str, str]:
+        """The types of the columns of that topic's table, named as `columns` in the config names types; nothing where
+        the connector does not tell them. Raises TransientError where Kafka does not answer."""
+        if self._connector is not None and self._connector not in CONNECTORS_THAT_TELL:
+            return {}
+        with self._lock:
+            told = self._read().tables.get(topic)
+        if told is None:
+            return {}
+        types = {
+            name: type_of(told.connector, SourceColumn(name, *column), self._properties)
+            for name, column in told.columns.items()
+        }
+        return {name: kind for name, kind in types.items() if kind is not None}
+
+    def _read(self) -> _Known:
+        """What is known, the newest records of the topic included."""
+        known = self._known or _understood(self._saved())
+        topic = self._topic()
+        if topic is None:
+            self._known = known
+            return known
+        if known.topic_id != topic.topic_id:
+            known = known.model_copy(update={"topic_id": topic.topic_id, "next": {}})
+        after = self._caught_up(known.model_copy(deep=True), topic)
+        if after != self._known and after.tables:
+            self._save(after.model_dump(mode="json"))
+        self._known = after
+        return after
+
+    def _topic(self) -> Topic | None:
+        try:
+            return self._broker.topics([self._prefix]).get(self._prefix)
+        except TransientError as error:
+            if error.code != "kafka-not-allowed":
+                raise
+            _log.debug("the schema-change topic may not be read", topic=self._prefix)
+            return None
+
+    def _caught_up(self, known: _Known, topic: Topic) -> _Known:
+        first = self._broker.earliest(topic)
+        while True:
+            start = {p: max(known.next.get(p, 0), offset) for p, offset in first.items()}
+            records = self._broker.records(topic, start, _CHUNK)
+            changed = [changed_tables(record.value) for record in records]
+            if records and not known.tables and not any(one is not None for one in changed):
+                # Another use of the name: a topic of many records that tell nothing is not read to its end.
+                _log.debug("the topic named like the prefix has no schema changes", topic=topic.name)
+                known.next = dict(self._broker.latest(topic))
+                return known
+            for tables in changed:
+                for table in tables or ():
+                    self._learn(known, table)
+            known.next = {**start, **_behind(records)}
+            if not records:
+                return known
+
+    def _learn(self, known: _Known, table: SourceTable) -> None:
+        """Columns that the table had before stay known: older records have them."""
+        columns = {column.name: (column.type, column.length, column.scale) for column in table.columns}
+        for topic in possible_topics(table.name, self._prefix, table.connector):
+            before = known.tables.get(topic)
+            known.tables[topic] = _Told(
+                connector=table.connector, columns={**(before.columns if before else {}), **columns}
+            )
+
+
+def _understood(saved: Any) -> _Known:
+    try:
+        return _Known() if saved is None else _Known.model_validate(saved)
+    except ValidationError:
+        return _Known()
+
+
+def _behind(records: list[Record]) -> dict[int, int]:
+    """The offset behind the last record of each partition."""
+    return {record.partition: record.offset + 1 for record in sorted(records, key=lambda record: record.offset)}

@@ -1,0 +1,138 @@
+"""Which tables a config has: by the topics that Kafka has now, with what counts for each and where it lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from distributary.config import Config
+from distributary.config.table import TableSettings
+from distributary.consume.broker import Broker
+from distributary.consume.topics import RESERVED_FOLDERS, TableId, has_database_part, is_signal_table, table_of
+from distributary.decode.unwrapped import added_by
+from distributary.errors import DistributaryError, UsageError
+from distributary.ingest.json_records import as_json
+from distributary.ingest.registry import Registry, registry_of
+from distributary.ingest.topic_format import connector_of
+from distributary.logs import get_logger
+
+_LOOKED_AT = 20  # records per partition
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class ConfiguredTable:
+    """A table of the config: its topic, what counts for it, and where it lies or will lie. `is_called`: its name where
+    that is another one than `schema.table` (see name_of)."""
+
+    table: TableId
+    topic: str
+    settings: TableSettings
+    path: str
+    is_called: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What logs and status call it."""
+        return self.is_called or str(self.table)
+
+
+def listed(config: Config, broker: Broker) -> list[ConfiguredTable]:
+    """The config's tables that have a topic, by name. Where only its records would tell which table a topic is, one
+    that tells nothing yet is left out, and one that can't be looked at is with a warning."""
+    found = []
+    registry = registry_of(config.source)
+    for topic in broker.names():
+        prefix = config.source.topic_prefix
+        connector: str | None = config.source.connector
+        if connector is None and has_database_part(topic, prefix):
+            try:
+                connector = connector_of_topic(topic, config, broker, registry)
+            except DistributaryError as fault:
+                _log.warning(
+                    "a topic is left out, as it can't be looked at",
+                    topic=topic,
+                    code=fault.code,
+                    reason=fault.message,
+                    fix="set source.connector in the config, or: " + fault.fix,
+                )
+                continue
+            if connector is None:
+                continue
+        table = table_of(topic, prefix, connector)
+        settings = settings_of(table, config)
+        if table is not None and settings is not None:
+            found.append(ConfiguredTable(table, topic, settings, lake_path(config, table), name_of(config, table)))
+    return sorted(found, key=lambda one: (one.name, one.topic))
+
+
+def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
+    """The table of that name. Raises UsageError where there is none, or where several databases have one."""
+    same = [one for one in tables if name in (one.name, str(one.table), one.table.in_full)]
+    if not same:
+        raise UsageError(
+            "unknown-table",
+            f"{name} is no table of this config, or has no topic",
+            "write it as <schema>.<table>, as its topic spells it; `distributary status` lists the tables",
+        )
+    if len(same) > 1:
+        full = ", ".join(one.table.in_full for one in same)
+        raise UsageError("ambiguous-table", f"{name} is a table of several databases", f"write one of {full}")
+    return same[0]
+
+
+def name_of(config: Config, table: TableId) -> str:
+    """What logs, status and metrics call the table: `schema.table`, behind its database where the config's tables are
+    told apart by that."""
+    return table.in_full if "{database}" in config.target.table else str(table)
+
+
+def settings_of(table: TableId | None, config: Config) -> TableSettings | None:
+    """What counts for the table; None for what is no table of the config."""
+    if table is None or is_signal_table(table, config.source.signal_table) or is_reserved(table, config):
+        return None
+    return config.settings_for(table.schema, table.table)
+
+
+def is_reserved(table: TableId, config: Config) -> bool:
+    """Whether the table would lie in a folder of the service's own; case does not count, as in some file systems."""
+    return _parts(config, table)[0].lower() in RESERVED_FOLDERS
+
+
+def connector_of_topic(topic: str, config: Config, broker: Broker, registry: Registry | None) -> str | None:
+    """The connector that a topic's first records tell, None where none does; `registry` has their schemas where they
+    are Avro."""
+    found = broker.topics([topic]).get(topic)
+    if found is None:
+        return None
+    added = added_by(config.source.connector_properties)
+    records = broker.records(found, broker.earliest(found), _LOOKED_AT)
+    return connector_of([as_json(record, registry) for record in records], added)
+
+
+def lake_path(config: Config, table: TableId) -> str:
+    """Where the table lies."""
+    return "/".join([config.root(), *_parts(config, table)])
+
+
+def catalog_name(config: Config, table: TableId) -> tuple[str, ...] | None:
+    """What the catalog calls the table: catalog, schema, table; None without a catalog. Catalogs such as Hive's have
+    schemas of one name alone: what stands before the last slash of target.table is that name."""
+    if config.target.catalog is None:
+        return None
+    *schema, name = _parts(config, table)
+    return config.target.catalog, "_".join(schema) or "default", name
+
+
+def _parts(config: Config, table: TableId) -> list[str]:
+    place = config.target.table.format(schema=table.schema, table=table.table, database=table.database or "")
+    return [part for part in place.split("/") if part]
+
+
+def maintenance_path(config: Config, table: TableId) -> str:
+    """Where it is noted what was done to the table's files (see upkeep.py)."""
+    return own_path(config, "maintenance", *(p for p in (table.database, table.schema) if p), f"{table.table}.json")
+
+
+def own_path(config: Config, *parts: str) -> str:
+    """A place of the service's own beside the tables."""
+    return "/".join([config.root(), "_distributary", *parts])

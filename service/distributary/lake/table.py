@@ -1,0 +1,245 @@
+"""One Delta table: made, given columns, and committed to, always by one session of its own."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+from delta.tables import DeltaTable, DeltaTableBuilder
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import IllegalArgumentException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+
+from distributary import sql
+from distributary.delta.commit import ProgressRecord, concurrent_change
+from distributary.delta.table_storage import table_files
+from distributary.delta.transaction import DeltaCommitter
+from distributary.lake.layout import Layout, LayoutChanges, changes, check_layout, refused
+from distributary.lake.log import DeltaLog
+from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class
+from distributary.progress.record import APP_ID, Head, Progress
+
+Write = Callable[[Head, Progress], object]
+"""Commits to a table on the version of the head, with the progress; to be run once by LakeTable.commit."""
+
+# Seconds after which the table's record is written anew before commits without one come over it. Delta's log keeps a
+# day at least, as the config refuses less.
+_RECORD_IS_OLD = 12 * 3600
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+# Characters that a Parquet column name can't have: such a table needs Delta's column mapping.
+_NEEDS_MAPPING = set(" ,;{}()\n\t=")
+_MAPPING = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
+# Delta's and Spark's names of reasons stand in front of their messages. Another writer that was faster is no refusal.
+_CONDITION = re.compile(r"\[((?:DELTA_(?!CONCURRENT|METADATA_CHANGED|PROTOCOL_CHANGED)|UNSUPPORTED_TABLE_)[A-Z0-9_]+)")
+
+
+_ANY = Layout()
+
+
+class LakeTable:
+    """A table of the lake at `path`; `service_columns` are those it has beside the source's, name to Spark type.
+    `layout` is what the config wants of its properties and files.
+
+    It keeps a session of its own: Delta takes a commit's metadata from the session's settings, which threads of one
+    session share.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        path: str,
+        service_columns: Mapping[str, str],
+        layout: Layout = _ANY,
+    ) -> None:
+        self._layout = layout
+        self._service_columns = service_columns
+        self.session = session.newSession()
+        self.path = path
+        self._log = DeltaLog(self.session, path)
+
+    def head(self, known: Head | None = None) -> Head | None:
+        """Where the table is now; `known` spares reading what was read before."""
+        return self._log.since(known) if known and self._log.exists() else self._log.head()
+
+    def exists(self) -> bool:
+        """Whether the table was made."""
+        return self._log.exists()
+
+    def columns(self) -> dict[str, str]:
+        """The source's columns: name to Spark type."""
+        return {n: t for n, t in self._schema().items() if n not in self._service_columns}
+
+    def _schema(self) -> dict[str, str]:
+        return {f.name: f.dataType.simpleString() for f in self._frame().schema.fields}
+
+    def create(self, columns: Mapping[str, str]) -> None:
+        """Makes an empty table with the source's columns and the service's own, in the place of a cleared one where
+        there is one (see clear()). Raises TableHalt where it can't be laid out as the config wants."""
+        check_layout(self._layout, {**columns, **self._service_columns}, self.path)
+        self._make(DeltaTable.replace if self.exists() else DeltaTable.create, columns, self._layout)
+
+    def _make(
+        self, make: Callable[[SparkSession], DeltaTableBuilder], columns: Mapping[str, str], layout: Layout
+    ) -> None:
+        builder = make(self.session).location(self.path)
+        builder = builder.addColumns(_struct({**columns, **self._service_columns}))
+        builder = builder.property("delta.feature.timestampNtz", "supported")
+        for key, value in {**layout.at_first, **(_MAPPING if _needs_mapping(columns) else {})}.items():
+            builder = builder.property(key, value)
+        if layout.partition_by:
+            builder = builder.partitionedBy(*layout.partition_by)
+        if layout.cluster_by:
+            builder = builder.clusterBy(*layout.cluster_by)
+        with _refusing(layout.properties, [*layout.partition_by, *(layout.cluster_by or ())]):
+            builder.execute()
+
+    def lacks(self) -> LayoutChanges:
+        """What the config wants and the table, which is there, lacks. Raises TableHalt where it can't be."""
+        check_layout(self._layout, self._schema(), self.path)
+        return changes(self._layout, self._laid_out())
+
+    def lay_out(self, lacks: LayoutChanges) -> None:
+        """Sets it. Raises TableHalt where Delta refuses it."""
+        with _refusing(lacks.properties, lacks.cluster_by or ()):
+            if lacks.properties:
+                self._set_properties(lacks.properties)
+            if lacks.cluster_by:
+                names = ", ".join(map(_quoted, lacks.cluster_by))
+                self.session.sql(f"ALTER TABLE {self._name()} CLUSTER BY ({names})")
+
+    def _laid_out(self) -> Layout:
+        """How the table is."""
+        found = self.delta().detail().select("properties", "partitionColumns", "clusteringColumns", "tableFeatures")
+        row = found.collect()[0]
+        return Layout(
+            row["properties"], tuple(row["partitionColumns"]), tuple(row["clusteringColumns"]), row["tableFeatures"]
+        )
+
+    def _set_properties(self, properties: Mapping[str, str]) -> None:
+        given = ", ".join(f"{sql.text(key)} = {sql.text(value)}" for key, value in properties.items())
+        self.session.sql(f"ALTER TABLE {self._name()} SET TBLPROPERTIES ({given})")
+
+    def add_columns(self, columns: Mapping[str, str]) -> None:
+        """Adds columns that the source got; older rows have NULL in them."""
+        if _needs_mapping(columns):
+            self._set_properties(_MAPPING)
+        new = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
+        self.session.sql(f"ALTER TABLE {self._name()} ADD COLUMNS ({new})")
+
+    def widen_columns(self, columns: Mapping[str, str]) -> None:
+        """Gives columns wider types; files written before are read as these. Cut short, it is done again by the next.
+
+        From then on the table has Delta's feature for that, which fewer readers know.
+        """
+        self._set_properties({"delta.enableTypeWidening": "true"})
+        for name, kind in columns.items():
+            self.session.sql(f"ALTER TABLE {self._name()} ALTER COLUMN {_quoted(name)} TYPE {kind}")
+
+    def _name(self) -> str:
+        return f"delta.{_quoted(self.path)}"
+
+    def rows(self) -> DataFrame:
+        """All rows, the service's columns included."""
+        return self._frame()
+
+    def _frame(self) -> DataFrame:
+        return self.session.read.format("delta").load(self.path)
+
+    def delta(self) -> DeltaTable:
+        """Delta's handle on the table."""
+        return DeltaTable.forPath(self.session, self.path)
+
+    def nothing(self) -> Write:
+        """A write that changes no row: only the progress moves."""
+
+        def run(head: Head, progress: Progress) -> None:
+            committer = DeltaCommitter(self.session, self.path, table_files(self.session, self.path))
+            committer.commit(head.version, [], ProgressRecord(progress.to_json(), APP_ID, progress.sequence))
+
+        return run
+
+    def clear(self) -> Write:
+        """A write that takes all rows and the source's columns away."""
+
+        def run(_head: Head, progress: Progress) -> None:
+            with self._carrying(progress):
+                self._make(DeltaTable.replace, {}, _ANY)
+
+        return run
+
+    def commit(self, head: Head, progress: Progress, write: Write) -> Head:
+        """Runs `write` so that its commit carries `progress`; gives the new head.
+
+        Raises TransientError when another writer's commit got in between or Delta skipped the write: nothing of it is
+        in the table then, and the caller starts over from the table's own record.
+        """
+        write(head, progress)
+        now = self._log.since(head)
+        if now is None or now.progress is None or now.progress.commit != progress.commit:
+            raise concurrent_change(self.path, head.version)
+        return now
+
+    def renewed(self, head: Head | None) -> Head | None:
+        """The head, where there is one; with a commit for the record alone where its own is so old that Delta may clean
+        it up once another commit without a record lies over it (OPTIMIZE, ALTER). Raises what commit() raises."""
+        if head is None or head.progress is None:
+            return head
+        if head.at is not None and time.time() - head.at <= _RECORD_IS_OLD:
+            return head
+        return self.commit(head, head.progress.next_commit(), self.nothing())
+
+    def leave(self) -> None:
+        """Has Spark forget the table's state after work of its own on it, which comes seldom.
+
+        Delta keeps it for an hour, some 3 MB and a shuffle's files for each table that it has compacted.
+        """
+        place = java_class(self.session, HADOOP_PATH)(self.path)
+        java_class(self.session, DELTA_LOG).invalidateCache(self.session._jsparkSession, place)
+
+    @contextmanager
+    def _carrying(self, progress: Progress) -> Iterator[None]:
+        """Spark's commits carry the record."""
+        settings = {
+            _USER_METADATA: progress.to_json(),
+            _TXN_APP_ID: APP_ID,
+            _TXN_VERSION: str(progress.sequence),
+        }
+        for key, value in settings.items():
+            self.session.conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key in settings:
+                self.session.conf.unset(key)
+
+
+@contextmanager
+def _refusing(properties: Mapping[str, str], columns: Collection[str]) -> Iterator[None]:
+    """Where Delta refuses what the config asks for, TableHalt says so."""
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        found = _CONDITION.search(str(error))
+        reason = (
+            found[1] if found else "a value that it can't read" if isinstance(error, IllegalArgumentException) else None
+        )
+        if reason is None or not (properties or columns):
+            raise
+        raise refused(properties, list(columns), reason) from error
+
+
+def _needs_mapping(columns: Mapping[str, str]) -> bool:
+    return any(_NEEDS_MAPPING & set(name) for name in columns) or any("`" in kind for kind in columns.values())
+
+
+def _struct(columns: Mapping[str, str]) -> StructType:
+    return StructType([StructField(name, _parse_datatype_string(kind)) for name, kind in columns.items()])
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,178 @@
+"""Looks after the tables' files beside the slices: one task at a time, when no slice waits for the machine.
+
+A task has its table's lock, as a slice has: the two are never at work on one table at once. What fails is told and
+tried again later; it halts nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from distributary.error_mapping import classified
+from distributary.errors import DistributaryError
+from distributary.lake.optimize import Compacted
+from distributary.logs import get_logger
+from distributary.maintain.schedule import Due, MaintenanceSchedule, Task
+from distributary.observe.recorder import Recorder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_TURN = 1.0  # seconds between two looks
+_STOPPING = 30.0  # seconds that a task may take to end once it was cancelled
+_log = get_logger(__name__)
+
+
+class Maintainable(Protocol):
+    """A table whose files are looked after."""
+
+    @property
+    def running(self) -> threading.Lock:
+        """Who has it is at work on the table."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """As logs and metrics have it."""
+        ...
+
+    @property
+    def upkeep(self) -> MaintenanceSchedule:
+        """What was done, and when it may be tried again."""
+        ...
+
+    def due(self) -> Due | None:
+        """What is to be done. Asked often, by several threads, so that it must cost nothing."""
+        ...
+
+    def tend(self, task: Task) -> Compacted | None:
+        """Does it, and notes it in `upkeep`. May raise anything."""
+        ...
+
+
+class Jobs:
+    """The Spark jobs of tasks, known by a tag."""
+
+    _TAG = "distributary-upkeep"
+
+    def __init__(self, session: SparkSession) -> None:
+        self._context = session.sparkContext
+
+    @contextmanager
+    def tagged(self) -> Iterator[None]:
+        """What this thread starts inside is known as a task's."""
+        self._context.addJobTag(self._TAG)
+        try:
+            yield
+        finally:
+            self._context.removeJobTag(self._TAG)
+
+    def cancel(self) -> None:
+        """Ends those that run."""
+        self._context.cancelJobsWithTag(self._TAG)
+
+
+class MaintenanceThread:
+    """The thread that does it. `tables` gives all tables; `busy` tells whether a slice of any is to be taken."""
+
+    def __init__(
+        self, tables: Callable[[], Sequence[Maintainable]], busy: Callable[[], bool], recorder: Recorder, jobs: Jobs
+    ) -> None:
+        self._tables = tables
+        self._busy = busy
+        self._recorder = recorder
+        self._jobs = jobs
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="caretaker", daemon=True)
+        self._waited_for: Maintainable | None = None
+
+    def start(self) -> None:
+        """At work until stop()."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Cuts the task in flight short. Its table stays as it was; a later VACUUM removes what it wrote."""
+        self._stopping.set()
+        until = time.monotonic() + _STOPPING
+        while self._thread.is_alive() and time.monotonic() < until:
+            self._jobs.cancel()  # again and again: the next job of the task may only just begin
+            self._thread.join(_TURN)
+
+    def has_work(self) -> bool:
+        """Whether anything is due."""
+        return any(self._due(table) is not None for table in self._tables())
+
+    def waits_for(self, table: Maintainable) -> bool:
+        """Whether the table is to take no further slice until an overdue task is done."""
+        return self._waited_for is table
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_TURN):
+            self.turn()
+
+    def turn(self) -> None:
+        """Does what is due, table by table; what is not overdue only while no slice is to be taken."""
+        for table in self._tables():
+            found = self._due(table)
+            if found is None or (self._busy() and not found.overdue) or not self._taken(table, found):
+                continue
+            try:
+                while found is not None and self._is_done(table, found.task):
+                    found = self._due(table)
+            finally:
+                table.running.release()
+
+    @staticmethod
+    def _due(table: Maintainable) -> Due | None:
+        try:
+            return table.due()
+        except Exception as error:  # whatever it is, the other tables are looked after
+            _log.warning("can't tell what a table's files need", table=table.name, reason=classified(error).message)
+            return None
+
+    def _taken(self, table: Maintainable, found: Due) -> bool:
+        """Takes the table's lock; what is overdue waits for the slice in flight."""
+        if not found.overdue:
+            return table.running.acquire(blocking=False)
+        self._waited_for = table
+        try:
+            # A table that is replaced meanwhile never gives its lock back.
+            while not self._stopping.is_set() and any(one is table for one in self._tables()):
+                if table.running.acquire(timeout=_TURN):
+                    return True
+            return False
+        finally:
+            self._waited_for = None
+
+    def _is_done(self, table: Maintainable, task: Task) -> bool:
+        if self._stopping.is_set():
+            return False
+        began = time.monotonic()
+        try:
+            with self._jobs.tagged():
+                what = table.tend(task)
+        except Exception as error:
+            if not self._stopping.is_set():
+                self._failed(table, task, classified(error))
+            return False
+        seconds = time.monotonic() - began
+        self._recorder.tended(table.name, task.value, seconds, what)
+        told = {} if what is None else {"files": what.removed, "into": what.added, "bytes": what.bytes}
+        _log.info("a table's files were looked after", table=table.name, task=task.value, **told)
+        return True
+
+    def _failed(self, table: Maintainable, task: Task, fault: DistributaryError) -> None:
+        pause = table.upkeep.failed(task)
+        self._recorder.untended(table.name, task.value)
+        _log.warning(
+            "a table's files could not be looked after; this is tried again later",
+            table=table.name,
+            task=task.value,
+            code=fault.code,
+            reason=fault.message,
+            seconds=round(pause),
+        )

@@ -1,0 +1,166 @@
+"""What a table's files need and when, decided from what is known anyway: a look costs no read and no job.
+
+The table's version counts its commits. What was done to it last is noted beside the tables, so that a service which is
+restarted every hour gets to it all the same, and does not do it over.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from typing import Any, Protocol
+
+from distributary.config.maintenance import Maintenance
+from distributary.logs import get_logger
+
+MIB = 1024 * 1024
+REWRITTEN_FILE = 32 * MIB
+"""The size of a table's files where changes rewrite them: a file that has one of a batch's keys may be read and written
+as a whole."""
+APPENDED_FILE = 128 * MIB
+"""The same where rows are only added: what suits readers."""
+
+_OVERDUE = 4
+"""Times of what the config says, after which a task no longer waits for a quiet moment."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 6 * 3600.0  # seconds, after failures
+_log = get_logger(__name__)
+
+
+class Task(str, Enum):
+    """What is done to a table's files. `str` so that it stands in logs and labels as it is."""
+
+    COMPACT = "compact"
+    VACUUM = "vacuum"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done to a table last: its `version` right after its files were compacted, or looked at in vain, and when
+    that was; and when its old files were removed. Times in seconds since 1970, None for never; `since` is the beginning
+    of the record."""
+
+    since: float
+    version: int = 0
+    compacted_at: float | None = None
+    vacuumed_at: float | None = None
+
+    @staticmethod
+    def of(value: Any, now: float) -> Done:
+        """As a note has it; one that begins now where there is none, or none that can be understood."""
+        try:
+            done = Done(**value)
+            times = (done.since, done.compacted_at or 0.0, done.vacuumed_at or 0.0)
+            if isinstance(done.version, int) and all(math.isfinite(at) and at <= now for at in times):
+                return done
+        except TypeError:
+            pass
+        return Done(now)
+
+
+@dataclass(frozen=True)
+class Due:
+    """A task that is due. `overdue`: it has waited for a quiet moment for so long that it waits no more."""
+
+    task: Task
+    overdue: bool
+
+
+def due(
+    says: Maintenance,
+    done: Done,
+    version: int,
+    changed_at: float | None,
+    now: float,
+    resting: Collection[Task] = (),
+) -> Due | None:
+    """What is to be done to a table at that version, which changed last at `changed_at` (None: it is not known to have
+    changed), but for the tasks that are `resting`. Times in seconds since 1970."""
+    commits = version - done.version if version >= done.version else version  # less: it was made anew
+    if Task.COMPACT not in resting and says.compact_after and commits >= says.compact_after:
+        return Due(Task.COMPACT, commits >= _OVERDUE * says.compact_after)
+    if Task.VACUUM in resting or not says.vacuum_every or changed_at is None:
+        return None
+    # A compaction leaves files behind, too. When all of them are as old as `keep`, the next VACUUM is the last one.
+    changed_at = max(changed_at, done.compacted_at or 0.0)
+    waited = now - (done.since if done.vacuumed_at is None else done.vacuumed_at)
+    nothing_left = done.vacuumed_at is not None and done.vacuumed_at > changed_at + says.keep
+    if nothing_left or waited < says.vacuum_every:
+        return None
+    return Due(Task.VACUUM, waited >= _OVERDUE * says.vacuum_every)
+
+
+class Record(Protocol):
+    """Where `Done` is kept (see note.JsonFile)."""
+
+    def read(self) -> Any:
+        """What was written last, None for nothing."""
+        ...
+
+    def write(self, value: Any) -> None:
+        """Replaces it."""
+        ...
+
+
+class MaintenanceSchedule:
+    """The upkeep of one table: what its config says, what was done, and the pause of a task after its failure.
+
+    Only the thread that has the table's lock may call what changes something; `due` may be asked by any.
+    """
+
+    def __init__(self, says: Maintenance, record: Record, clock: Callable[[], float] = time.time) -> None:
+        self._says = says
+        self._record = record
+        self._clock = clock
+        self._done: Done | None = None
+        self._faults: dict[Task, int] = {}
+        self._not_before: dict[Task, float] = {}
+
+    def start(self) -> None:
+        """Reads what was done. A record that begins is written at once: else a service that is often restarted would
+        begin it anew each time. Where the storage fails it begins in memory, for no table is to halt for that."""
+        found = None
+        try:
+            found = self._record.read()
+            self._done = Done.of(found, self._clock())
+            if found != asdict(self._done):
+                self._record.write(asdict(self._done))
+        except Exception as error:
+            _log.warning("what was done to a table's files is not known", reason=type(error).__name__)
+            self._done = Done(self._clock())
+
+    def due(self, version: int, changed_at: float | None) -> Due | None:
+        """See due(); nothing before start(), and no task during its pause."""
+        if self._done is None:
+            return None
+        now = self._clock()
+        resting = [task for task, until in self._not_before.items() if now < until]
+        return due(self._says, self._done, version, changed_at, now, resting)
+
+    def done(self, task: Task, version: int) -> None:
+        """The task is done, and the table is at that version."""
+        now = self._clock()
+        before = self._done or Done(now)
+        if task is Task.COMPACT:
+            after = replace(before, version=version, compacted_at=now)
+        else:
+            after = replace(before, vacuumed_at=now)
+        self._faults.pop(task, None)
+        self._done = after
+        self._record.write(asdict(after))
+
+    def failed(self, task: Task) -> float:
+        """It is left alone for a while; gives the seconds. Another task is not: files that no table has any more must
+        go, also where those that it has can't be compacted."""
+        faults = self._faults.get(task, 0)
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**faults)
+        self._faults[task], self._not_before[task] = faults + 1, self._clock() + pause
+        return pause
+
+    def told(self) -> Mapping[str, float | None]:
+        """When what was done, for the status; empty before start()."""
+        if self._done is None:
+            return {}
+        return {"compacted_at": self._done.compacted_at, "vacuumed_at": self._done.vacuumed_at}

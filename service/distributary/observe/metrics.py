@@ -1,0 +1,326 @@
+"""Every metric of the service, as one catalogue: what is not here is not exposed, and docs/metrics.md is made of it.
+
+`python -m distributary.observe.metrics` prints that page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(str, Enum):
+    """Prometheus' types of metrics."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    SUMMARY = "summary"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """`name` as it is exposed (a counter's without `_total`), `help` as one sentence."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ("table",)
+    unit: str = ""
+    buckets: tuple[float, ...] = ()
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """The names that queries use."""
+        if self.kind is Kind.COUNTER:
+            return (f"{self.name}_total",)
+        if self.kind is Kind.GAUGE:
+            return (self.name,)
+        bucket = (f"{self.name}_bucket",) if self.kind is Kind.HISTOGRAM else ()
+        return (*bucket, f"{self.name}_count", f"{self.name}_sum")
+
+
+PHASES = {
+    "look": "where the table and its topic are, and the format of the first records",
+    "read": "records are read, decoded and counted, columns are added",
+    "quarantine": "records that can't be applied are put aside",
+    "write": "changes are applied to the rows of their keys and committed to the table",
+}
+TASKS = {
+    "compact": "small files are made into larger ones",
+    "vacuum": "files that are no longer part of the table are removed",
+}
+OPERATIONS = ("create", "update", "delete", "read", "truncate", "tombstone", "message")
+CHANGES = ("inserted", "updated", "deleted")
+
+STATE = Metric(
+    "distributary_table_state", Kind.GAUGE, "1 for the state that the table is in, else 0.", ("table", "state")
+)
+LAG_RECORDS = Metric(
+    "distributary_table_lag_records",
+    Kind.GAUGE,
+    "Records in Kafka that the table has not processed yet.",
+    unit="records",
+)
+LAG_SECONDS = Metric(
+    "distributary_table_lag_seconds",
+    Kind.GAUGE,
+    "Age at the source of the newest processed change while the table is behind, 0 while it is not.",
+    unit="seconds",
+)
+FRESHNESS = Metric(
+    "distributary_table_freshness_seconds",
+    Kind.GAUGE,
+    "Time from the source's commit of the newest change of the last batch to the batch's commit.",
+    unit="seconds",
+)
+SOURCE_TIME = Metric(
+    "distributary_table_source_timestamp_seconds",
+    Kind.GAUGE,
+    "When the source committed the newest processed change, in seconds since 1970.",
+    unit="seconds",
+)
+LAST_COMMIT = Metric(
+    "distributary_table_last_commit_timestamp_seconds",
+    Kind.GAUGE,
+    "When the service last committed to the table, in seconds since 1970.",
+    unit="seconds",
+)
+APPLIED = Metric(
+    "distributary_table_records_applied",
+    Kind.COUNTER,
+    "Records that the table has processed, over all runs.",
+    unit="records",
+)
+QUARANTINED = Metric(
+    "distributary_table_quarantined",
+    Kind.COUNTER,
+    "Records of the table put into quarantine, over all runs.",
+    unit="records",
+)
+UNDECIDED = Metric(
+    "distributary_table_undecided",
+    Kind.COUNTER,
+    "Deletes over all runs of which nothing tells whether they took the new row of a key or the one before it.",
+    unit="records",
+)
+GHOSTS = Metric(
+    "distributary_table_ghost_rows",
+    Kind.GAUGE,
+    "Rows of the table that its last complete snapshot does not have.",
+    unit="rows",
+)
+COMMITS = Metric("distributary_table_commits", Kind.COUNTER, "Batches committed to the table since the start.")
+RECORDS = Metric(
+    "distributary_table_records",
+    Kind.COUNTER,
+    "Records processed since the start by operation, without those put into quarantine.",
+    ("table", "op"),
+    unit="records",
+)
+MERGED = Metric(
+    "distributary_table_merged_rows",
+    Kind.COUNTER,
+    "Rows that commits to the table changed since the start, as Delta counted them.",
+    ("table", "change"),
+    unit="rows",
+)
+BY_REASON = Metric(
+    "distributary_table_quarantined_by_reason",
+    Kind.COUNTER,
+    "Records put into quarantine since the start by reason.",
+    ("table", "reason"),
+    unit="records",
+)
+RETRIES = Metric(
+    "distributary_table_retries",
+    Kind.COUNTER,
+    "Batches since the start that failed in a way that may pass and were tried again, lost commits among them.",
+)
+SCHEMA_CHANGES = Metric(
+    "distributary_table_schema_changes",
+    Kind.COUNTER,
+    "Times since the start that the table was made or got columns.",
+)
+COMPACTED_AT = Metric(
+    "distributary_table_last_compaction_timestamp_seconds",
+    Kind.GAUGE,
+    "When the table's small files were last made into larger ones, in seconds since 1970.",
+    unit="seconds",
+)
+VACUUMED_AT = Metric(
+    "distributary_table_last_vacuum_timestamp_seconds",
+    Kind.GAUGE,
+    "When files that are no longer part of the table were last removed, in seconds since 1970.",
+    unit="seconds",
+)
+COMPACTED_FILES = Metric(
+    "distributary_table_compacted_files",
+    Kind.COUNTER,
+    "Small files of the table that compactions since the start have made into larger ones.",
+)
+COMPACTED_BYTES = Metric(
+    "distributary_table_compacted_bytes",
+    Kind.COUNTER,
+    "Bytes of these files.",
+    unit="bytes",
+)
+MAINTENANCE = Metric(
+    "distributary_table_maintenance_duration_seconds",
+    Kind.SUMMARY,
+    "Time that maintenance of the table's files took, by task.",
+    ("table", "task"),
+    unit="seconds",
+)
+MAINTENANCE_FAILURES = Metric(
+    "distributary_table_maintenance_failures",
+    Kind.COUNTER,
+    "Tasks of maintenance since the start that failed; they are tried again later.",
+    ("table", "task"),
+)
+MAINTENANCE_IN_VAIN = Metric(
+    "distributary_table_maintenance_failed_tries",
+    Kind.GAUGE,
+    "How often in a row a task of maintenance has failed since it was done last.",
+    ("table", "task"),
+)
+TABLE_BATCH = Metric(
+    "distributary_table_batch_duration_seconds",
+    Kind.SUMMARY,
+    "Time that the table's committed batches took, by phase.",
+    ("table", "phase"),
+    unit="seconds",
+)
+BATCH = Metric(
+    "distributary_batch_duration_seconds",
+    Kind.HISTOGRAM,
+    "Time that committed batches of all tables took, by phase.",
+    ("phase",),
+    unit="seconds",
+    # A table of its own in every label would be a dozen series per table and phase.
+    buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600),
+)
+FRESHNESS_OF_BATCHES = Metric(
+    "distributary_freshness_seconds",
+    Kind.HISTOGRAM,
+    "Time from the source's commit of the newest change of a batch to the batch's commit, of all tables.",
+    (),
+    unit="seconds",
+    buckets=(1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 21600),
+)
+JVM_HEAP_USED = Metric(
+    "distributary_jvm_heap_used_bytes", Kind.GAUGE, "Bytes of the heap of Spark's JVM that are used.", (), unit="bytes"
+)
+JVM_HEAP_MAX = Metric(
+    "distributary_jvm_heap_max_bytes",
+    Kind.GAUGE,
+    "Bytes that the heap of Spark's JVM may have at most.",
+    (),
+    unit="bytes",
+)
+JVM_COLLECTIONS = Metric(
+    "distributary_jvm_collection_seconds",
+    Kind.COUNTER,
+    "Time that Spark's JVM has spent in garbage collections since its start.",
+    (),
+    unit="seconds",
+)
+JVM_THREADS = Metric("distributary_jvm_threads", Kind.GAUGE, "Threads of Spark's JVM.", ())
+PROCESSES = {"distributary": "the service's Python process", "distributary_jvm": "Spark's JVM"}
+"""The processes whose figures are told, by what the names of these begin with."""
+_OF_PROCESSES = (
+    ("virtual_memory_bytes", Kind.GAUGE, "Virtual memory size in bytes.", "bytes"),
+    ("resident_memory_bytes", Kind.GAUGE, "Resident memory size in bytes.", "bytes"),
+    ("start_time_seconds", Kind.GAUGE, "Start time of the process since unix epoch in seconds.", "seconds"),
+    ("cpu_seconds", Kind.COUNTER, "Total user and system CPU time spent in seconds.", "seconds"),
+    ("max_fds", Kind.GAUGE, "Maximum number of open file descriptors.", ""),
+    ("open_fds", Kind.GAUGE, "Number of open file descriptors.", ""),
+)
+"""As prometheus_client has them."""
+OF_PROCESSES = tuple(
+    Metric(f"{prefix}_process_{name}", kind, text, (), unit)
+    for prefix in PROCESSES
+    for name, kind, text, unit in _OF_PROCESSES
+)
+READY = Metric("distributary_ready", Kind.GAUGE, "1 once the service takes records in, else 0.", ())
+STARTED = Metric(
+    "distributary_start_timestamp_seconds",
+    Kind.GAUGE,
+    "When the service started, in seconds since 1970.",
+    (),
+    unit="seconds",
+)
+LAST_TURN = Metric(
+    "distributary_last_turn_timestamp_seconds",
+    Kind.GAUGE,
+    "When the service's loop made its last turn, in seconds since 1970.",
+    (),
+    unit="seconds",
+)
+LAST_PLAN = Metric(
+    "distributary_last_plan_timestamp_seconds",
+    Kind.GAUGE,
+    "When the stream last had planned all that Kafka had at its turn, in seconds since 1970.",
+    (),
+    unit="seconds",
+)
+CONFIG_FAULTS = Metric(
+    "distributary_config_faults",
+    Kind.GAUGE,
+    "Faults in the config's files, changed since the start: what they said before counts until the next one.",
+    (),
+)
+INFO = Metric("distributary_build_info", Kind.GAUGE, "1, with the version of the service.", ("version",))
+COMPLETE = Metric(
+    "distributary_complete_transaction_timestamp_seconds",
+    Kind.GAUGE,
+    "Commit time of the last transaction up to which all tables are complete, in seconds since 1970.",
+    (),
+    unit="seconds",
+)
+PENDING = Metric(
+    "distributary_pending_transactions",
+    Kind.GAUGE,
+    "Transactions that ended after the last one up to which all tables are complete.",
+    (),
+)
+
+_HEAD = """\
+# Metrics
+
+What `/metrics` has, in Prometheus' text format. This page is made from the catalogue in the code (`make docs` writes
+it anew); [monitoring.md](monitoring.md) says how to use it.
+
+Counters that count over all runs come from the table's own progress record and go on after a restart; those since the
+start begin at 0. A gauge that is not known is not there.
+
+| metric | type | labels | unit | what it is |
+| --- | --- | --- | --- | --- |"""
+
+CATALOGUE = (
+    STATE, LAG_RECORDS, LAG_SECONDS, FRESHNESS, SOURCE_TIME, LAST_COMMIT, APPLIED, QUARANTINED, UNDECIDED,
+    GHOSTS, COMMITS, RECORDS, MERGED, BY_REASON, RETRIES, SCHEMA_CHANGES, COMPACTED_AT,
+    VACUUMED_AT, COMPACTED_FILES, COMPACTED_BYTES, MAINTENANCE, MAINTENANCE_FAILURES, MAINTENANCE_IN_VAIN,
+    TABLE_BATCH, BATCH, FRESHNESS_OF_BATCHES, READY, STARTED, LAST_TURN, LAST_PLAN, CONFIG_FAULTS, INFO,
+    COMPLETE, PENDING, JVM_HEAP_USED, JVM_HEAP_MAX, JVM_COLLECTIONS, JVM_THREADS, *OF_PROCESSES,
+)  # fmt: skip
+
+
+def as_markdown() -> str:
+    """docs/metrics.md."""
+    lines = [_HEAD]
+    for metric in CATALOGUE:
+        names = metric.name if metric.kind in (Kind.SUMMARY, Kind.HISTOGRAM) else metric.series[0]
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        lines.append(f"| `{names}` | {metric.kind.value} | {labels} | {metric.unit} | {metric.help} |")
+    told = " and ".join(f"`{prefix}_process_…` are of {what}" for prefix, what in PROCESSES.items())
+    lines += ["", f"{told}; the latter are there where the service has started it itself."]
+    lines += ["", "| label | values |", "| --- | --- |"]
+    lines.append("| `table` | `<schema>.<table>`; of maintenance `_quarantine`, too |")
+    lines.append("| `state` | `starting`, `running`, `catching_up`, `retrying`, `paused`, `halted` |")
+    lines.append(f"| `op` | {', '.join(f'`{op}`' for op in OPERATIONS)} |")
+    lines.append(f"| `change` | {', '.join(f'`{change}`' for change in CHANGES)} |")
+    lines.append(f"| `phase` | {'; '.join(f'`{phase}`: {what}' for phase, what in PHASES.items())} |")
+    lines.append(f"| `task` | {'; '.join(f'`{task}`: {what}' for task, what in TASKS.items())} |")
+    lines.append("| `reason` | the reasons of the quarantine table |")
+    return "\n".join(lines) + "\n"

@@ -1,1 +1,0 @@
-"""Running it: status, health pages, quarantine."""

@@ -1,0 +1,48 @@
+"""A table's progress record after a slice, from the one before and what facts() found in the slice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from distributary.consume.offsets import Offsets
+from distributary.progress.batch_stats import BatchStats
+from distributary.progress.record import Last, Progress, later
+from distributary.progress.snapshots import after_slice
+
+
+def advanced(
+    progress: Progress,
+    found: BatchStats,
+    end: Mapping[int, int],
+    truncated: str | None,
+    first: Mapping[int, int],
+    latest: Callable[[], Offsets],
+) -> Progress:
+    """The record for the slice's commit.
+
+    `end`: the offsets behind the slice's last records; `truncated`: the position of the newest truncate in it that
+    counts; `first`: the first offset that Kafka had of each partition; `latest` asks Kafka for the ends of them all.
+    """
+    last = dict(progress.last)
+    for p, seen in found.partitions.items():
+        before = last.get(p, Last())
+        last[p] = Last(
+            position=max(filter(None, (before.position, seen.position)), default=None),
+            ts_ms=max(filter(None, (before.ts_ms, seen.ts_ms)), default=None),
+            deleted_key=seen.deleted_key,
+            transaction=later(before.transaction, seen.transaction),
+        )
+    return progress.next_commit(
+        **after_slice(progress, found, {**first, **progress.next, **end}, latest),
+        # Of a partition without records too: what comes there and is gone again before it is taken in is missed.
+        next={**first, **progress.next, **end},
+        last=last,
+        filled=progress.filled or found.placeholders > 0,
+        position=max(filter(None, (progress.position, found.position)), default=None),
+        truncated=max(filter(None, (progress.truncated, truncated)), default=None),
+        source_ts_ms=max(filter(None, (progress.source_ts_ms, found.newest_ts_ms)), default=None),
+        read_ts_ms=max(filter(None, (progress.read_ts_ms, found.read_ts_ms)), default=None),
+        records=progress.records + found.applied,
+        quarantined=progress.quarantined + found.bad,
+        recent=(*progress.recent, (found.records, found.bad)),
+    )

@@ -1,0 +1,120 @@
+"""The complete snapshots of a table, told from its slices: pure, on the values of progress and facts alone.
+
+Rows that were deleted while no snapshot was complete and no change was read are never deleted by a record. The newest
+complete snapshot shows them: it does not have them, and they are older than it is (ghosts.py finds and removes them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from distributary.decode.source_block import BY_OFFSET
+from distributary.errors import UsageError
+from distributary.progress.batch_stats import BatchStats
+from distributary.progress.record import Progress, Snapshot
+
+
+def after_slice(
+    progress: Progress, found: BatchStats, taken: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
+) -> dict[str, Any]:
+    """What a slice changes in the progress record: its fields `snapshot`, `lowest`, `read`, `unread` and
+    `lost`.
+
+    `taken` is the next offset per partition after the slice. `latest` asks Kafka for the ends of all partitions; it is
+    asked for a slice that ends a snapshot alone, as rows of the snapshot may lie before them.
+    """
+    lowest = min(filter(None, (progress.lowest, found.lowest)), default=None)
+    if progress.records and progress.lowest is None:
+        lowest = None  # a record of a version that did not keep it: some row may be older
+    read = max(filter(None, (progress.read, found.read)), default=None)
+    snapshot = progress.snapshot
+    # A record that can't be read may be a snapshot's row, also in a slice that has no other one.
+    may_be_read = found.read is not None or snapshot is None or snapshot.open or str(read) > snapshot.position
+    # Nor does anything tell what was among records that are lost, up to what Kafka had when that was accepted.
+    missed = found.unread > 0 or progress.lost is not None
+    unread = max(filter(None, (progress.unread, read if missed and may_be_read else None)), default=None)
+    lost = {p: end for p, end in (progress.lost or {}).items() if end > taken.get(p, 0)} or None
+    if _ends_one(progress, found):
+        snapshot = Snapshot(position=str(found.snapshot), open=latest())
+    if snapshot is not None and snapshot.open:
+        left = {p: end for p, end in snapshot.open.items() if end > taken.get(p, 0)}
+        snapshot = snapshot.model_copy(update={"open": left})
+    if _to_count(snapshot, unread) and snapshot is not None and lowest is not None and lowest >= snapshot.position:
+        snapshot = snapshot.model_copy(update={"ghosts": 0})  # no row can be older: the table need not be looked at
+    return {"snapshot": snapshot, "lowest": lowest, "read": read, "unread": unread, "lost": lost}
+
+
+def after_loss(progress: Progress, end: Mapping[int, int]) -> dict[str, Any]:
+    """What it changes in the record that an operator accepts a loss of records: those of a snapshot may be among them,
+    of one that is being read, and of one that is complete but for rows that were still unread. `end`: the ends of all
+    partitions now."""
+    snapshot = progress.snapshot
+    unfinished = snapshot.position if snapshot is not None and snapshot.open else None
+    unread = max(filter(None, (progress.unread, unfinished)), default=None)
+    return {"lost": {p: at for p, at in end.items() if at > 0} or None, "unread": unread}
+
+
+def _ends_one(progress: Progress, found: BatchStats) -> bool:
+    # By offset each row has a position of its own. Other modes than upsert keep rows that no snapshot has.
+    if found.snapshot is None or progress.connector == BY_OFFSET or progress.mode != "upsert":
+        return False
+    return progress.snapshot is None or found.snapshot > progress.snapshot.position
+
+
+def to_count(progress: Progress) -> bool:
+    """Whether the rows that the newest complete snapshot leaves over can be counted, and were not yet."""
+    return _to_count(progress.snapshot, progress.unread)
+
+
+def _to_count(snapshot: Snapshot | None, unread: str | None) -> bool:
+    if snapshot is None or snapshot.open or snapshot.ghosts is not None:
+        return False
+    return unread is None or unread < snapshot.position
+
+
+def complete_snapshot(table: str, progress: Progress) -> Snapshot:
+    """The table's newest complete snapshot. Raises UsageError where no row may be removed for not being in it."""
+    if progress.mode != "upsert":
+        raise not_for_mode(table, progress.mode)
+    snapshot = progress.snapshot
+    if snapshot is None:
+        raise UsageError(
+            "no-complete-snapshot",
+            f"{table} has not taken in the end of a snapshot: nothing tells which rows are left over"
+            + (
+                " (its records do not say where in the source's log they stand)"
+                if progress.connector == BY_OFFSET
+                else ""
+            ),
+            "let the connector finish a snapshot of the table, or send one (execute-snapshot, type blocking)",
+        )
+    if snapshot.open:
+        ends = ", ".join(f"{end - 1} (partition {p})" for p, end in sorted(snapshot.open.items()))
+        raise UsageError(
+            "snapshot-not-taken-in",
+            f"rows of the snapshot may still be unread: {table} has to take in the records up to {ends} first",
+            "run the service until it has: distributary run --once",
+        )
+    if progress.unread is not None and progress.unread >= snapshot.position:
+        raise UsageError(
+            "snapshot-incomplete",
+            f"records that came with the rows of {table}'s snapshot are in the quarantine table, or were gone from"
+            " Kafka before they were taken in: the rows that they are for would be taken for rows that the source does"
+            " not have",
+            "mend the cause and have the connector send a new snapshot",
+        )
+    return snapshot
+
+
+def not_for_mode(table: str, mode: str) -> UsageError:
+    """Why tables of other modes are not reconciled."""
+    why = {
+        "append": "it keeps every change, also those of rows that are gone",
+        "history": "ending versions by a snapshot is not built",
+    }
+    return UsageError(
+        "not-for-this-mode",
+        f"{table} is kept in mode: {mode}, and can't be reconciled: {why.get(mode, '')}",
+        "fill the table again: delete its directory" if mode == "history" else "nothing has to be removed",
+    )

@@ -1,0 +1,129 @@
+"""Records in the quarantine table, looked at without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from distributary.config import Config
+from distributary.errors import SetupError, UsageError
+from distributary.storage.lake_files import plain
+
+_PLACE = '"topic", "partition", "offset"'
+_TOLD = f'"table", {_PLACE}, "reason", "message", "key", "quarantined_at", "replayed_at"'
+
+
+@dataclass(frozen=True)
+class BadRecord:
+    """A record in quarantine. `value` and `headers` are there only where it was asked for alone."""
+
+    table: str
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    message: str
+    key: bytes | None
+    quarantined_at: datetime
+    replayed_at: datetime | None
+    timestamp: datetime | None = None
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """With JSON's types: bytes as text where they are UTF-8, else as `0x` and digits."""
+        told: dict[str, Any] = {**self.__dict__, "key": as_text(self.key)}
+        for name in ("quarantined_at", "replayed_at", "timestamp"):
+            at = told[name]
+            told[name] = None if at is None else at.isoformat()
+        told["value"] = as_text(self.value)
+        told["headers"] = [{"key": name, "value": as_text(value)} for name, value in self.headers]
+        return told
+
+
+def as_text(data: bytes | None) -> str | None:
+    """Bytes for people."""
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return f"0x{data.hex()}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How many records of a table are in quarantine for a reason: all of them, and those not applied since."""
+
+    table: str
+    reason: str
+    records: int
+    waiting: int
+
+
+def summary(config: Config) -> list[Summary]:
+    """By table and reason. Raises SetupError where the table can't be read."""
+    query = (
+        'SELECT "table", "reason", count(*) AS "records",'
+        ' sum(CASE WHEN "replayed_at" IS NULL THEN 1 ELSE 0 END) AS "waiting"'
+        ' FROM q GROUP BY "table", "reason" ORDER BY "table", "reason"'
+    )
+    return [Summary(**row) for row in _rows(config, query)]
+
+
+def newest(config: Config, table: str | None, limit: int, *, replayed: bool) -> list[BadRecord]:
+    """The newest records, of one table or of all; with `replayed` also those that were applied since. Raises
+    SetupError."""
+    conditions = [] if replayed else ['"replayed_at" IS NULL']
+    if table is not None:
+        conditions.append(f'"table" = {_text(table)}')
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    order = f'ORDER BY "quarantined_at" DESC, {_PLACE} LIMIT {limit}'
+    return [_record(row) for row in _rows(config, f"SELECT {_TOLD} FROM q{where} {order}")]
+
+
+def one(config: Config, topic: str, partition: int, offset: int) -> BadRecord:
+    """One record with all that Kafka had of it; the newest one, where the topic was created again and had several at
+    that place. Raises UsageError where it is not there, SetupError."""
+    where = f'"topic" = {_text(topic)} AND "partition" = {partition} AND "offset" = {offset}'
+    query = (
+        f'SELECT {_TOLD}, "timestamp", "value", "headers" FROM q WHERE {where} ORDER BY "quarantined_at" DESC LIMIT 1'
+    )
+    found = [_record(row) for row in _rows(config, query)]
+    if not found:
+        raise UsageError(
+            "not-in-quarantine",
+            f"offset {offset} of {topic} partition {partition} is not in quarantine",
+            "`distributary quarantine list` shows what is",
+        )
+    return found[0]
+
+
+def _rows(config: Config, query: str) -> Iterator[dict[str, Any]]:
+    path = config.quarantine_path()
+    try:
+        found = QueryBuilder().register("q", DeltaTable(plain(path))).execute(query).read_all()
+    except TableNotFoundError:
+        return
+    except (DeltaError, OSError) as error:
+        raise SetupError(
+            "lake-unreadable",
+            f"the quarantine table at {path} can't be read ({type(error).__name__})",
+            "check that this machine may read it; keys of an object store are taken from the environment",
+        ) from error
+    yield from pa.table(found).to_pylist()
+
+
+def _record(row: Mapping[str, Any]) -> BadRecord:
+    headers = tuple((header["key"], header["value"]) for header in row.get("headers") or ())
+    return BadRecord(**{**row, "headers": headers})
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

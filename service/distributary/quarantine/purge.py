@@ -1,0 +1,40 @@
+"""Old records leave the quarantine table, without Spark: it holds users' data, which must not stay for ever."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from distributary.config import Config
+from distributary.errors import SetupError
+from distributary.storage.lake_files import plain
+
+
+def purge(config: Config, older_than: float, table: str | None = None, now: datetime | None = None) -> int:
+    """Deletes the records, of one table (schema.table) or of all, that came into quarantine more than `older_than`
+    seconds before `now`; gives how many. Raises SetupError where the quarantine table can't be read or written."""
+    path = config.quarantine_path()
+    before = (now or datetime.now(timezone.utc)) - timedelta(seconds=older_than)
+    condition = f"quarantined_at < '{before.isoformat()}'"
+    if table is not None:
+        name = table.replace("'", "''")
+        condition += f" AND \"table\" = '{name}'"
+    try:
+        done = DeltaTable(plain(path)).delete(condition)
+    except TableNotFoundError:
+        return 0
+    except CommitFailedError as error:
+        raise SetupError(
+            "quarantine-busy",
+            f"the service wrote to the quarantine table at {path} at the same moment",
+            "run it again",
+        ) from error
+    except (DeltaError, OSError) as error:
+        raise SetupError(
+            "lake-unwritable",
+            f"the quarantine table at {path} can't be changed ({type(error).__name__})",
+            "check that this machine may write to it; keys of an object store are taken from the environment",
+        ) from error
+    return int(done["num_deleted_rows"] or 0)

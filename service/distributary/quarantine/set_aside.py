@@ -1,0 +1,168 @@
+"""Records that an operator set aside by `distributary quarantine add`: the table passes over them, whatever is in them.
+
+Each is a small file beside the tables. It stays, so that a table that is filled again passes over the record, too.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from distributary.config import Config
+from distributary.consume.broker import Broker
+from distributary.consume.offsets import OffsetRange
+from distributary.errors import UsageError
+from distributary.ingest.tables import listed, named, own_path
+from distributary.logs import get_logger
+from distributary.storage.json_file import JsonFile, names_in
+from distributary.storage.lake_files import newest_record
+from distributary.storage.request_files import RegularRead, leave_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from distributary.consume.remaining import Places
+    from distributary.consume.source import RecordSource
+    from distributary.quarantine.table import Quarantine
+
+REASON = "set-aside"
+"""The reason that such records have in quarantine."""
+_PLACE = re.compile(r"(?P<topic>[A-Za-z0-9._-]+):(?P<partition>[0-9]{1,9}):(?P<offset>[0-9]{1,18})")
+_FILE = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)@(?P<partition>[0-9]{1,9})@(?P<offset>[0-9]{1,18})\.json")
+_EVERY = 5.0  # seconds between two looks
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class RecordPlace:
+    """Where a record is."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    @staticmethod
+    def of(text: str) -> RecordPlace:
+        """`topic:partition:offset`. Raises UsageError."""
+        found = _PLACE.fullmatch(text)
+        if found is None:
+            fix = "write it as topic:partition:offset, such as server1.dbo.orders:0:4711"
+            raise UsageError("bad-place", f"{text!r} is no place of a record", fix)
+        return RecordPlace(found["topic"], int(found["partition"]), int(found["offset"]))
+
+    def __str__(self) -> str:
+        return f"{self.topic}:{self.partition}:{self.offset}"
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return f"{self.topic}@{self.partition}@{self.offset}.json"
+
+
+def set_aside_path(config: Config) -> str:
+    """Where the files lie: several pipelines may fill one lake."""
+    return own_path(config, "set-aside", config.source.topic_prefix)
+
+
+def set_aside(config: Config, table: str, place: RecordPlace, reason: str) -> None:
+    """Has the table pass over the record, which goes to quarantine instead.
+
+    Raises UsageError where the topic is not the table's, has no such record, or the table has taken it in already; what
+    Kafka raises; SetupError where the lake can't be read or written.
+    """
+    broker = Broker(config.kafka_properties())
+    one = named(table, listed(config, broker))
+    if one.topic != place.topic:
+        fix = f"write {one.topic}:{place.partition}:{place.offset}"
+        raise UsageError("other-topic", f"the topic of {table} is {one.topic}, not {place.topic}", fix)
+    topic = broker.topics([one.topic])[one.topic]
+    first, end = broker.earliest(topic), broker.latest(topic)
+    if not first.get(place.partition, 0) <= place.offset < end.get(place.partition, 0):
+        there = ", ".join(f"{p}: {first.get(p, 0)} to {offset - 1}" for p, offset in sorted(end.items()) if offset)
+        raise UsageError(
+            "no-such-record", f"{place} is not there", f"the topic has, by partition: {there or 'nothing'}"
+        )
+    newest = newest_record(one.path)
+    if newest is not None and place.offset < newest.progress.next.get(place.partition, 0):
+        raise UsageError(
+            "already-taken",
+            f"{table} has taken {place} in already",
+            "a record that was applied can't be set aside; --rebuild fills the table again, and passes over what was"
+            " set aside before",
+        )
+    leave_file(set_aside_path(config), place.file, {"reason": reason, "at": time.time()})
+
+
+def put_aside(
+    places: Mapping[RecordPlace, str],
+    table: str,
+    session: SparkSession,
+    records: RecordSource,
+    quarantine: Quarantine,
+    withheld: Collection[str],
+) -> None:
+    """Puts the records at these places, each with its reason, into quarantine. Raises what Spark and Kafka raise."""
+    bad = pa.table(
+        {
+            "partition": pa.array([place.partition for place in places], pa.int32()),
+            "offset": pa.array([place.offset for place in places], pa.int64()),
+            "reason": pa.array([REASON] * len(places), pa.string()),
+            "message": pa.array(list(places.values()), pa.string()),
+        }
+    )
+    ranges = [OffsetRange(p.topic, {p.partition: p.offset}, {p.partition: p.offset + 1}) for p in places]
+
+    def raw(_places: pa.Table) -> DataFrame:
+        return reduce(lambda one, other: one.unionByName(other), (records.frame(session, part) for part in ranges))
+
+    quarantine.add(table, raw, bad, withheld)
+
+
+class SetAside:
+    """The service's side: what is set aside, as last seen."""
+
+    def __init__(self, session: SparkSession, config: Config) -> None:
+        self._session = session
+        self._folder = set_aside_path(config)
+        self._found: dict[RecordPlace, str] = {}
+        self._lock = threading.Lock()
+        self.look = RegularRead(self.read, _EVERY, "set aside")
+
+    def read(self) -> None:
+        """Looks now. Raises what the storage raises."""
+        with self._lock:
+            found = {}
+            for name in names_in(self._session, self._folder):
+                match = _FILE.fullmatch(name)
+                if match is not None:
+                    place = RecordPlace(match["topic"], int(match["partition"]), int(match["offset"]))
+                    found[place] = self._found.get(place) or self._reason(name)
+            self._found = found
+
+    def places(self) -> Mapping[str, Places]:
+        """The places by topic."""
+        found: dict[str, set[tuple[int, int]]] = {}
+        for place in list(self._found):
+            found.setdefault(place.topic, set()).add((place.partition, place.offset))
+        return {topic: frozenset(places) for topic, places in found.items()}
+
+    def within(self, part: OffsetRange) -> dict[RecordPlace, str]:
+        """Those of an offset range, each with its reason."""
+        return {
+            place: reason
+            for place, reason in list(self._found.items())
+            if place.topic == part.topic
+            and part.start.get(place.partition, 0) <= place.offset < part.end.get(place.partition, 0)
+        }
+
+    def _reason(self, name: str) -> str:
+        told = JsonFile(self._session, f"{self._folder}/{name}").read()
+        said = str(told.get("reason") or "") if isinstance(told, dict) else ""
+        return f"set aside by an operator{': ' if said else ''}{said}"

@@ -1,0 +1,86 @@
+"""A small JSON file of the service's own, on any file system that Hadoop knows."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from distributary.launch.classes import HADOOP_PATH, java_class, lines_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_LOCAL = "file"
+
+
+class JsonFile:
+    """The file at `path`. Who reads it while it is replaced finds what was there before, or all that is new: on this
+    machine's own file system it is moved into its place, and object stores show an object when it is whole."""
+
+    def __init__(self, session: SparkSession, path: str) -> None:
+        self._session = session
+        self._path = path
+
+    def read(self) -> Any:
+        """What was written last; None where nothing was, or where it can't be understood."""
+        place, files = self._at(self._path)
+        if not files.exists(place):
+            return None
+        stream = files.open(place)
+        try:
+            line = lines_of(self._session, stream).readLine()
+        finally:
+            stream.close()
+        try:
+            return json.loads(line or "null")
+        except ValueError:
+            return None
+
+    def exists(self) -> bool:
+        """Whether anything is written there."""
+        place, files = self._at(self._path)
+        return bool(files.exists(place))
+
+    def write(self, value: Any) -> None:
+        """Replaces what was written before."""
+        place, files = self._at(self._path)
+        moved = files.getUri().getScheme() == _LOCAL
+        target = self._at(f"{self._path}.{uuid.uuid4().hex}.new")[0] if moved else place
+        stream = files.create(target, True)
+        try:
+            try:
+                stream.writeBytes(json.dumps(value) + "\n")  # JSON in ASCII: a byte for each character
+            finally:
+                stream.close()
+        except Exception:
+            if moved:  # what a full disk left of it would stay for ever
+                files.delete(target, False)
+            raise
+        if moved:
+            files.rename(target, place)
+
+    def remove(self) -> None:
+        """Nothing is written any more."""
+        place, files = self._at(self._path)
+        files.delete(place, False)
+
+    def _at(self, path: str) -> tuple[Any, Any]:
+        return _place(self._session, path)
+
+
+def names_in(session: SparkSession, folder: str) -> list[str]:
+    """The names of the files in a folder, sorted; none where there is no such folder."""
+    place, files = _place(session, folder)
+    if not files.exists(place):
+        return []
+    return sorted(status.getPath().getName() for status in files.listStatus(place))
+
+
+def _place(session: SparkSession, path: str) -> tuple[Any, Any]:
+    """Hadoop's path, and the file system that has it."""
+    place = java_class(session, HADOOP_PATH)(path)
+    files = place.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+    # With Hadoop's checksums a file could not be replaced at once: they are a second file beside it.
+    return place, files.getRawFileSystem() if files.getUri().getScheme() == _LOCAL else files

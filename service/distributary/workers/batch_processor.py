@@ -1,0 +1,320 @@
+"""Takes slices of one table's topic: each is read, looked at, and committed together with how far the table is then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timezone
+
+import pyarrow as pa
+from structlog.typing import FilteringBoundLogger
+
+from distributary import failpoints
+from distributary.config.table import TableSettings
+from distributary.consume.broker import Topic
+from distributary.consume.offsets import OffsetRange
+from distributary.decode.decoder import Decoded
+from distributary.decode.source_order import order_of
+from distributary.evolve.diff import check_key
+from distributary.evolve.order import check_order
+from distributary.evolve.unknown_columns import CODE, FIX
+from distributary.ingest.batch_reader import BatchReader, Read
+from distributary.ingest.batch_size import BatchSizer, batch_bytes
+from distributary.ingest.batch_writer import Batch, BatchWriter
+from distributary.ingest.preconditions import too_many_bad
+from distributary.ingest.raw_records import RawSource
+from distributary.ingest.replay import replayed
+from distributary.ingest.source_checks import before_going_back, check_truncates
+from distributary.ingest.table_cursor import Place
+from distributary.ingest.topic_format import TopicFormat
+from distributary.lake.table import LakeTable
+from distributary.observe.recorder import Watch
+from distributary.observe.status import Batch as ShownBatch
+from distributary.progress.advance import advanced
+from distributary.progress.batch_stats import BatchStats
+from distributary.progress.record import Progress, first_progress
+from distributary.quarantine.redaction import with_withheld, withheld_columns
+from distributary.quarantine.set_aside import REASON, RecordPlace, put_aside
+from distributary.workers.context import WorkerContext
+
+
+class BatchProcessor:
+    """Commits slices of one table's records, and moves its `place`. It keeps what the slices before were like.
+
+    `writer` writes the decoded slices. Every method that reads or writes raises TableHalt, TransientError and what
+    Spark raises.
+    """
+
+    def __init__(
+        self,
+        around: WorkerContext,
+        topic: str,
+        settings: TableSettings,
+        writer: BatchWriter,
+        lake: LakeTable,
+        place: Place,
+        name: str,
+        log: FilteringBoundLogger,
+    ) -> None:
+        self._around = around
+        self._topic = topic
+        self._settings = settings
+        self._writer = writer
+        self._lake = lake
+        self._place = place
+        self._name = name
+        self._log = log
+        self._compacted: bool | None = None
+        self._portion = BatchSizer(around.broker, topic, around.config.trigger.max_records, batch_bytes(around.session))
+        self._source = RawSource(
+            around.records, lake.session, lambda why: log.debug("where records are decoded", reason=why)
+        )
+        self._reader = self._new_reader()
+
+    def look_anew(self) -> None:
+        """The table is not as it was, or is to be filled otherwise: what was learnt of its records is learnt anew."""
+        self._reader = self._new_reader()
+        self._compacted = None
+
+    @property
+    def warnings(self) -> tuple[Mapping[str, str], ...]:
+        """Likely mistakes in the table's config, each with `code`, `message` and `fix`."""
+        return tuple({"code": CODE, "message": str(one), "fix": FIX} for one in self._reader.sent.unknown)
+
+    def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> OffsetRange:
+        """What to take next on the way from `taken` to `goal`."""
+        return self._portion.next(taken, goal)
+
+    def take(self, topic: Topic, part: OffsetRange, watch: Watch) -> int | None:
+        """Commits a slice, or its beginning where the source went back in its middle; nothing where no record is left
+        to make a table of. Gives how many of the table's last records were bad,
+        where that is more than the config allows."""
+        if aside := self._set_aside(part):
+            around, withheld = self._around, withheld_columns(self._settings)
+            with watch.phase("quarantine"):
+                put_aside(aside, self._name, self._lake.session, around.records, around.quarantine, withheld)
+        before = self._place.progress
+        with watch.phase("look"):
+            topic_format = self._reader.detect_format(topic, part.start, _filled(before))
+        if topic_format is None:
+            return None
+        progress = self._going_on(before, topic_format, topic)
+        with watch.phase("read"):
+            raw = self._source.of_range(part, self._portion.record_bytes)
+            came = self._reader.read(raw, topic_format, progress)
+        progress = self._with_names(progress)
+        if came.altered:
+            failpoints.passing("after-schema-change", self._name)
+            self._around.recorder.schema_changed(self._name)
+            self._place.head = self._lake.head(self._place.head)
+        check_truncates(came.found, progress, self._settings, part.topic)
+        fit = self._of_one_form(came.found, topic, part, progress)
+        if fit != part:
+            if not fit:
+                self.look_anew()
+            return self.take(topic, fit or part, watch)
+        reasons: Mapping[str, int] = {}
+        if came.found.bad:
+            with watch.phase("quarantine"):
+                failpoints.passing("before-quarantine", self._name)
+                withheld = withheld_columns(self._settings)
+                reasons = self._around.quarantine.add(self._name, raw.frame, came.decoded.rejected, withheld)
+                failpoints.passing("after-quarantine", self._name)
+        with watch.phase("write"):
+            done = self._commit(came, progress, part, topic)
+        if isinstance(done, OffsetRange):
+            return self.take(topic, done, watch)
+        bad, rows = done
+        self._portion.took(came.found)
+        self._record(came.found, watch, reasons, rows)
+        return bad
+
+    def _set_aside(self, part: OffsetRange) -> Mapping[RecordPlace, str]:
+        return {} if self._around.set_aside is None else self._around.set_aside.within(part)
+
+    def replay(self, topic: Topic) -> None:
+        """Applies the table's records in quarantine again, those that can be applied by now."""
+        try:
+            self._replay(topic)
+        finally:
+            self.look_anew()  # they may have another form than those that come next
+
+    def _replay(self, topic: Topic) -> None:
+        progress, head, first = self._place.progress, self._place.head, self._place.first
+        raw = self._around.quarantine.waiting(self._lake.session, self._topic, but=REASON)
+        if raw is None or progress is None or head is None:
+            return
+        end = self._around.broker.latest(topic)
+        if end == first:
+            self._log.warning("records in quarantine wait until the topic has one that tells its format")
+            return
+        waiting = with_withheld(raw, self._lake.session, self._topic, first, end, self._around.records)
+        topic_format = self._reader.detect_format(topic, first, progress)
+        if topic_format is None:
+            return
+        came = self._reader.read(self._source.of_frame(waiting), topic_format, progress)
+        if came.altered:
+            self._place.head = head = self._lake.head(head) or head
+        progress = self._with_names(progress)
+        again = replayed(came.decoded, came.found, progress, truncates=self._truncates())
+        self._log.warning("records in quarantine are applied again", **again.told)
+        if not again.events.num_rows:
+            return
+        nothing = replace(came.decoded, events=again.events.slice(0, 0), rejected=came.decoded.rejected.slice(0, 0))
+        ready = self._writer.prepare(self._lake, self._batch(nothing, progress, progress.next, again.events), head)
+        assert not ready.went_back  # what is applied again has no part in that
+        self._place.head = self._lake.commit(head, again.after, ready.write)
+        self._around.quarantine.applied(self._topic, again.events)
+
+    def _new_reader(self) -> BatchReader:
+        around = self._around
+        return BatchReader(
+            around.broker,
+            around.config.source,
+            self._settings,
+            self._lake,
+            self._writer,
+            self._log,
+            around.transactions,
+            around.registry,
+            lambda: around.told(self._topic),
+            ignored=lambda: {} if around.set_aside is None else around.set_aside.places(),
+        )
+
+    def _going_on(self, before: Progress | None, topic_format: TopicFormat, topic: Topic) -> Progress:
+        """The table's record as the slice finds it, with the form that its rows have now; where nothing was applied
+        yet, it begins with the format of the topic. Raises TableHalt where the topic has another key."""
+        key = self._reader.sent.renames.all_of(topic_format.key or self._settings.key)
+        progress = _filled(before) or first_progress(
+            self._topic, topic.topic_id, topic_format.order, self._settings.mode, key
+        )
+        order = order_of(progress.connector, self._around.config.source.order_fields)
+        if _filled(before) is not None:
+            check_order(progress.order, order)
+        changed: dict[str, object] = {"order": order or None}
+        if before is not None:
+            changed["sequence"] = before.sequence
+        if not progress.key:
+            changed["key"] = key
+        changed["unwrapped"] = topic_format.unwrapped is not None
+        changed["marks_deleted"] = self._settings.marks_deleted
+        check_key(progress.key or key, key)
+        return progress.model_copy(update=changed)
+
+    def _with_names(self, progress: Progress) -> Progress:
+        """The record with what the reader has learnt of its source table and of its columns: how they are called, and
+        masked."""
+        renamed = {**(progress.renames or {}), **self._reader.sent.renamed} or None
+        masked = self._reader.sent.marks or None
+        table = self._reader.source_table
+        if (renamed, masked, table) == (progress.renames, progress.masks, progress.source_table):
+            return progress
+        return progress.model_copy(update={"renames": renamed, "masks": masked, "source_table": table})
+
+    def _of_one_form(self, found: BatchStats, topic: Topic, part: OffsetRange, progress: Progress) -> OffsetRange:
+        """What of the slice comes before the connector's transforms were changed so that its records got or lost their
+        envelope: all of it, where they were not. Looks at the topic only where records have not the others' form."""
+        first = found.other_form
+        if not first or not self._reader.has_other_form(topic, first, progress):
+            return part
+        ends = {p: end for p, end in {**part.end, **first}.items() if end > part.start[p]}
+        return OffsetRange(part.topic, {p: part.start[p] for p in ends}, ends)
+
+    def _commit(
+        self, came: Read, progress: Progress, part: OffsetRange, topic: Topic
+    ) -> OffsetRange | tuple[int | None, Mapping[str, int]]:
+        """Commits the decoded slice; gives what take() gives and how many rows were inserted, updated and deleted, or
+        what of the slice is to be taken before. Nothing is committed where no record told a column, so that there is
+        no table: truncates without a schema."""
+        head = self._place.head
+        if head is None:
+            return None, {}
+        found, first = came.found, self._place.first
+        truncated = found.truncated if self._truncates() else None
+        after = advanced(progress, found, part.end, truncated, first, lambda: self._around.broker.latest(topic))
+        after = self._grown(after, progress, topic)
+        batch = self._batch(came.decoded, progress, after.next, None, first=_filled(head.progress) is None)
+        if progress.growth is not None and after.growth is None:
+            batch = replace(batch, growth_over=True)
+        ready = self._writer.prepare(self._lake, batch, head)
+        if ready.went_back:
+            return before_going_back(part, ready.went_back, progress.connector, self._settings)
+        recent, bad = too_many_bad(after.recent, self._around.config.quarantine.max_ratio)
+        aside = len(self._set_aside(part))
+        changed = {"undecided": after.undecided + ready.ambiguous, "recent": recent}
+        after = after.model_copy(update={**changed, "quarantined": after.quarantined + aside})
+        failpoints.passing("before-commit", self._name)
+        self._place.head = head = self._lake.commit(head, after, ready.write)
+        failpoints.passing("after-commit", self._name)
+        self._log.info(
+            "committed",
+            version=head.version,
+            records=found.records,
+            applied=found.applied,
+            quarantined=found.bad + aside,
+            next=dict(after.next),
+        )
+        return bad, ready.rows
+
+    def _grown(self, after: Progress, before: Progress, topic: Topic) -> Progress:
+        """The record with where all partitions end now, as long as records may be unread that were sent before the
+        topic got more of them: until then a key may be in two partitions."""
+        growth = after.growth
+        if before.next and len(after.next) > len(before.next):
+            growth = self._around.broker.latest(topic)
+        if growth is not None and all(after.next.get(p, 0) >= end for p, end in growth.items()):
+            growth = None
+        return after.model_copy(update={"growth": growth})
+
+    def _batch(
+        self,
+        decoded: Decoded,
+        progress: Progress,
+        next_: Mapping[int, int],
+        replayed: pa.Table | None,
+        *,
+        first: bool = False,
+    ) -> Batch:
+        columns = self._reader.columns
+        return Batch(
+            topic=self._topic,
+            connector=progress.connector,
+            columns=columns,
+            key={name: columns[name] for name in progress.key},
+            events=decoded.events,
+            rejected=decoded.rejected,
+            before=None if first else progress,
+            partitions=len(next_) or 1,
+            compacted=self._is_compacted(),
+            unwrapped=bool(progress.unwrapped),
+            replayed=replayed,
+        )
+
+    def _is_compacted(self) -> bool:
+        """Whether Kafka keeps only the last record of each key; not, where it may not be asked."""
+        if self._compacted is None:
+            settings = self._around.broker.settings([self._topic]).get(self._topic, {})
+            self._compacted = "compact" in settings.get("cleanup.policy", "")
+        return self._compacted
+
+    def _truncates(self) -> bool:
+        return self._settings.truncate in ("apply", "soft")
+
+    def _record(self, found: BatchStats, watch: Watch, reasons: Mapping[str, int], rows: Mapping[str, int]) -> None:
+        """Tells of a slice that was committed."""
+        newest, head = found.newest_ts_ms, self._place.head
+        at = head.at if head is not None and head.at is not None else datetime.now(timezone.utc).timestamp()
+        self._around.recorder.committed(
+            self._name,
+            ShownBatch(at, found.records, found.applied, found.bad, round(watch.seconds, 3)),
+            freshness_seconds=None if newest is None else max(0.0, round(at - newest / 1000, 3)),
+            phases=watch.phases,
+            operations=found.operations,
+            merged=rows,
+            reasons=reasons,
+        )
+
+
+def _filled(progress: Progress | None) -> Progress | None:
+    """The table's record, unless the table is to be filled from the beginning."""
+    return None if progress is None or progress.is_new else progress

@@ -1,0 +1,113 @@
+"""Removes the rows that a table's last complete snapshot leaves over (rule 3.10), at an operator's request."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from distributary.config import Config
+from distributary.consume.broker import Broker
+from distributary.control.halts import read_halts
+from distributary.control.resume_requests import Request, ask
+from distributary.error_mapping import classified
+from distributary.errors import SetupError, TransientError, UsageError
+from distributary.halt_actions import ResumeAction
+from distributary.ingest.batch_writer import BatchWriter
+from distributary.ingest.index_folder import index_cache
+from distributary.ingest.tables import ConfiguredTable, listed, named
+from distributary.lake.table import LakeTable
+from distributary.launch.session import close_session, open_session, stdout_kept_for_results
+from distributary.logs import get_logger
+from distributary.progress.snapshots import complete_snapshot, not_for_mode
+from distributary.workers.stale_rows import find_ghosts, prepare_removal
+
+_log = get_logger(__name__)
+# The service may commit in between, each time it does the other one starts over.
+_RETRYING = Retrying(
+    retry=retry_if_exception_type(TransientError),
+    stop=stop_after_attempt(8),
+    wait=wait_random_exponential(multiplier=0.5, max=10),
+    reraise=True,
+)
+
+
+def reconcile(config: Config, name: str) -> int:
+    """Removes the ghosts of the table `name`, in one commit; gives how many rows went.
+
+    The service may run meanwhile. Raises UsageError where nothing may be removed, and what Kafka and Spark raise.
+    """
+    broker = Broker(config.kafka_properties())
+    one = named(name, listed(config, broker))
+    if one.settings.mode != "upsert":
+        raise not_for_mode(one.name, one.settings.mode)
+    with stdout_kept_for_results():
+        session = open_session(config.spark_properties())
+    try:
+        removed = remove_ghosts(one, session)
+    finally:
+        close_session(session)
+    _tell_the_service(config, one)
+    return removed
+
+
+def _tell_the_service(config: Config, one: ConfiguredTable) -> None:
+    """A service that runs looks at a table that gets no records only when it is asked to."""
+    try:
+        if one.topic not in read_halts(config):
+            ask(config, Request(one.topic, ResumeAction.NOTHING))
+    except SetupError as error:
+        _log.warning("a service that runs sees it with the table's next records", reason=error.message)
+
+
+def remove_ghosts(one: ConfiguredTable, session: SparkSession) -> int:
+    """The same in a session that is there."""
+    writer = BatchWriter(one.settings, index_cache)
+    lake = LakeTable(session, one.path, writer.service_columns)
+    removed: int = _RETRYING(_Removal(one, lake, writer))
+    return removed
+
+
+class _Removal:
+    """The removal from one table, which may have to be tried again.
+
+    A commit that the service's next one follows at once looks like one that was lost: then the next try finds nothing
+    left, and what the first one found is what went.
+    """
+
+    def __init__(self, one: ConfiguredTable, lake: LakeTable, writer: BatchWriter) -> None:
+        self._one = one
+        self._lake = lake
+        self._writer = writer
+        self._tried = 0
+
+    def __call__(self) -> int:
+        try:
+            return self._remove()
+        except Exception as error:
+            raise classified(error) from error
+
+    def _remove(self) -> int:
+        lake, one = self._lake, self._one
+        head = lake.head()
+        progress = head.progress if head else None
+        if head is None or progress is None:
+            raise UsageError(
+                "no-table",
+                f"{one.name} has taken in nothing yet: there is no table at {one.path}",
+                "run the service first",
+            )
+        if progress.mode != "upsert":
+            raise not_for_mode(one.name, progress.mode)
+        snapshot = complete_snapshot(one.name, progress)
+        ghosts = find_ghosts(lake, self._writer, progress, snapshot.position)
+        found = int(ghosts.num_rows)
+        if found == 0 and snapshot.ghosts == 0:
+            return self._tried
+        after = progress.next_commit(snapshot=snapshot.model_copy(update={"ghosts": 0}))
+        if found == 0:
+            lake.commit(head, after, lake.nothing())
+            return self._tried
+        removal = prepare_removal(lake, self._writer, head, progress, snapshot.position, ghosts)
+        self._tried = found
+        lake.commit(head, after, removal.write)
+        return found

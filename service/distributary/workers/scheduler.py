@@ -1,0 +1,151 @@
+"""The tables' turns: each that is behind takes a slice, some at a time, then goes back to the end of the queue."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    sleep_using_event,
+    stop_after_attempt,
+    stop_any,
+    stop_when_event_set,
+    wait_random_exponential,
+)
+
+from distributary import failpoints
+from distributary.consume.refusals import OFFSETS_GONE
+from distributary.control.halts import Halts
+from distributary.error_mapping import classified, is_fault, pause_after
+from distributary.errors import DistributaryError, TableHalt, TransientError
+from distributary.logs import get_logger
+from distributary.observe.status import TableState
+from distributary.workers.context import WorkerContext
+from distributary.workers.table_worker import TableWorker
+
+_SIDE_BY_SIDE = 4  # tables merged at once; more only queue for the same cores
+_ROUNDS_OF_ONCE = 3  # after so many rounds of retries `--once` gives a table up and says so
+_log = get_logger(__name__)
+
+
+class Scheduler:
+    """Advances the tables in threads of its own, until `around.stopping` is set.
+
+    `tables` gives all of them; `waits` tells whether one is to take no further slice for now; `settle` is called after
+    each turn of one, while it is kept from other work.
+    """
+
+    def __init__(
+        self,
+        around: WorkerContext,
+        halts: Halts,
+        tables: Callable[[], Sequence[TableWorker]],
+        waits: Callable[[TableWorker], bool],
+        settle: Callable[[TableWorker], None],
+    ) -> None:
+        self._around = around
+        self._halts = halts
+        self._tables = tables
+        self._waits = waits
+        self._settle = settle
+        self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
+        self._retrying = Retrying(
+            retry=retry_if_exception_type(TransientError),
+            stop=stop_any(stop_after_attempt(4), stop_when_event_set(around.stopping)),
+            wait=wait_random_exponential(multiplier=0.5, max=10),
+            sleep=sleep_using_event(around.stopping),
+            reraise=True,
+        )
+        self._retry_at: dict[str, float] = {}
+        self.give_up = False
+        """Whether a table that fails for long is halted, for a run that is to end."""
+
+    def nudge(self) -> None:
+        """Puts every table that is behind its goal in the queue, unless it is there or waits after a fault."""
+        for worker in self._to_step():
+            self._submit(worker)
+
+    def busy(self) -> bool:
+        """Whether a slice is to be taken now: a table that waits after a fault leaves the machine to others."""
+        return bool(self._to_step())
+
+    def _to_step(self) -> Sequence[TableWorker]:
+        now = time.monotonic()
+        return [w for w in self._tables() if w.has_to_step() and now >= self._retry_at.get(w.topic, 0.0)]
+
+    def try_at_once(self, worker: TableWorker) -> None:
+        """A table that waits after a fault waits no longer."""
+        self._retry_at.pop(worker.topic, None)
+
+    def halt(self, worker: TableWorker, halt: TableHalt) -> None:
+        """The table stays as it is until an operator, another config or a restart has it go on."""
+        worker.halted = halt
+        self._halts.add(worker.topic, worker.name, halt)  # first: who sees the halt may ask for its end at once
+        self._tell(worker, TableState.HALTED, halt)
+        _log.error("table halted", table=worker.name, code=halt.code, reason=halt.message, fix=halt.fix)
+
+    def forget(self, worker: TableWorker) -> None:
+        """The table is at work no more, or no more as it was: what was told of it does not count."""
+        self._retry_at.pop(worker.topic, None)
+        self._halts.remove(worker.topic)
+        self._around.status.forget(worker.name)
+        self._around.recorder.forget(worker.name)
+
+    def end(self) -> None:
+        """Lets the slices in flight end."""
+        self._pool.shutdown(wait=True)
+
+    def _submit(self, worker: TableWorker) -> None:
+        if self._around.stopping.is_set() or self._waits(worker) or not worker.running.acquire(blocking=False):
+            return
+        try:
+            self._pool.submit(self._advance, worker)
+        except RuntimeError:  # the pool was shut down in between
+            worker.running.release()
+
+    def _advance(self, worker: TableWorker) -> None:
+        """One slice of one table, then back to the end of the queue: a long way to go starves no other table."""
+        if self._around.stopping.is_set():
+            worker.running.release()
+            return
+        try:
+            self._retrying(self._attempt, worker)
+            worker.faults = 0
+        except TableHalt as halt:
+            self.halt(worker, halt)
+        except DistributaryError as fault:
+            worker.faults += 1
+            pause = pause_after(worker.faults, self._around.config.trigger.interval_seconds())
+            self._retry_at[worker.topic] = time.monotonic() + pause
+            _log.warning("table is tried again later", table=worker.name, code=fault.code, reason=fault.message)
+            if self.give_up and worker.faults >= _ROUNDS_OF_ONCE:
+                self.halt(worker, TableHalt(fault.code, fault.message, fault.fix))
+        finally:
+            self._settle(worker)
+            worker.running.release()
+        if worker.has_to_step() and worker.faults == 0:
+            self._submit(worker)
+
+    def _attempt(self, worker: TableWorker) -> None:
+        try:
+            failpoints.passing("before-slice", worker.name)
+            worker.step()
+        except BaseException as error:
+            if not is_fault(error):
+                raise
+            _log.debug("a slice failed", table=worker.name, exc_info=error)
+            fault = classified(error)
+            if fault.code == OFFSETS_GONE:
+                worker.doubt()
+            if isinstance(fault, TransientError):
+                self._around.recorder.retried(worker.name)
+            if not isinstance(fault, TableHalt):
+                worker.failing = True
+                self._tell(worker, TableState.RETRYING, fault)
+            raise fault from error
+
+    def _tell(self, worker: TableWorker, state: TableState, error: DistributaryError) -> None:
+        self._around.status.update(worker.name, state=state, error=error.told())

@@ -1,0 +1,58 @@
+"""The rows of a table that its last complete snapshot leaves over: counted once per snapshot, shown, and removed at an
+operator's request."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from structlog.typing import FilteringBoundLogger
+
+from distributary.apply.ghosts import COLUMNS, are_ghosts, deletes_of
+from distributary.apply.stored_rows import DELETED
+from distributary.ingest.batch_writer import Batch, BatchWriter, Prepared, arrow_struct
+from distributary.lake.table import LakeTable
+from distributary.progress.record import Head, Progress
+from distributary.progress.snapshots import to_count
+
+
+def find_ghosts(lake: LakeTable, writer: BatchWriter, progress: Progress, snapshot: str) -> pa.Table:
+    """The ghosts that the complete snapshot at that position shows: key columns, and apply.ghosts.COLUMNS."""
+    marks = [DELETED] if DELETED in writer.service_columns else []
+    columns = [*progress.key, *COLUMNS, *marks]
+    return writer.find(lake, progress.key, columns, lambda rows: are_ghosts(progress.connector, rows, snapshot))
+
+
+def prepare_removal(
+    lake: LakeTable, writer: BatchWriter, head: Head, progress: Progress, snapshot: str, ghosts: pa.Table
+) -> Prepared:
+    """Makes ready what deletes the ghosts, each as the table deletes rows."""
+    columns = lake.columns()
+    key = {name: columns[name] for name in progress.key}
+    row = arrow_struct(columns)
+    deletes = deletes_of(progress.connector, ghosts, list(arrow_struct(key)), row, snapshot)
+    nothing, partitions = deletes.slice(0, 0), len(progress.next) or 1
+    topic, connector = progress.topic, progress.connector
+    batch = Batch(topic, connector, columns, key, nothing, nothing, progress, partitions, replayed=deletes)
+    return writer.prepare(lake, batch, head)
+
+
+def counted(lake: LakeTable, writer: BatchWriter, head: Head | None, log: FilteringBoundLogger) -> Head | None:
+    """The table's head, after a commit with the number of ghosts where they can be counted and were not yet."""
+    progress = head.progress if head else None
+    if head is None or progress is None or progress.snapshot is None or not to_count(progress):
+        return head
+    found = find_ghosts(lake, writer, progress, progress.snapshot.position).num_rows
+    snapshot = progress.snapshot.model_copy(update={"ghosts": found})
+    head = lake.commit(head, progress.next_commit(snapshot=snapshot), lake.nothing())
+    warn(head, log)
+    return head
+
+
+def warn(head: Head | None, log: FilteringBoundLogger) -> None:
+    """Says that there are ghosts, and what removes them. `log` has the table's name as `table`."""
+    progress = head.progress if head else None
+    if progress is not None and progress.snapshot is not None and progress.snapshot.ghosts:
+        log.warning(
+            "the table has rows that its last complete snapshot does not have",
+            rows=progress.snapshot.ghosts,
+            fix="distributary resume -c FILE TABLE --reconcile removes them",
+        )

@@ -1,0 +1,118 @@
+"""Slices are cut by what their records have in bytes, wherever the large ones lie."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+import pytest
+
+from distributary.consume.broker import Broker
+from distributary.consume.offsets import OffsetRange, Offsets
+from distributary.ingest.batch_size import BatchSizer, payload_size, places
+from distributary.progress.batch_stats import BatchStats
+
+_MB = 2**20
+MOST = 4 * _MB
+
+
+class Sized:
+    """A topic whose records are as large as `size` says of a partition and an offset."""
+
+    def __init__(self, sizes: Mapping[int, list[int]]) -> None:
+        self.sizes = sizes
+        self.looks = 0
+
+    def sample(self, topic: str, places: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
+        assert topic == "t"
+        self.looks += 1
+        return [[b"x" * size for size in self.sizes[p][offset : offset + 20]] for p, offset in places]
+
+    @property
+    def ends(self) -> Offsets:
+        return {p: len(sizes) for p, sizes in self.sizes.items()}
+
+
+def slices(topic: Sized, records: int = 1_000_000) -> list[OffsetRange]:
+    """All slices, from the topic's start to its end."""
+    portion, found, taken = (
+        BatchSizer(cast(Broker, topic), "t", records, MOST),
+        list[OffsetRange](),
+        dict.fromkeys(topic.ends, 0),
+    )
+    while part := portion.next(taken, topic.ends):
+        found.append(part)
+        assert all(part.start[p] == taken[p] for p in part.start)
+        taken |= part.end
+        portion.took(cast(BatchStats, Found(part.records, size_of(topic, part))))
+    assert taken == topic.ends
+    return found
+
+
+class Found:
+    def __init__(self, records: int, payload: int) -> None:
+        self.records, self.payload = records, payload
+
+
+def size_of(topic: Sized, part: OffsetRange) -> int:
+    return sum(sum(topic.sizes[p][part.start[p] : part.end[p]]) for p in part.end)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "at_least"),
+    [
+        pytest.param({0: [100] * 30_000}, 1, id="small"),
+        pytest.param({0: [10_000] * 4_000}, 10, id="large"),
+        pytest.param({0: [100] * 20_000 + [50_000] * 1_000}, 13, id="small, then large"),
+        pytest.param({0: [50_000] * 1_000 + [100] * 20_000}, 13, id="large, then small"),
+        pytest.param({0: [10] * 5_000, 1: [20_000] * 500, 2: []}, 3, id="of a few partitions one is large"),
+        pytest.param({0: [2 * _MB] * 30}, 15, id="more than a megabyte"),
+    ],
+)
+def test_no_slice_has_many_more_bytes_than_it_may(sizes: Mapping[int, list[int]], at_least: int) -> None:
+    topic = Sized(sizes)
+    found = slices(topic)
+    assert max(size_of(topic, part) for part in found) <= 2 * MOST
+    assert at_least <= len(found) <= 2 * at_least
+    assert topic.looks <= 3 * len(found)
+
+
+def test_large_ones_that_no_sample_shows_count_from_the_next_slice_on() -> None:
+    topic = Sized({0: ([10] * 700 + [100_000] + [10] * 299) * 200})
+    sizes = [size_of(topic, part) for part in slices(topic, 100_000)]
+    assert sizes[0] > 2 * MOST
+    assert max(sizes[1:]) <= 2 * MOST
+
+
+def test_a_record_larger_than_a_slice_is_taken_alone() -> None:
+    assert [part.records for part in slices(Sized({0: [2 * MOST] * 6}))] == [1] * 6
+
+
+def test_few_records_are_taken_without_a_look() -> None:
+    topic = Sized({0: [1000] * 4})
+    assert [part.records for part in slices(topic)] == [4]
+    assert not topic.looks
+
+
+def test_places_are_spread_from_the_start_to_the_end_of_all_partitions() -> None:
+    part = OffsetRange("t", {0: 100, 1: 0, 2: 50}, {0: 140, 1: 400, 2: 50})
+    found = places(part, 11)
+    assert Counter(partition for partition, _ in found) == {0: 2, 1: 9}
+    assert found[0] == (0, 100)
+    assert found[-1] == (1, 399)
+    assert [offset for p, offset in found if p == 1] == sorted(offset for p, offset in found if p == 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        (None, 0),
+        (b"", 0),
+        (b'{"op":"c","payload":1}', 22),
+        (b'{"schema":{"type":"struct"},"payload":{"op":"c"}}', 10),
+        (b'{"schema":{"type":"struct"}}', 28),
+    ],
+)
+def test_a_schema_beside_the_payload_does_not_count(value: bytes | None, size: int) -> None:
+    assert payload_size(value) == size

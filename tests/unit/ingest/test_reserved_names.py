@@ -1,0 +1,43 @@
+"""No table lies in a folder that the service has for itself, wherever `target.table` puts tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from distributary.config import Config, load
+from distributary.consume.topics import TableId
+from distributary.ingest.tables import settings_of
+from distributary.survey.passed_over import passed_over
+
+
+def config(folder: Path, place: str, match: str) -> Config:
+    path = folder / "config.yaml"
+    path.write_text(
+        "version: 1\nkafka: {bootstrap.servers: localhost:1}\nsource: {topic_prefix: p, connector: sqlserver}\n"
+        f'target: {{path: lake, table: "{place}"}}\ncheckpoint: checkpoint\ntables: [{{match: "{match}"}}]\n',
+        encoding="utf-8",
+    )
+    return load(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "table", "is_table"),
+    [
+        ("{table}", TableId("dbo", "_quarantine"), False),
+        ("{table}", TableId("dbo", "_Distributary"), False),
+        ("{table}", TableId("dbo", "_migrations"), True),
+        ("{database}/{schema}/{table}", TableId("dbo", "t", "_distributary"), False),
+        ("{database}/{schema}/{table}", TableId("dbo", "_quarantine", "shop"), True),
+        ("{schema}/{table}", TableId("_QUARANTINE", "t"), False),
+        ("{schema}/{table}", TableId("dbo", "_quarantine"), True),
+        ("cdc/{table}", TableId("dbo", "_quarantine"), True),
+    ],
+)
+def test_a_table_by_its_name_and_its_place(tmp_path: Path, place: str, table: TableId, is_table: bool) -> None:
+    found = config(tmp_path, place, "dbo.*" if table.schema == "dbo" else "*.*")
+    assert (settings_of(table, found) is not None) == is_table
+    topic = f"p.{table.database or 'shop'}.{table.schema}.{table.table}"
+    codes = [one.code for one in passed_over(found, [topic], [] if not is_table else [topic])]
+    assert codes == ([] if is_table else ["reserved-name"])

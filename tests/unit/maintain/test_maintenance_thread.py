@@ -1,0 +1,173 @@
+"""The caretaker: when it takes a table, and what a failure changes."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from tests.unit.maintain.test_schedule import Clock, Record
+
+from distributary.config.maintenance import Maintenance
+from distributary.errors import TableHalt
+from distributary.lake.optimize import Compacted
+from distributary.maintain.maintenance_thread import Jobs, MaintenanceThread
+from distributary.maintain.schedule import Due, MaintenanceSchedule, Task
+from distributary.observe.recorder import Recorder
+from distributary.observe.status import ServiceStatus
+
+
+@dataclass
+class Table:
+    """A table at a version; counts what is done to it."""
+
+    name: str = "dbo.t"
+    version: int = 10
+    fault: Exception | None = None
+    running: threading.Lock = field(default_factory=threading.Lock)
+    upkeep: MaintenanceSchedule = field(
+        default_factory=lambda: MaintenanceSchedule(Maintenance(compact_after=10), Record(), Clock())
+    )
+    tended: int = 0
+
+    def __post_init__(self) -> None:
+        self.upkeep.start()
+
+    def due(self) -> Due | None:
+        return self.upkeep.due(self.version, None)
+
+    def tend(self, task: Task) -> Compacted:
+        assert self.running.locked()
+        if self.fault is not None:
+            raise self.fault
+        self.tended += 1
+        self.version += 1
+        self.upkeep.done(task, self.version)
+        return Compacted(added=1, removed=9, bytes=900)
+
+
+class NoJobs:
+    """In the place of Spark's."""
+
+    cancelled = 0
+
+    def tagged(self) -> Any:
+        return nullcontext()
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+
+def caretaker(*tables: Table, busy: bool = False) -> tuple[MaintenanceThread, Recorder]:
+    recorder = Recorder(ServiceStatus())
+    return MaintenanceThread(lambda: tables, lambda: busy, recorder, cast(Jobs, NoJobs())), recorder
+
+
+def value(recorder: Recorder, name: str, **labels: str) -> float | None:
+    return recorder.registry.get_sample_value(name, labels)
+
+
+def test_what_is_due_is_done_once_and_told() -> None:
+    table, other = Table(), Table("dbo.other", version=9)
+    care, recorder = caretaker(table, other)
+    assert care.has_work()
+    for _ in range(3):
+        care.turn()
+    assert (table.tended, other.tended, care.has_work()) == (1, 0, False)
+    assert not table.running.locked()
+    assert value(recorder, "distributary_table_compacted_files_total", table="dbo.t") == 9
+    assert value(recorder, "distributary_table_compacted_bytes_total", table="dbo.t") == 900
+    assert value(recorder, "distributary_table_maintenance_duration_seconds_count", table="dbo.t", task="compact") == 1
+
+
+def test_while_slices_wait_only_what_is_overdue_is_done() -> None:
+    usual, overdue = Table(version=39), Table(version=40)
+    care, _ = caretaker(usual, overdue, busy=True)
+    care.turn()
+    assert (usual.tended, overdue.tended) == (0, 1)
+
+
+def test_a_table_at_work_is_left_alone() -> None:
+    table = Table()
+    care, _ = caretaker(table)
+    with table.running:
+        care.turn()
+    assert table.tended == 0
+    care.turn()
+    assert table.tended == 1
+
+
+def test_what_is_overdue_takes_the_place_of_the_tables_next_slice() -> None:
+    table = Table(version=40)
+    care, _ = caretaker(table, busy=True)
+    table.running.acquire()
+    turn = threading.Thread(target=care.turn)
+    turn.start()
+    while not care.waits_for(table):
+        assert turn.is_alive()
+    table.running.release()
+    turn.join(30)
+    assert (table.tended, care.waits_for(table)) == (1, False)
+
+
+def test_a_table_that_is_replaced_holds_up_no_other() -> None:
+    old, new = Table(version=40), Table(version=10)
+    old.running.acquire()  # for good
+    tables = [old]
+    care = MaintenanceThread(lambda: tuple(tables), lambda: False, Recorder(ServiceStatus()), cast(Jobs, NoJobs()))
+    turn = threading.Thread(target=care.turn)
+    turn.start()
+    while not care.waits_for(old):
+        assert turn.is_alive()
+    tables[:] = [new]
+    turn.join(30)
+    care.turn()
+    assert (old.tended, new.tended) == (0, 1)
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("whatever"), TableHalt("progress-lost", "gone")])
+def test_a_failure_is_told_and_changes_nothing_else(fault: Exception) -> None:
+    broken, other = Table("dbo.broken", fault=fault), Table()
+    care, recorder = caretaker(broken, other)
+    for _ in range(3):
+        care.turn()
+    assert (broken.tended, other.tended, care.has_work()) == (0, 1, False)
+    assert not broken.running.locked()
+    assert value(recorder, "distributary_table_maintenance_failures_total", table="dbo.broken", task="compact") == 1
+
+
+def test_a_table_that_cant_tell_what_it_needs_holds_up_no_other() -> None:
+    class Unreadable(Table):
+        def due(self) -> Due | None:
+            raise OSError("no such bucket")
+
+    table = Table()
+    care, _ = caretaker(Unreadable("dbo.unreadable"), table)
+    care.turn()
+    assert (table.tended, care.has_work()) == (1, False)
+
+
+def test_it_stops_within_the_task() -> None:
+    begun, cancelled = threading.Event(), threading.Event()
+
+    class Long(Table):
+        def tend(self, task: Task) -> Compacted:  # noqa: ARG002
+            begun.set()
+            assert cancelled.wait(30)
+            raise RuntimeError("cancelled")
+
+    class Cancelling(NoJobs):
+        def cancel(self) -> None:
+            cancelled.set()
+
+    recorder, table = Recorder(ServiceStatus()), Long()
+    care = MaintenanceThread(lambda: [table], lambda: False, recorder, cast(Jobs, Cancelling()))
+    care.start()
+    assert begun.wait(30)
+    care.stop()
+    assert not table.running.locked()
+    # Nothing failed: what was cut short is due at the next start.
+    assert value(recorder, "distributary_table_maintenance_failures_total", table="dbo.t", task="compact") is None
+    assert table.due() is not None

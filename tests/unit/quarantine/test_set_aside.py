@@ -1,0 +1,106 @@
+"""Records that an operator sets aside, by the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+from distributary.cli import main
+from distributary.config import load
+from distributary.config.table import TableSettings
+from distributary.consume.fetch import RAW
+from distributary.consume.offsets import OffsetRange
+from distributary.consume.remaining import FetchRemaining, without
+from distributary.consume.topics import TableId
+from distributary.errors import UsageError
+from distributary.ingest.tables import ConfiguredTable
+from distributary.progress.record import first_progress
+from distributary.quarantine import set_aside as module
+from distributary.quarantine.set_aside import RecordPlace, set_aside_path
+from distributary.storage.lake_files import Newest
+
+TOPIC = "p.dbo.t"
+
+
+@dataclass
+class Kafka:
+    """A topic that has the offsets 3 to 8 of one partition."""
+
+    def topics(self, names: list[str]) -> Mapping[str, str]:
+        return {name: name for name in names}
+
+    def earliest(self, _topic: str) -> Mapping[int, int]:
+        return {0: 3}
+
+    def latest(self, _topic: str) -> Mapping[int, int]:
+        return {0: 9}
+
+
+@pytest.fixture
+def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "version: 1\nkafka: {bootstrap.servers: localhost:9}\nsource: {topic_prefix: p}\n"
+        'target: {path: lake}\ncheckpoint: checkpoint\ntables: [{match: "dbo.*"}]\n',
+        encoding="utf-8",
+    )
+    one = ConfiguredTable(TableId("dbo", "t"), TOPIC, TableSettings("dbo.*"), "/lake/dbo/t")
+    taken = first_progress(TOPIC, "id", "sqlserver", "upsert", ("id",)).next_commit(next={0: 5})
+    monkeypatch.setattr(module, "listed", lambda *_: [one])
+    monkeypatch.setattr(module, "Broker", lambda *_: Kafka())
+    monkeypatch.setattr(module, "newest_record", lambda _path: Newest(taken, None))
+    return path
+
+
+def add(config_file: Path, place: str) -> None:
+    module.set_aside(load(config_file), "dbo.t", RecordPlace.of(place), "")
+
+
+def test_the_command_leaves_a_file(config_file: Path) -> None:
+    words = ["quarantine", "add", "-c", str(config_file), "dbo.t", f"{TOPIC}:0:5", "--reason", "it crashes"]
+    done = CliRunner().invoke(main, [*words, "--output", "json"])
+    assert (done.exit_code, json.loads(done.output)) == (0, {"table": "dbo.t", "set_aside": f"{TOPIC}:0:5"})
+    [file] = Path(set_aside_path(load(config_file))).iterdir()
+    assert file.name == f"{TOPIC}@0@5.json"
+    assert json.loads(file.read_text())["reason"] == "it crashes"
+
+
+@pytest.mark.parametrize(
+    ("place", "code"),
+    [
+        (f"{TOPIC}:0", "bad-place"),
+        (f"{TOPIC}:0:-1", "bad-place"),
+        ("../../x:0:5", "bad-place"),
+        (f"{TOPIC}:0:{10**18}", "bad-place"),
+        ("p.dbo.other:0:5", "other-topic"),
+        (f"{TOPIC}:0:9", "no-such-record"),
+        (f"{TOPIC}:1:5", "no-such-record"),
+        (f"{TOPIC}:0:2", "no-such-record"),
+        (f"{TOPIC}:0:4", "already-taken"),
+    ],
+)
+def test_what_can_not_be_set_aside_is_refused(config_file: Path, place: str, code: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        add(config_file, place)
+    assert refused.value.code == code
+    assert not Path(set_aside_path(load(config_file))).exists()
+
+
+def raw(offsets: list[int]) -> pa.Table:
+    empty = pa.nulls(len(offsets))
+    columns = dict.fromkeys(RAW.names, empty) | {"partition": [0] * len(offsets), "offset": offsets}
+    return pa.table({name: pa.array(columns[name], RAW.field(name).type) for name in RAW.names})
+
+
+def test_records_that_are_set_aside_are_not_decoded() -> None:
+    assert without(raw([3, 4, 5]), frozenset({(0, 4), (1, 5)}))["offset"].to_pylist() == [3, 5]
+    pieces = FetchRemaining(lambda _part, _records, _bytes: iter([raw([3, 4]), raw([5])]), {TOPIC: frozenset({(0, 4)})})
+    found = [piece["offset"].to_pylist() for piece in pieces(OffsetRange(TOPIC, {0: 3}, {0: 6}), 10, 10)]
+    assert found == [[3], [5]]
+    assert RAW.equals(without(raw([3]), frozenset({(0, 3)})).schema)

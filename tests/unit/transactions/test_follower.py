@@ -1,0 +1,157 @@
+"""The thread that follows the transaction topic: it goes on after faults, and gives up where there is no use."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from distributary.config import Config, load
+from distributary.consume.broker import Broker, Topic
+from distributary.consume.tail import Tailed
+from distributary.errors import TransientError
+from distributary.observe.status import ServiceStatus
+from distributary.storage.json_file import JsonFile
+from distributary.transactions import follower
+from distributary.transactions.follower import TransactionFollower
+
+
+class FakeKafka:
+    """A Kafka with a transaction topic of so many partitions (0: none), and no tables."""
+
+    def __init__(self, partitions: int = 1) -> None:
+        self.numbers = tuple(range(partitions))
+        self.faults: list[Exception] = []
+        end = {"status": "END", "id": "t1", "ts_ms": 5, "data_collections": []}
+        self.values = [json.dumps(value).encode() for value in ({"status": "BEGIN", "id": "t1"}, end)]
+
+    def topics(self, names: list[str]) -> dict[str, Topic]:
+        if self.faults:
+            raise self.faults.pop()
+        return {name: Topic(name, "id", self.numbers) for name in names if self.numbers}
+
+    def partitions(self) -> dict[str, tuple[int, ...]]:
+        return {"p.transaction": self.numbers}
+
+    def earliest(self, topic: Topic) -> dict[int, int]:
+        return dict.fromkeys(topic.partitions, 0)
+
+    def tail(self, _topic: str, offset: int) -> FakeTail:
+        return FakeTail(self.values, offset)
+
+
+class FakeTail:
+    def __init__(self, values: list[bytes], offset: int) -> None:
+        self.values, self.offset = values, offset
+
+    def read(self, _at_most: int, _timeout: float) -> tuple[list[Tailed], bool]:
+        records = [Tailed(o, value, 0) for o, value in enumerate(self.values) if o >= self.offset]
+        self.offset = len(self.values)
+        return records, True
+
+    def close(self) -> None:
+        pass
+
+
+class FakeNote:
+    def __init__(self, value: Any = None) -> None:
+        self.value = value
+
+    def read(self) -> Any:
+        return self.value
+
+    def write(self, value: Any) -> None:
+        self.value = value
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "version: 1\nkafka: {bootstrap.servers: nowhere:1}\nsource: {topic_prefix: p}\ntarget: {path: lake}\n"
+        "checkpoint: checkpoint\ntables: [{match: '*.*'}]\n",
+        encoding="utf-8",
+    )
+    return load(file)
+
+
+@pytest.fixture
+def status() -> ServiceStatus:
+    return ServiceStatus()
+
+
+@pytest.fixture(autouse=True)
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follower, "_TURN", 0.01)
+    monkeypatch.setattr(follower, "_REST", 0.02)
+
+
+def follow(
+    config: Config, kafka: FakeKafka, status: ServiceStatus, note: FakeNote
+) -> tuple[TransactionFollower, threading.Event]:
+    found = threading.Event()
+    return TransactionFollower(config, cast(Broker, kafka), cast(JsonFile, note), status, dict, found), found
+
+
+def wait_until(fulfilled: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not fulfilled():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+SHOWN = {"complete": {"id": "t1", "ts_ms": 5}, "pending": 0, "waiting_for": []}
+
+
+def test_faults_are_told_with_a_code_and_it_goes_on(config: Config, status: ServiceStatus) -> None:
+    kafka, note = FakeKafka(), FakeNote()
+    kafka.faults = [RuntimeError("at the second look"), TransientError("kafka-unreachable", "at the first look")]
+    with capture_logs() as logs:
+        following, found = follow(config, kafka, status, note)
+        following.start()
+        wait_until(lambda: status.transactions == SHOWN)
+        following.stop(to_the_end=False)
+    assert [entry["code"] for entry in logs if entry["log_level"] == "warning"] == [
+        "kafka-unreachable",
+        "unexpected-error",
+    ]
+    assert found.is_set()
+    assert note.value["next"] == 2
+
+
+def test_an_unordered_topic_is_told_once_and_left_alone(config: Config, status: ServiceStatus) -> None:
+    with capture_logs() as logs:
+        following, found = follow(config, FakeKafka(partitions=2), status, FakeNote())
+        following.start()
+        following.stop(to_the_end=True)
+    assert [entry["code"] for entry in logs if entry["log_level"] == "warning"] == ["transactions-unordered"]
+    assert not found.is_set()
+    assert status.transactions is None
+
+
+def test_without_such_a_topic_nothing_is_shown_until_there_is_one(config: Config, status: ServiceStatus) -> None:
+    kafka = FakeKafka(partitions=0)
+    following, found = follow(config, kafka, status, FakeNote())
+    following.start()
+    time.sleep(0.1)
+    assert status.transactions is None
+    assert not found.is_set()
+    kafka.numbers = (0,)
+    wait_until(lambda: status.transactions == SHOWN)
+    following.stop(to_the_end=True)
+
+
+@pytest.mark.parametrize("noted", ["text", {"topic_id": "id"}, {"topic_id": "of the topic before", "next": 2}])
+def test_a_note_that_can_not_be_used_means_from_the_beginning(
+    config: Config, status: ServiceStatus, noted: Any
+) -> None:
+    following, _ = follow(config, FakeKafka(), status, FakeNote(noted))
+    following.start()
+    following.stop(to_the_end=True)
+    assert status.transactions == SHOWN

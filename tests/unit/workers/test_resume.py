@@ -1,0 +1,87 @@
+"""What operators ask for gets to the table that is to do it: also to one that is always at work, or another worker."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from distributary.control.resume_requests import Request
+from distributary.halt_actions import ResumeAction
+from distributary.workers import resume
+from distributary.workers.resume import Resuming
+
+REQUEST = Request("p.dbo.t", ResumeAction.REBUILD, "1")
+
+
+@dataclass
+class Table:
+    topic: str = "p.dbo.t"
+    name: str = "dbo.t"
+    running: threading.Lock = field(default_factory=threading.Lock)
+    halted: None = None
+    failing: bool = False
+    asked: ResumeAction | None = None
+
+    def resume(self, accept: ResumeAction) -> None:
+        self.asked = accept
+
+
+class Requests:
+    """The files, without a storage."""
+
+    def __init__(self, *_: object) -> None:
+        self.files = [REQUEST]
+
+    def waiting(self) -> list[Request]:
+        return list(self.files)
+
+    def waits(self, request: Request) -> bool:
+        return request in self.files
+
+    def done(self, request: Request) -> None:
+        self.files.remove(request)
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> Resuming:
+    monkeypatch.setattr(resume, "Requests", Requests)
+    halts = SimpleNamespace(remove=lambda _topic: None)
+    return Resuming(cast(Any, None), cast(Any, None), cast(Any, halts), lambda _table: None)
+
+
+def files(found: Resuming) -> list[Request]:
+    return cast(Requests, found._requests).files
+
+
+def test_a_table_that_is_always_at_work_waits_until_it_was_handed_its_request(found: Resuming) -> None:
+    table = Table()
+    worker = cast(Any, table)
+    with table.running:
+        found.look([worker], now=True)
+        assert found.waits_for(worker)
+    found.look([worker])  # at once, for it stands still
+    assert not found.waits_for(worker)
+    assert table.asked is ResumeAction.REBUILD
+    with table.running:  # what it is at work on now is what was asked: it must not wait for that
+        found.look([worker], now=True)
+        assert not found.waits_for(worker)
+        table.asked = None
+        found.settle(worker)
+    assert files(found) == []
+
+
+def test_what_a_worker_was_handed_is_not_done_because_another_one_took_its_place(found: Resuming) -> None:
+    before, after = Table(), Table()
+    found.look([cast(Any, before)], now=True)
+    assert before.asked is ResumeAction.REBUILD
+    found.settle(cast(Any, after))  # whose first turn ends before the next look
+    assert files(found) == [REQUEST]
+    found.look([cast(Any, after)], now=True)
+    assert after.asked is ResumeAction.REBUILD
+    after.asked = None
+    found.settle(cast(Any, after))
+    assert files(found) == []

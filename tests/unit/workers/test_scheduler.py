@@ -1,0 +1,113 @@
+"""A table's turn: what an error of any kind makes of it, and that a service which is to end waits for no retry."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from distributary.consume.refusals import OFFSETS_GONE
+from distributary.errors import TableHalt, TransientError
+from distributary.observe.recorder import Recorder
+from distributary.observe.status import ServiceStatus, TableState
+from distributary.workers.scheduler import Scheduler
+
+
+class PanicException(BaseException):
+    """As a fault inside a library in Rust comes: it is no Exception, and known by its name."""
+
+
+@dataclass
+class Table:
+    """A table whose steps fail with that."""
+
+    error: BaseException
+    name: str = "dbo.t"
+    topic: str = "p.dbo.t"
+    running: threading.Lock = field(default_factory=threading.Lock)
+    halted: TableHalt | None = None
+    faults: int = 0
+    failing: bool = False
+    steps: int = 0
+    doubts: int = 0
+
+    def step(self) -> None:
+        self.steps += 1
+        raise self.error
+
+    def doubt(self) -> None:
+        self.doubts += 1
+
+    def has_to_step(self) -> bool:
+        return self.halted is None
+
+
+def turns_of(table: Table) -> tuple[Scheduler, ServiceStatus, threading.Event]:
+    """The turns of that table, and the event that stops them."""
+    status, stopping = ServiceStatus(), threading.Event()
+    config = SimpleNamespace(trigger=SimpleNamespace(interval_seconds=lambda: 1.0))
+    around = SimpleNamespace(status=status, recorder=Recorder(status), stopping=stopping, config=config)
+    halts = SimpleNamespace(add=lambda *_: None)
+    found = cast(Any, table)
+    return (
+        Scheduler(cast(Any, around), cast(Any, halts), lambda: [found], lambda _: False, lambda _: None),
+        status,
+        stopping,
+    )
+
+
+def turn_of(table: Table, *, stop_after: float | None = None) -> tuple[ServiceStatus, float]:
+    """One turn of the table; the status after it, and the seconds that it took."""
+    turns, status, stopping = turns_of(table)
+    started = time.monotonic()
+    turns.nudge()
+    if stop_after is not None:
+        time.sleep(stop_after)
+        stopping.set()
+    turns.end()
+    return status, time.monotonic() - started
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), PanicException("x")])
+def test_an_error_that_nobody_expects_halts_the_table_be_it_a_panic(error: BaseException) -> None:
+    table = Table(error)
+    status, _ = turn_of(table)
+    shown = status.table("dbo.t")
+    assert shown is not None
+    assert (shown.state, shown.error and shown.error["code"]) == (TableState.HALTED, "unexpected-error")
+    assert (table.steps, table.running.locked()) == (1, False)
+
+
+@pytest.mark.parametrize(("code", "doubts"), [(OFFSETS_GONE, 1), ("commit-lost", 0)])
+def test_offsets_that_are_gone_have_the_topic_looked_at(code: str, doubts: int) -> None:
+    table = Table(TransientError(code, "whatever it is", "wait"))
+    turn_of(table, stop_after=0.05)
+    assert (table.doubts > 0) is bool(doubts)
+    assert table.failing
+
+
+def test_a_service_that_is_to_end_waits_for_no_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("random.uniform", lambda _low, high: high)  # the longest pause of each
+    table = Table(TransientError("kafka-unreachable", "nobody answers", "wait"))
+    _, seconds = turn_of(table, stop_after=0.1)
+    assert table.steps < 4
+    assert seconds < 3
+
+
+def test_a_table_that_waits_after_a_fault_does_not_keep_the_caretaker_from_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("random.uniform", lambda low, _high: low)  # the shortest pause of each
+    monkeypatch.setattr("distributary.workers.scheduler.pause_after", lambda *_: 60.0)
+    table = Table(TransientError("kafka-unreachable", "nobody answers", "wait"))
+    turns, _, _ = turns_of(table)
+    assert turns.busy()
+    turns.nudge()
+    turns.end()  # the turn is through, its retries included
+    assert (table.faults, table.has_to_step(), turns.busy()) == (1, True, False)
+    turns.try_at_once(cast(Any, table))
+    assert turns.busy()
