@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,8 +50,12 @@ _INDEX_DISK = 4 * 2**30
 
 
 def new_index_cache() -> IndexCache:
-    """The key indexes of all tables: bytes in memory, and in a directory of this process."""
-    return IndexCache(Path(tempfile.mkdtemp(prefix="distributary-index-")), _INDEX_MEMORY, _INDEX_DISK)
+    """The key indexes of all tables: bytes in memory, and in a directory that goes with the cache, or with the process
+    unless that is killed."""
+    folder = tempfile.TemporaryDirectory(prefix="distributary-index-")
+    cache = IndexCache(Path(folder.name), _INDEX_MEMORY, _INDEX_DISK)
+    weakref.finalize(cache, folder.cleanup)
+    return cache
 
 
 @dataclass(frozen=True)
