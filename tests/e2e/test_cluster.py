@@ -153,7 +153,9 @@ def test_tables_equal_the_source_with_large_slices_decoded_on_executors(
 
     assert run.exit_code == 0, str(run)
     assert service.rows() == service.truth()
-    assert service.commits() == ["CREATE TABLE Apache-Spark", *["STREAMING UPDATE Apache-Spark"] * 3]
+    # The last slice is small beside the files that have its keys: it needs deletion vectors.
+    commits = ["CREATE TABLE", "STREAMING UPDATE", "STREAMING UPDATE", "SET TBLPROPERTIES", "STREAMING UPDATE"]
+    assert service.commits() == [f"{commit} Apache-Spark" for commit in commits]
     done = Counter(end["Task Info"]["Executor ID"] for end in service.told("TaskEnd"))
     assert set(done) == {"0", "1"}, done
     assert not any(end["Task Info"]["Failed"] for end in service.told("TaskEnd"))
