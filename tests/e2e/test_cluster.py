@@ -31,8 +31,8 @@ from distributary.storage.lake_files import newest_record
 # Each new executor is a cold JVM, which takes tens of seconds to decode its first records on two cores.
 pytestmark = pytest.mark.slow
 
-SLICE = 6_000
-"""Records, more than one task takes."""
+SLICE = 21_000
+"""Records, more than the driver decodes by itself."""
 COLUMNS = {"id": "int", "v": "string", "paid": "decimal(10,2)"}
 SECONDS = 600
 """So long a step may take where other tests run on the same cores."""
@@ -138,10 +138,9 @@ def _json(address: str) -> Any:
         return json.load(answer)
 
 
-def test_tables_equal_the_source_with_all_of_sparks_work_on_executors(
-    kafka: str, tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+def test_tables_equal_the_source_with_large_slices_decoded_on_executors(
+    kafka: str, tmp_path: Path, cluster: Cluster
 ) -> None:
-    monkeypatch.setenv("PYSPARK_PYTHON", "/no/python")  # what an executor would start; there is none to be needed
     service = Service(kafka, tmp_path, cluster)
     source = service.source
     source.change(range(SLICE), "made")
@@ -154,7 +153,9 @@ def test_tables_equal_the_source_with_all_of_sparks_work_on_executors(
 
     assert run.exit_code == 0, str(run)
     assert service.rows() == service.truth()
-    assert service.commits() == ["CREATE TABLE Apache-Spark", *["STREAMING UPDATE Apache-Spark"] * 3]
+    # The last slice is small beside the files that have its keys: it needs deletion vectors.
+    commits = ["CREATE TABLE", "STREAMING UPDATE", "STREAMING UPDATE", "SET TBLPROPERTIES", "STREAMING UPDATE"]
+    assert service.commits() == [f"{commit} Apache-Spark" for commit in commits]
     done = Counter(end["Task Info"]["Executor ID"] for end in service.told("TaskEnd"))
     assert set(done) == {"0", "1"}, done
     assert not any(end["Task Info"]["Failed"] for end in service.told("TaskEnd"))

@@ -25,10 +25,7 @@ class TableFiles:
 
     def place(self, path: str) -> str:
         """Where a path of the log lies in the file system."""
-        parts = urlsplit(path)
-        if parts.scheme:
-            return unquote(f"{parts.netloc}{parts.path}")
-        return f"{self.root}/{unquote(path)}"
+        return unquote(in_file_system(path)) if urlsplit(path).scheme else f"{self.root}/{unquote(path)}"
 
     @staticmethod
     def log_path(relative: str) -> str:
@@ -72,6 +69,16 @@ class TableFiles:
         for path in paths:
             with suppress(OSError):
                 self.filesystem.delete_file(self.place(path))
+
+
+def in_file_system(uri: str) -> str:
+    """Where a URI lies in its pyarrow file system, which knows the server or the account already; a bucket or container
+    is a part of the path."""
+    parts = urlsplit(uri)
+    if parts.scheme in ("hdfs", "viewfs"):
+        return parts.path
+    container, _, _ = parts.netloc.partition("@")
+    return f"{container}{parts.path}"
 
 
 def file_missing(path: str) -> TableHalt:

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from pyarrow import fs
 from pyspark.sql import SparkSession
 
-from distributary.delta.storage import TableFiles
+from distributary.delta.storage import TableFiles, in_file_system
 from distributary.errors import TableHalt
 
 Setting = Callable[[str], str | None]
@@ -22,7 +22,7 @@ def table_files(session: SparkSession, path: str) -> TableFiles:
     configuration = session.sparkContext._jsc.hadoopConfiguration()
     if parts.scheme in ("", "file"):
         return TableFiles(unquote(parts.path) if parts.scheme else path)
-    return TableFiles(f"{parts.netloc}{parts.path}", file_system(path, configuration.get))
+    return TableFiles(in_file_system(path), file_system(path, configuration.get))
 
 
 def file_system(path: str, setting: Setting) -> fs.FileSystem:

@@ -20,9 +20,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from distributary.errors import TableHalt
 
 APP_ID = "distributary"
-_FORMAT = 1
+_FORMAT = 2
 """Raised only where an older version would go wrong with a record: what it does not know of it keeps as it is, so that
-a rollback goes on with the same tables."""
+a rollback goes on with the same tables. 2: what rules recall is in the file `memory`, which a version that knows of
+none would leave behind."""
 _RECORD = ConfigDict(frozen=True, extra="allow")
 
 

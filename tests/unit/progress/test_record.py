@@ -43,12 +43,20 @@ def test_a_record_of_a_newer_version_halts_instead_of_being_guessed() -> None:
         Progress.from_json('{"distributary": {"format": 9}}')
 
 
-@pytest.mark.parametrize("format_", [2, 9])
+@pytest.mark.parametrize("format_", [3, 9])
 def test_a_record_of_a_format_that_is_not_known_halts_though_all_that_is_known_is_there(format_: int) -> None:
     record = json.loads(first_progress("p.s.t", "id", "sqlserver", "upsert", ("id",)).to_json())
     record["distributary"]["format"] = format_
     with pytest.raises(TableHalt, match="progress-unreadable"):
         Progress.from_json(json.dumps(record))
+
+
+def test_versions_that_know_of_no_memory_refuse_the_record_and_theirs_is_still_read() -> None:
+    now = first_progress("p.s.t", "id", "sqlserver", "upsert", ("id",))
+    record = json.loads(now.to_json())
+    assert record["distributary"]["format"] == 2
+    record["distributary"]["format"] = 1
+    assert Progress.from_json(json.dumps(record)) == now.model_copy(update={"format": 1})
 
 
 def test_what_a_later_version_added_is_kept_over_commits_of_this_one() -> None:
