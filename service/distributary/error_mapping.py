@@ -29,7 +29,7 @@ _PASSING = (
 _DENIED = ("java.nio.file.AccessDeniedException", "org.apache.hadoop.security.AccessControlException")
 _FILE_SYSTEMS = "org.apache.hadoop.fs."
 _SPARK = "org.apache.spark.SparkException"
-# Spark's condition for rows of a slice that went with their executor. The service keeps them without a way to make them
+# Spark's condition for rows of a batch that went with their executor. The service keeps them without a way to make them
 # again (see raw_records.py, upsert.py), so that no two jobs see different ones.
 _ROWS_GONE = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 # A task that was lost with its executor, or a stage that lacked what executors had kept for it, as often as Spark tries
@@ -123,9 +123,9 @@ def _lost_executor(causes: Sequence[_Cause]) -> TransientError | None:
         return None
     return TransientError(
         "executor-lost",
-        "an executor of Spark is gone, with what it held of the slice",
-        "the slice is taken again; if executors go again and again, look into their logs: they may need more memory"
-        " (spark.executor.memory), or smaller slices (trigger.max_records)",
+        "an executor of Spark is gone, with what it held of the batch",
+        "the batch is taken again; if executors go again and again, look into their logs: they may need more memory"
+        " (spark.executor.memory), or smaller batches (trigger.max_records)",
     )
 
 

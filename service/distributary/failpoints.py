@@ -22,12 +22,12 @@ VARIABLE = "DISTRIBUTARY_FAILPOINTS"
 
 POINTS = {
     "before-plan": "a batch of the stream is there, and no table knows of it yet",
-    "before-slice": "a table's next slice is about to be taken: between the slices of two tables, too",
-    "after-schema-change": "the table was made or got columns, and has none of the slice's rows yet",
-    "before-quarantine": "the slice has records that can't be applied, and they are nowhere yet",
-    "after-quarantine": "they are in quarantine, and the table does not count them as taken in yet",
-    "before-commit": "it is known what becomes of each key, and nothing of the slice is written",
-    "after-commit": "the slice is in the table, and nobody was told",
+    "before-batch": "a table's next batch is about to be taken: between the batches of two tables, too",
+    "after-schema-change": "the table was made or got columns, and has none of the batch's rows yet",
+    "before-quarantine": "the batch has records that can't be applied, and they are nowhere yet",
+    "after-quarantine": "they are in quarantine, and the table does not count them as applied yet",
+    "before-commit": "it is known what becomes of each key, and nothing of the batch is written",
+    "after-commit": "the batch is in the table, and nobody was told",
     "before-compaction": "a table's small files are about to be made into larger ones",
     "after-compaction": "they are, and nothing notes it yet",
     "before-request": "an operator's request was found, and nothing of it is done",

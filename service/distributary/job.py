@@ -1,4 +1,4 @@
-"""The service: wires the stages. A stream plans batches; each table takes its own slice of a batch, side by side."""
+"""The service: wires the stages. A stream plans batches; each table reads batches of its own, side by side."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _log = get_logger(__name__)
 
 
 def run(config: Config, *, once: bool, file: Path | None = None) -> int:
-    """Runs the service until SIGTERM or SIGINT, or with `once` until all that is in Kafka at the start is taken in.
+    """Runs the service until SIGTERM or SIGINT, or with `once` until all that is in Kafka at the start is applied.
 
     `file` is where the config came from: without `once`, tables that are new or changed there are followed. Returns the
     exit code: 0, or 1 where `once` leaves a halted table. Raises DistributaryError for what ends all.
@@ -162,17 +162,17 @@ class Service:
         self._left_to: AlreadyRunning | None = None
 
     def leave(self, to: AlreadyRunning) -> None:
-        """Another driver has the config now: the slices in flight end, and run() raises the error."""
+        """Another driver has the config now: the batches in flight end, and run() raises the error."""
         _log.error("another driver has taken over", code=to.code, reason=to.message)
         self._left_to = to
         self._stopping.set()
 
     def run(self, *, once: bool) -> int:
-        """Until stopped, or with `once` until everything there at the start is taken in. Raises AlreadyRunning where
+        """Until stopped, or with `once` until everything there at the start is applied. Raises AlreadyRunning where
         another driver took over meanwhile."""
         self._turns.give_up = once
         self._listen_for_signals()
-        self._pauses.read()  # before anything is taken in
+        self._pauses.read()  # before anything is applied
         self._set_aside.read()
         self._halts.clear()  # what halted an earlier run may be mended: each table is tried anew
         self._tracker.start()
@@ -244,7 +244,7 @@ class Service:
         return [*self._roster.tables(), self._quarantine_files]
 
     def _waits(self, worker: TableWorker) -> bool:
-        """Whether a table takes no further slice for now: one that is far behind would never be found idle, to be
+        """Whether a table takes no further batch for now: one that is far behind would never be found idle, to be
         replaced, for an overdue task or for what an operator asks."""
         others = self._caretaker.waits_for(worker) or self._resuming.waits_for(worker)
         return others or self._roster.is_outdated(worker)
@@ -253,7 +253,7 @@ class Service:
         self._resuming.settle(worker)
 
     def _finish(self) -> None:
-        """Lets the slices in flight end. The stream itself may be cut: tables do not rely on its checkpoint."""
+        """Lets the batches in flight end. The stream itself may be cut: tables do not rely on its checkpoint."""
         self._stopping.set()
         self._lookout.stop()
         self._jvm.stop()

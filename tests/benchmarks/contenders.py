@@ -41,7 +41,7 @@ class Contender(Protocol):
         ...
 
     def take(self, end: int) -> None:
-        """Takes in what the topic has up to this offset; returns when it is committed."""
+        """Applies what the topic has up to this offset; returns when it is committed."""
         ...
 
 

@@ -98,7 +98,7 @@ class Service:
         return self.playback.lake / "dbo" / "t"
 
     def taken(self) -> int:
-        """How many records are taken in, as the table says."""
+        """How many records are applied, as the table says."""
         newest = newest_record(str(self.table))
         return sum(newest.progress.next.values()) if newest is not None else 0
 
@@ -176,18 +176,18 @@ def kill_at_work(service: Service, cluster: Cluster) -> str:
 
 
 def follows(service: Service, running: Running, count: int) -> None:
-    """Waits until so many records are taken in."""
+    """Waits until so many records are applied."""
 
     def taken() -> bool:
         assert running.process.poll() is None, str(running.ended(0))
         assert '"table halted"' not in running.log.read_text("utf-8"), f"halted, see {running.log}"
         return service.taken() >= count
 
-    wait_until(taken, SECONDS, f"{count} records taken in, see {running.log}", every=0.5)
+    wait_until(taken, SECONDS, f"{count} records applied, see {running.log}", every=0.5)
 
 
 def check_after(service: Service, running: Running, killed: str) -> None:
-    """All is taken in by the process that saw the executor killed, and then it ends as it should."""
+    """All is applied by the process that saw the executor killed, and then it ends as it should."""
     follows(service, running, service.source.sent)
     running.process.send_signal(signal.SIGTERM)
     run = running.ended(120)

@@ -27,7 +27,7 @@ from distributary.demo.process import free_ports
 pytestmark = pytest.mark.slow
 
 ROWS, LOG = "customers", "visits"
-"""Two tables: one row for each key, and one for each change, where nothing hides that a change was taken in twice."""
+"""Two tables: one row for each key, and one for each change, where nothing hides that a change was applied twice."""
 TABLES = {ROWS: {"match": f"shop.{ROWS}"}, LOG: {"match": f"shop.{LOG}", "mode": "append"}}
 LITTLE_PATIENCE = {
     "spark.hadoop.fs.s3a.attempts.maximum": "1",

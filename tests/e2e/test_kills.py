@@ -1,4 +1,4 @@
-"""`kill -9` of the service, again and again, while it takes in random histories: the tables become what the reference
+"""`kill -9` of the service, again and again, while it applies random histories: the tables become what the reference
 says all the same, and every record that nobody can read is in quarantine once."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SMALL: dict[str, Any] = {
 
 
 def case(flavour: str, histories: int, seed: int) -> Case:
-    """A pack that needs no pauses: what has been taken in when the rest comes is left to the kills."""
+    """A pack that needs no pauses: what has been applied when the rest comes is left to the kills."""
     for number in range(seed, seed + 100):
         found = pack(flavour, histories, number)
         found = replace(found, delivery=replace(found.delivery, pauses=(), held=None))
@@ -62,7 +62,7 @@ def service(kafka: str, folder: Path, cases: Sequence[Case], spoilt: int) -> tup
 
 
 def check(killer: Killer, tables: Sequence[CommandTable]) -> None:
-    """All is taken in, once, whatever was killed."""
+    """All is applied, once, whatever was killed."""
     done = killer.finish()
     assert done.exit_code == 0, str(done)
     different = [str(found) for table in tables if (found := table.difference())]
@@ -185,6 +185,6 @@ def test_6_1_half_an_hour_of_kills_at_all_points_loses_and_doubles_nothing(kafka
         assert killer.kills, "no kill came about"
         check(killer, tables)
         kills += killer.kills
-        print(f"round {round_}: {dict(killer.kills)}, taken in at each: {killer.progress} of {killer.topics}")  # noqa: T201
+        print(f"round {round_}: {dict(killer.kills)}, applied at each: {killer.progress} of {killer.topics}")  # noqa: T201
         round_ += 1
     assert kills[AT_ANY_TIME] >= round_ / 2

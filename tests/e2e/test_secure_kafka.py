@@ -110,12 +110,12 @@ class Source:
         return f"{self.playback.prefix}.{SCENARIO.name}.{table.topic_name}"
 
     def taken(self, table: TruthTable) -> int:
-        """How many records the table has taken in."""
+        """How many records the table has applied."""
         newest = newest_record(str(self.playback.lake / SCENARIO.name / table.topic_name))
         return sum(newest.progress.next.values()) if newest else 0
 
     def is_taken(self, table: TruthTable) -> bool:
-        """Whether all that was sent is taken in."""
+        """Whether all that was sent is applied."""
         return self.taken(table) == self._sent[table.name]
 
     def differences(self) -> list[str]:

@@ -93,7 +93,7 @@ class OnSmallDisks:
 
     @contextmanager
     def started(self) -> Iterator[tuple[Disks, Running]]:
-        """The service, once it has taken in the first rows."""
+        """The service, once it has applied the first rows."""
         with small_disks(ROOM, self.small, self.local, self.playback.checkpoint) as disks:
             self.playback.before = disks.inside
             self.tables.send()

@@ -34,7 +34,7 @@ class Runs:
         return sorted((self.checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
 
     def take(self) -> None:
-        """Takes in one more row; all must be there, and each change taken in once."""
+        """Applies one more row; all must be there, and each change applied once."""
         self.rows += 1
         topic = Topic(self.bench.topic)
         topic.change("c", {"id": self.rows}, {"id": self.rows, "v": self.rows}, at=self.rows)

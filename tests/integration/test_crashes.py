@@ -60,7 +60,7 @@ def slices(bench: Bench) -> Iterator[tuple[str, Topic]]:
 
 
 def advance(bench: Bench, worker: TableWorker) -> TableWorker:
-    """The worker takes in what is in the topic."""
+    """The worker applies what is in the topic."""
     worker.aim(end_offsets(bench.kafka, bench.topic))
     while worker.has_to_step():
         worker.step()

@@ -68,11 +68,11 @@ def test_6_4_a_table_does_not_pass_over_records_that_get_the_offsets_of_lost_one
     assert worker.taken == {0: 6}
     cut.lose(bench.topic, 3)
     assert end_offsets(bench.kafka, bench.topic) == {0: 3}
-    again = [topic.change("u", {"id": 1}, {"id": 1, "v": "b"}, at=7)]  # at an offset that was taken in
+    again = [topic.change("u", {"id": 1}, {"id": 1, "v": "b"}, at=7)]  # at an offset that was applied
     worker = worker if driver == "the same" else bench.worker()
     with pytest.raises(TableHalt, match="offsets 4 to 5 of partition 0"):
         bench.take(again, worker)
-    # The topic grows on behind what was taken in, and nothing in it shows any more what it had lost.
+    # The topic grows on behind what was applied, and nothing in it shows any more what it had lost.
     again += [topic.change("u", {"id": n}, {"id": n, "v": "b"}, at=n + 6) for n in range(2, 6)]
     restarted = bench.worker()
     with pytest.raises(TableHalt, match="topic-shorter"):

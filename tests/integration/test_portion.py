@@ -1,4 +1,4 @@
-"""A backlog is taken in slices that have so many bytes at most, by what Kafka shows of it."""
+"""A backlog is applied slices that have so many bytes at most, by what Kafka shows of it."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def service(session: SparkSession, kafka: str, prefix: str, folder: Path, status
 
 
 def shown_after_a_run(session: SparkSession, source: Source, folder: Path) -> Any:
-    """What /status shows of transactions after all that is in Kafka was taken in, by a service that starts anew."""
+    """What /status shows of transactions after all that is in Kafka was applied, by a service that starts anew."""
     status = ServiceStatus()
     assert service(session, source.kafka, source.prefix, folder, status).run(once=True) == 0
     lag_tools_see(source, status)
@@ -89,7 +89,7 @@ def shown_after_a_run(session: SparkSession, source: Source, folder: Path) -> An
 
 
 def lag_tools_see(source: Source, status: ServiceStatus) -> None:
-    """What the tables have taken in stands in the consumer group, at the end of a run with `--once` too."""
+    """What the tables have applied stands in the consumer group, at the end of a run with `--once` too."""
     told = committed_offsets(source.kafka, f"distributary-{source.prefix}")
     taken = [offsets for table in status.tables() for offsets in table.next_offsets.items()]
     assert told == {(topic, p): offset for topic, partitions in taken for p, offset in partitions.items()}

@@ -143,7 +143,7 @@ def test_a_table_is_compared_with_the_live_one(bench: Bench, mariadb: MariaDb) -
         ("v", "a", "changed"),
         ("n", "1.50", None),
     ]
-    assert any("1 records that the table had not taken in" in note for note in found.notes)
+    assert any("1 records that the table had not applied" in note for note in found.notes)
 
 
 def test_a_change_on_its_way_is_no_difference(bench: Bench, mariadb: MariaDb, monkeypatch: pytest.MonkeyPatch) -> None:

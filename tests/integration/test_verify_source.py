@@ -88,7 +88,7 @@ def test_3_5_a_table_is_compared_with_the_live_one(bench: Bench, postgres: Postg
         ("v", "a", "changed"),
         ("n", "1.50", None),
     ]
-    assert any("1 records that the table had not taken in" in note for note in found.notes)
+    assert any("1 records that the table had not applied" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("keys", [None, [["ab    "], ["  "], ["ü"]]])

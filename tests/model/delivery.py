@@ -38,8 +38,8 @@ class Delivery:
     """How records get to the table.
 
     `partitions` the topic has at first, `more` from record `grown` on (0: never). Below record `compacted` only each
-    key's last record is left in its partition. `pauses`: records before which the service has taken in all that came
-    earlier. `held`: what comes into this partition, from the first pause on, is taken in only after all else.
+    key's last record is left in its partition. `pauses`: records before which the service has applied all that came
+    earlier. `held`: what comes into this partition, from the first pause on, is applied only after all else.
     `at_most`: records in a slice.
     """
 

@@ -163,7 +163,7 @@ class Partitions:
 
 
 def compared(case: Case, taken: list[Event], found: Rows) -> Difference:
-    """The rows of a table against the reference of the events that it has taken in."""
+    """The rows of a table against the reference of the events that it has applied."""
     wanted = without_nulls(expected(Reference(taken), case))
     return Difference(case, len(taken), wanted - found, found - wanted)
 

@@ -1,4 +1,4 @@
-"""A service that is killed again and again while it takes in a history: at failpoints and at random times."""
+"""A service that is killed again and again while it applies a history: at failpoints and at random times."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BEFORE_ANY_COMMIT = (
 _NEVER_REACHED = 300.0
 """Seconds in which nothing is committed, after which the rest of the history is seen not to pass the point."""
 _STILL_THERE = 10.0
-"""The same once all is taken in."""
+"""The same once all is applied."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Killer:
     later: int = 0
     kills: Counter[str] = field(default_factory=Counter)
     progress: list[int] = field(default_factory=list)
-    """Records taken in at each kill."""
+    """Records applied at each kill."""
 
     @property
     def lease(self) -> Path:
@@ -51,13 +51,13 @@ class Killer:
         return self.playback.lake / "_distributary" / "driver" / f"{self.playback.prefix}.json"
 
     def taken(self) -> int:
-        """How many records are taken in, as the tables say."""
+        """How many records are applied, as the tables say."""
         found = [newest_record(str(self.playback.lake / schema / name)) for schema, name in self.tables]
         return sum(sum(newest.progress.next.values()) for newest in found if newest is not None)
 
     @property
     def is_through(self) -> bool:
-        """Whether all is taken in."""
+        """Whether all is applied."""
         return self.taken() == sum(self.topics.values())
 
     def kill(self, where: str) -> bool:
@@ -76,14 +76,14 @@ class Killer:
             run = running.ended(60)
         assert run.exit_code == -signal.SIGKILL, str(run)
         now = self.taken()
-        assert now > before or where in BEFORE_ANY_COMMIT, f"nothing was taken in before the kill {where}: {run}"
+        assert now > before or where in BEFORE_ANY_COMMIT, f"nothing was applied before the kill {where}: {run}"
         assert now >= before, "the tables went back"
         self.kills[where] += 1
         self.progress.append(now)
         return True
 
     def finish(self) -> Run:
-        """Lets the service take in what is left."""
+        """Lets the service apply what is left."""
         return self.playback.run()
 
     def _environment(self, where: str) -> dict[str, str]:

@@ -78,7 +78,7 @@ def sample(
     timestamp: int = NOW,
     topic_id: str = "id",
 ) -> Sample:
-    """A topic with those records in partition 0, from the offset `first` on, of which a table has taken in all below
+    """A topic with those records in partition 0, from the offset `first` on, of which a table has applied all below
     `taken`."""
     every = records(pairs, first, timestamp)
     start = first if taken is None else taken
@@ -95,7 +95,7 @@ def sample(
 
 
 def progress(taken: int, **changes: Any) -> Progress:
-    """The record of a table that has taken in partition 0 up to there."""
+    """The record of a table that has applied partition 0 up to there."""
     first = first_progress(TOPIC, "id", "sqlserver", changes.pop("mode", "upsert"), changes.pop("key", ("id",)))
     return first.next_commit(next={0: taken}, **changes)
 

@@ -58,9 +58,9 @@ def test_a_point_fails_for_its_table_and_at_its_time() -> None:
 
 
 def test_a_point_can_wait() -> None:
-    arm("before-slice=wait(0.2)")
+    arm("before-batch=wait(0.2)")
     before = time.monotonic()
-    passing("before-slice")
+    passing("before-batch")
     assert time.monotonic() - before >= 0.2
 
 

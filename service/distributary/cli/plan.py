@@ -98,9 +98,9 @@ def _show_layout(table: TablePlan) -> None:
 def _does(table: TablePlan) -> str:
     records = _count(table.records, "record")
     return {
-        "create": f"would be made, {records} to take in",
-        "alter": f"would {_altered(table)}, then go on: {records} to take in",
-        "go_on": f"would go on, {records} to take in",
+        "create": f"would be made, {records} to apply",
+        "alter": f"would {_altered(table)}, then go on: {records} to apply",
+        "go_on": f"would go on, {records} to apply",
         "up_to_date": "is up to date",
         "wait": "waits for a record that tells its columns",
         "halt": "would halt",

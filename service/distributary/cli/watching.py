@@ -48,7 +48,7 @@ def watch(look: Callable[[], list[TableOverview]], every: float) -> list[TableOv
 def records_a_second(
     before: Iterable[TableOverview], after: Iterable[TableOverview], seconds: float
 ) -> dict[str, float]:
-    """How many records a second each table took in between two looks; only for tables that both have seen."""
+    """How many records a second each table applied between two looks; only for tables that both have seen."""
     known = {table.table: table.records_applied for table in before}
     return {
         table.table: max(0, table.records_applied - known[table.table]) / seconds

@@ -99,7 +99,7 @@ class Trigger(Section):
 
     interval: Duration = Field("10s", description="The time from one batch to the next: 500ms, 10s, 1m, 2h.")
     max_records: WholeNumber = Field(
-        500_000, ge=1, description="The most records that one slice takes from Kafka; fewer where they are large."
+        500_000, ge=1, description="The most records that one batch takes from Kafka; fewer where they are large."
     )
 
     def interval_seconds(self) -> float:
@@ -165,7 +165,7 @@ def _root(target: Target, spark: Mapping[str, Any] | None) -> str | None:
 
 
 class ConsumerGroup(Section):
-    """The Kafka consumer group that shows existing lag tools what the tables have taken in."""
+    """The Kafka consumer group that shows existing lag tools what the tables have applied."""
 
     enabled: Flag = Field(True, description="Whether offsets are committed to it. Nothing else depends on them.")
     name: Text | None = Field(

@@ -1,1 +1,1 @@
-"""From Kafka: which topics are tables, which offsets a table has still to take in, and those records as a DataFrame."""
+"""From Kafka: which topics are tables, which offsets a table has still to apply, and those records as a DataFrame."""

@@ -1,4 +1,4 @@
-"""Offsets: what a batch of the stream reaches, what Kafka still has, and the slice that a table takes next."""
+"""Offsets: the stream's targets, what Kafka still has, and the batch that a table reads next."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OffsetRange:
 
     @property
     def records(self) -> int:
-        """How many offsets the slice spans; gaps of compaction and transactions count, too."""
+        """How many offsets the batch spans; gaps of compaction and transactions count, too."""
         return sum(self.end[p] - self.start[p] for p in self.end)
 
     def __bool__(self) -> bool:

@@ -1,4 +1,4 @@
-"""Kafka as DataFrames: the stream that plans batches, and the bounded read of one table's slice."""
+"""Kafka as DataFrames: the stream that plans batches, and the bounded read of one table's batch."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ class KafkaRecords:
 
 
 def read(session: SparkSession, options: Mapping[str, str], part: OffsetRange, tasks: int = 1) -> DataFrame:
-    """The records of a slice: key, value, topic, partition, offset, timestamp, headers ARRAY<STRUCT<key, value>>.
+    """The records of a batch: key, value, topic, partition, offset, timestamp, headers ARRAY<STRUCT<key, value>>.
 
-    `tasks`: about so many share the work, also where the slice has fewer partitions. What `options` have of the
+    `tasks`: about so many share the work, also where the batch has fewer partitions. What `options` have of the
     consumer's settings counts before the ones here.
 
     The tasks are those of Spark's Kafka source, made as it would make them: by its own way Spark plans a query, and
@@ -93,7 +93,7 @@ def read(session: SparkSession, options: Mapping[str, str], part: OffsetRange, t
     consumer = {**_FETCH, **options}
     settings, timeout = _settings_of(session.sparkContext, tuple(consumer.items()))
     settings = java_class(session, "java.util.HashMap")(settings)
-    # One of its own for each slice: Spark keeps readers, and what they read ahead, by their group; that of a topic
+    # One of its own for each batch: Spark keeps readers, and what they read ahead, by their group; that of a topic
     # which was deleted and made again would be the old one's.
     settings.put("group.id", f"{_GROUP}-{uuid4()}")
     place, offsets, reads = (

@@ -24,8 +24,8 @@ NEW, UP_TO_DATE, BEHIND, PAUSED, HALTED = "new", "up_to_date", "behind", "paused
 class TableOverview:
     """One table at one moment.
 
-    `state` is new (nothing is taken in yet), up_to_date, behind, paused, or halted. `lag_seconds` is the age at the
-    source of the newest change taken in while the table is behind, 0 while it is not; `last_commit_at` is in seconds
+    `state` is new (nothing is applied yet), up_to_date, behind, paused, or halted. `lag_seconds` is the age at the
+    source of the newest change applied while the table is behind, 0 while it is not; `last_commit_at` is in seconds
     since 1970.
     `undecided` counts deletes that may have been of another row (rule 2.7). `ghosts` counts the rows that
     the last complete snapshot does not have; None where that is not known. `error` has the keys `code`, `message` and

@@ -67,7 +67,7 @@ class Screen:
 
     @contextmanager
     def progress(self, goals: Mapping[str, int]) -> Iterator[Callable[[Mapping[str, int]], None]]:
-        """A bar over all records of `goals` (per topic); the block gets a function to call with what is taken in."""
+        """A bar over all records of `goals` (per topic); the block gets a function to call with what is applied."""
         columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self._console) as progress:
             bar = progress.add_task("in the lake", total=sum(goals.values()))

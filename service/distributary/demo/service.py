@@ -43,7 +43,7 @@ class Service(ServerProcess):
         self._http_port = http_port
 
     def wait_for(self, ends: Ends, taken_in: Callable[[Mapping[str, int]], None]) -> None:
-        """Wait until the tables have taken in all below `ends`; tell `taken_in` how many records, per topic."""
+        """Wait until the tables have applied all below `ends`; tell `taken_in` how many records, per topic."""
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
             taken = _taken(self.status(), ends)

@@ -22,7 +22,7 @@ _UNCLEAR = "?"
 
 
 def facts_of(decoded: Decoded, progress: Progress) -> BatchStats:
-    """The facts about a batch against what the table has taken in before."""
+    """The facts about a batch against what the table has applied before."""
     parts = [_Part(decoded, partition) for partition in sorted(_partitions(decoded))]
     known = _largest((progress.position, progress.snapshot.position if progress.snapshot else None))
     lowest, lowest_read = _lowest(part.lowest for part in parts), _lowest(part.lowest_read for part in parts)

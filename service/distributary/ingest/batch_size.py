@@ -1,7 +1,7 @@
 """How much of what Kafka has a table takes at once: so many records, and no more bytes than the driver's memory is for.
 
-Kafka tells offsets, not bytes. A slice that may be too large is looked at in a few places before it is cut, and what
-the last slice was like counts too: what is large and rare is in no sample.
+Kafka tells offsets, not bytes. A batch that may be too large is looked at in a few places before it is cut, and what
+the last batch was like counts too: what is large and rare is in no sample.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from distributary.launch.memory import java_heap
 from distributary.progress.batch_stats import BatchStats
 
 _OF_HEAP = 12
-"""The part of the driver's heap that the payloads of one slice may have, in bytes. What does not fit goes to
+"""The part of the driver's heap that the payloads of one batch may have, in bytes. What does not fit goes to
 disk; but four tables take theirs side by side."""
 _USUAL_LARGEST = 1024 * 1024  # bytes of a record that Kafka takes by default
 _PLACES = 17
 _RECORDS_OF_A_PLACE = 200  # fewer places where there are few records: each takes some hundredths of a second
-_AGAIN = 0.8  # how much of a slice is left when it is cut, at most: else it might be looked at for long
+_AGAIN = 0.8  # how much of a batch is left when it is cut, at most: else it might be looked at for long
 _SLACK = 1.25  # no two samples say the same
 _GOLDEN = 0.618  # its multiples lie evenly between whole numbers, however many there are
 _SCHEMA, _PAYLOAD = b'{"schema":', b',"payload":'
 
 
 def batch_bytes(session: SparkSession) -> int:
-    """How many bytes the payloads of one slice may have."""
+    """How many bytes the payloads of one batch may have."""
     return java_heap(session) // _OF_HEAP
 
 
 class BatchSizer:
-    """Cuts the slices of one table: of at most so many records, with about so many bytes of payload at most."""
+    """Cuts the batches of one table: of at most so many records, with about so many bytes of payload at most."""
 
     def __init__(self, broker: Broker, topic: str, records: int, payload: int) -> None:
         self._broker = broker
         self._topic = topic
         self._records = records
         self._payload = payload
-        self._known = 0.0  # bytes of a record, as the last slices were
+        self._known = 0.0  # bytes of a record, as the last batches were
         self._largest = 0.0
 
     @property
     def record_bytes(self) -> float:
-        """About how large a record's payload is: the largest mean of a slice; 0 before the first."""
+        """About how large a record's payload is: the largest mean of a batch; 0 before the first."""
         return self._largest
 
     def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> OffsetRange:
@@ -56,7 +56,7 @@ class BatchSizer:
         if self._known:
             at_most = max(1, min(at_most, int(self._payload / self._known)))
         part = next_range(self._topic, taken, goal, at_most)
-        # A smaller slice is looked at again: it has places that were not looked at before.
+        # A smaller batch is looked at again: it has places that were not looked at before.
         while part.records > max(len(part.end), self._payload // _USUAL_LARGEST):
             fits = self._fits(part)
             if fits == 1.0:
@@ -65,13 +65,13 @@ class BatchSizer:
         return part
 
     def took(self, found: BatchStats) -> None:
-        """What was in a slice. What is large is not forgotten with the next slice that has none of it."""
+        """What was in a batch. What is large is not forgotten with the next batch that has none of it."""
         if found.records:
             mean = found.payload / found.records
             self._known, self._largest = max(mean, self._known / 2), max(mean, self._largest)
 
     def _fits(self, part: OffsetRange) -> float:
-        """The part of a slice, from its start on, that fits: 1 for all of it."""
+        """The part of a batch, from its start on, that fits: 1 for all of it."""
         samples = self._broker.sample(self._topic, places(part, min(_PLACES, 2 + part.records // _RECORDS_OF_A_PLACE)))
         sizes = [statistics.fmean(map(payload_size, some)) for some in samples if some]
         steps = [max(both) * part.records / (len(sizes) - 1) for both in pairwise(sizes)]
@@ -86,7 +86,7 @@ class BatchSizer:
 
 
 def places(part: OffsetRange, count: int) -> list[tuple[int, int]]:
-    """Partitions and offsets from a slice's start to its end, a partition the more often the more records it has."""
+    """Partitions and offsets from a batch's start to its end, a partition the more often the more records it has."""
     sizes = {p: part.end[p] - part.start[p] for p in sorted(part.end)}
     found = []
     for number in range(count):

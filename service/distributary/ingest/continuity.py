@@ -65,7 +65,7 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
         )
         raise TableHalt(
             "topic-shorter",
-            f"Kafka has lost the end of {topic.name}, which was taken in already: offsets {lost}; what came next got"
+            f"Kafka has lost the end of {topic.name}, which was applied already: offsets {lost}; what came next got"
             " the same offsets again",
             "`distributary resume -c FILE TABLE --accept-reset` reads the topic from its start, on top of the rows that"
             " are there, --rebuild fills the table again from it",
@@ -76,14 +76,14 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             raise TableHalt(
                 "records-lost",
                 f"Kafka's retention removed offsets {taken} to {offset - 1} of {topic.name} partition {partition}"
-                " before they were taken in",
+                " before they were applied",
                 "`distributary resume -c FILE TABLE --accept-loss` goes on with what the topic still has, --rebuild"
                 " fills the table again from that; a new snapshot by the connector makes the rows right again",
             )
 
 
 def lost_ends(progress: Progress, end: Offsets) -> dict[int, int]:
-    """The partitions that end before what the table has taken in of them, and where: the records that come next get
+    """The partitions that end before what the table has applied of them, and where: the records that come next get
     offsets that the table has passed, and would be passed over without a word.
 
     Brokers lose the end of a partition when one takes it over that did not have it yet (unclean leader election), or
@@ -126,7 +126,7 @@ def _goes_by_offsets(progress: Progress) -> bool:
 
 def nearer_goal(goal: Offsets, taken: Offsets, lost: Mapping[int, int]) -> Offsets:
     """How far a table is to go first after a loss that was accepted, when its topic ended at `lost`: a snapshot up to
-    there may lack rows (see snapshots.after_loss), and one that comes later is to share no slice with it. `taken`: the
+    there may lack rows (see snapshots.after_loss), and one that comes later is to share no batch with it. `taken`: the
     next offset per partition."""
     return {p: min(end, max(lost.get(p, 0), taken.get(p, 0))) for p, end in goal.items()}
 

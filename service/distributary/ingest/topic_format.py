@@ -80,7 +80,7 @@ def detect_format(
     known: KnownFormat | None = None,
     has_order: bool = False,
 ) -> TopicFormat:
-    """Looks at records from the head of a slice.
+    """Looks at records from the head of a batch.
 
     `configured` is the connector by the config, `added` what ExtractNewRecordState may have added. `has_order`: the
     config names the fields that order changes (see source_order.py), so that any connector's can be ordered.

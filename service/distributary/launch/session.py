@@ -53,7 +53,7 @@ _DEFAULTS = {
     "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
     "spark.sql.streaming.stopTimeout": "60s",
     "spark.scheduler.mode": "FAIR",
-    # For each checkpoint of a slice Spark rewrites all that it infers of the columns, which for a table of some columns
+    # For each checkpoint of a batch Spark rewrites all that it infers of the columns, which for a table of some columns
     # takes longer than the work itself.
     "spark.sql.constraintPropagation.enabled": "false",
     # Each step of a query is told to Java with the line of Python that it comes from, for the texts of errors: half of
@@ -66,11 +66,11 @@ _DEFAULTS = {
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "200",
-    # By default the compiled code of a hundred queries is kept: fewer than a slice of one table and its commit take, so
-    # that all of it was compiled anew for each slice.
+    # By default the compiled code of a hundred queries is kept: fewer than a batch of one table and its commit take, so
+    # that all of it was compiled anew for each batch.
     "spark.sql.codegen.cache.maxEntries": "300",
     # Spark keeps what read a partition for a next batch, with all that was fetched too much, up to 64 MB each, for five
-    # minutes. A slice's readers are never used again.
+    # minutes. A batch's readers are never used again.
     "spark.kafka.consumer.cache.capacity": "1",
     "spark.kafka.consumer.cache.timeout": "10s",
     "spark.kafka.consumer.cache.evictorThreadRunInterval": "10s",

@@ -1,6 +1,6 @@
-"""Looks after the tables' files beside the slices: one task at a time, when no slice waits for the machine.
+"""Looks after the tables' files beside the batches: one task at a time, when no batch waits for the machine.
 
-A task has its table's lock, as a slice has: the two are never at work on one table at once. What fails is told and
+A task has its table's lock, as a batch has: the two are never at work on one table at once. What fails is told and
 tried again later; it halts nothing.
 """
 
@@ -77,7 +77,7 @@ class Jobs:
 
 
 class MaintenanceThread:
-    """The thread that does it. `tables` gives all tables; `busy` tells whether a slice of any is to be taken."""
+    """The thread that does it. `tables` gives all tables; `busy` tells whether a batch of any is to be taken."""
 
     def __init__(
         self, tables: Callable[[], Sequence[Maintainable]], busy: Callable[[], bool], recorder: Recorder, jobs: Jobs
@@ -107,7 +107,7 @@ class MaintenanceThread:
         return any(self._due(table) is not None for table in self._tables())
 
     def waits_for(self, table: Maintainable) -> bool:
-        """Whether the table is to take no further slice until an overdue task is done."""
+        """Whether the table is to take no further batch until an overdue task is done."""
         return self._waited_for is table
 
     def _run(self) -> None:
@@ -115,7 +115,7 @@ class MaintenanceThread:
             self.turn()
 
     def turn(self) -> None:
-        """Does what is due, table by table; what is not overdue only while no slice is to be taken."""
+        """Does what is due, table by table; what is not overdue only while no batch is to be taken."""
         for table in self._tables():
             found = self._due(table)
             if found is None or (self._busy() and not found.overdue) or not self._taken(table, found):
@@ -135,7 +135,7 @@ class MaintenanceThread:
             return None
 
     def _taken(self, table: Maintainable, found: Due) -> bool:
-        """Takes the table's lock; what is overdue waits for the slice in flight."""
+        """Takes the table's lock; what is overdue waits for the batch in flight."""
         if not found.overdue:
             return table.running.acquire(blocking=False)
         self._waited_for = table

@@ -1,4 +1,4 @@
-"""The quarantine table's files, looked after as those of the tables are: each slice with bad records adds some."""
+"""The quarantine table's files, looked after as those of the tables are: each batch with bad records adds some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables have taken in, as the offsets of a Kafka consumer group: for the lag tools that people have.
+"""What the tables have applied, as the offsets of a Kafka consumer group: for the lag tools that people have.
 
 Only those tools read it: the service goes by the tables' own records. So whatever goes wrong here is told once, tried
 again later, and holds up nothing.

@@ -1,7 +1,7 @@
 """What the running service knows about itself, for its HTTP server and for whoever asks in the same process.
 
 The service's threads write (`update`, `beat`, `mark_ready`), the HTTP server's threads read (`snapshot`, `tables`,
-`live`). Everything here is kept in memory and starts anew with the process: what a table has taken in for good is in
+`live`). Everything here is kept in memory and starts anew with the process: what a table has applied for good is in
 the table itself.
 """
 
@@ -38,7 +38,7 @@ class TableState(str, Enum):
 
 @dataclass(frozen=True)
 class Batch:
-    """A slice that a table has committed: when (seconds since 1970), its records, those applied and those put into
+    """A batch that a table has committed: when (seconds since 1970), its records, those applied and those put into
     quarantine, and how many seconds it took from its beginning to its commit."""
 
     at: float
@@ -52,12 +52,12 @@ class Batch:
 class TableStatus:
     """One table at one moment.
 
-    `table` is `<schema>.<table>` (see tables.name_of). `next_offsets` is what the table has taken in: per partition
+    `table` is `<schema>.<table>` (see tables.name_of). `next_offsets` is what the table has applied: per partition
     the first offset that it has not; `goal_offsets` is what Kafka held when the stream looked last, once in each
     `trigger.interval`: per partition the offset that the next record there would get.
     `records_applied` and `quarantined` count over all runs: they are in the table's progress record.
     `undecided` counts deletes of which nothing tells whether they took the new row of a key or the one before it.
-    `last_commit_at` is in seconds, `source_ts` (commit time at the source of the newest change taken in) in
+    `last_commit_at` is in seconds, `source_ts` (commit time at the source of the newest change applied) in
     milliseconds, both since 1970.
     `ghosts` counts the rows that the last complete snapshot leaves over, None where that is not known.
     `freshness_seconds` is the time from the source's commit of the newest change to the commit that took it in, and
@@ -102,7 +102,7 @@ class TableStatus:
 
     @property
     def lag_records(self) -> int:
-        """How many offsets of Kafka the table has not taken in yet; a partition it never read counts from 0."""
+        """How many offsets of Kafka the table has not applied yet; a partition it never read counts from 0."""
         return sum(
             max(0, goal - self.next_offsets.get(topic, {}).get(partition, 0))
             for topic, partitions in self.goal_offsets.items()
@@ -110,7 +110,7 @@ class TableStatus:
         )
 
     def lag_seconds(self, now: float) -> float | None:
-        """How old the newest change taken in is at the source while the table is behind, 0 while it is not; None where
+        """How old the newest change applied is at the source while the table is behind, 0 while it is not; None where
         nothing tells it. `now` is in seconds since 1970."""
         if self.lag_records == 0:
             return 0.0
@@ -183,7 +183,7 @@ class ServiceStatus:
             return after
 
     def committed(self, table: str, batch: Batch, freshness_seconds: float | None) -> TableStatus:
-        """A table has committed a slice; `freshness_seconds` is None where nothing in it tells a time at the source."""
+        """A table has committed a batch; `freshness_seconds` is None where nothing in it tells a time at the source."""
         self.history.add(table, batch.applied, freshness_seconds)
         changes: dict[str, Any] = {"last_commit_at": batch.at, "last_batch": batch}
         if freshness_seconds is not None:

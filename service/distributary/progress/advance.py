@@ -1,4 +1,4 @@
-"""A table's progress record after a slice, from the one before and what facts() found in the slice."""
+"""A table's progress record after a batch, from the one before and what facts() found in the batch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def advanced(
     first: Mapping[int, int],
     latest: Callable[[], Offsets],
 ) -> Progress:
-    """The record for the slice's commit.
+    """The record for the batch's commit.
 
-    `end`: the offsets behind the slice's last records; `truncated`: the position of the newest truncate in it that
+    `end`: the offsets behind the batch's last records; `truncated`: the position of the newest truncate in it that
     counts; `first`: the first offset that Kafka had of each partition; `latest` asks Kafka for the ends of them all.
     """
     last = dict(progress.last)
@@ -34,7 +34,7 @@ def advanced(
         )
     return progress.next_commit(
         **after_slice(progress, found, {**first, **progress.next, **end}, latest),
-        # Of a partition without records too: what comes there and is gone again before it is taken in is missed.
+        # Of a partition without records too: what comes there and is gone again before it is applied is missed.
         next={**first, **progress.next, **end},
         last=last,
         filled=progress.filled or found.placeholders > 0,

@@ -11,7 +11,7 @@ from distributary.progress.record import InTransaction
 
 @dataclass(frozen=True)
 class PartitionStats:
-    """One partition of the slice. `position` and `ts_ms` are the largest of its streamed changes (snapshots aside).
+    """One partition of the batch. `position` and `ts_ms` are the largest of its streamed changes (snapshots aside).
 
     `deleted_key` is the hash of the key whose delete was the partition's last record, else None. `transaction` is that
     of the change with the largest position, also if it went to the quarantine table; None where none is told.
@@ -26,12 +26,12 @@ class PartitionStats:
 
 @dataclass(frozen=True)
 class BatchStats:
-    """One slice: counts of records by kind, what is special about it, and its partitions.
+    """One batch: counts of records by kind, what is special about it, and its partitions.
 
     `moved` counts halves of key changes that name the other key. `lone`: some tombstones follow no delete. `late`: some
-    record may not be newer than all that the table has taken in. `placeholders` counts rows with values that were not
+    record may not be newer than all that the table has applied. `placeholders` counts rows with values that were not
     sent, bad ones among them. `filled`: rows of the table may hold older values for such. `suspect`: the source may
-    have gone back (see went_back). `snapshot` is the position of a snapshot of the table that ends in the slice,
+    have gone back (see went_back). `snapshot` is the position of a snapshot of the table that ends in the batch,
     `lowest` the lowest one of its records, `read` the largest one of its snapshot rows, bad ones among them; `unread`
     counts bad records that may be snapshot rows. `deletes` counts tombstones too. `other_form` has by partition the
     offset of the first record that is no envelope where the others are, or is one. `payload` is what all records'
@@ -68,7 +68,7 @@ class BatchStats:
 
     @property
     def operations(self) -> dict[str, int]:
-        """How many records of each operation the slice has, without those that can't be applied."""
+        """How many records of each operation the batch has, without those that can't be applied."""
         deletes = self.deletes - self.tombstones
         counts = {
             "create": self.creates,
@@ -82,5 +82,5 @@ class BatchStats:
 
     @property
     def position(self) -> str | None:
-        """The largest position of the slice's streamed changes."""
+        """The largest position of the batch's streamed changes."""
         return max((p.position for p in self.partitions.values() if p.position), default=None)

@@ -1,4 +1,4 @@
-"""What a table has taken in, recorded in the same Delta commit as the data.
+"""What a table has applied, recorded in the same Delta commit as the data.
 
 The record is JSON in the commit's `userMetadata`, so that DESCRIBE HISTORY shows it. Beside it every commit carries a
 `txn` action with the record's sequence number: of two drivers that commit on the same state Delta lets one win, and
@@ -70,17 +70,17 @@ class Progress(BaseModel):
     Kafka's id of the topic, which changes when it is deleted and created again. `position` is the largest position of a
     streamed change, `truncated` that of the newest truncate. `source_ts_ms` is the time of the newest record,
     `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent` counts (records, bad ones) of the
-    last batches, for the limit on bad records. `lowest` is the lowest position of all records taken in (None where that
+    last batches, for the limit on bad records. `lowest` is the lowest position of all records applied (None where that
     is not known), `read` the largest one of a snapshot row, `unread` that of the newest snapshot some of whose rows may
-    not have been taken in: they may be in quarantine, or among the records that Kafka had no more. `lost` has the ends
+    not have been applied: they may be in quarantine, or among the records that Kafka had no more. `lost` has the ends
     of partitions at the time when an operator accepted such a loss: snapshots up to there may lack rows. `undecided`
     counts deletes that may have been of another row (rule 2.7). `masks` says how the rows are masked (see
     decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where none are, both by
     the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down).
-    `short` has the ends of partitions that Kafka was seen to have lost what was taken in already of, until an operator
+    `short` has the ends of partitions that Kafka was seen to have lost what was applied already of, until an operator
     has accepted it: by then they have grown again. `memory` is the file of what the rules recall of keys, `recalled`
     the same as a text where that is short. `growth` has where all partitions ended when the topic was seen to have got
-    more of them, until all up to there was taken in. `key` has the table's names. `source_table` is the one whose
+    more of them, until all up to there was applied. `key` has the table's names. `source_table` is the one whose
     changes the topic had so far, None where several may come (see ingest/source_tables.py), or none was told. `order`
     are the fields that make positions, where the connector has no rules of its own. Fields that a later
     version has added are kept.
@@ -125,7 +125,7 @@ class Progress(BaseModel):
 
     @property
     def is_new(self) -> bool:
-        """Whether the table has taken in nothing yet: it is to be filled again."""
+        """Whether the table has applied nothing yet: it is to be filled again."""
         return not self.next and self.records == 0
 
     def to_json(self) -> str:
@@ -151,7 +151,7 @@ class Progress(BaseModel):
         return progress
 
     def cleared(self) -> Progress:
-        """The record of the same table when it has taken in nothing, and is to be filled again."""
+        """The record of the same table when it has applied nothing, and is to be filled again."""
         fresh = first_progress(self.topic, self.topic_id, self.connector, self.mode, ())
         return fresh.model_copy(update={"sequence": self.sequence})
 
@@ -161,7 +161,7 @@ class Progress(BaseModel):
 
 
 def first_progress(topic: str, topic_id: str, connector: str, mode: str, key: tuple[str, ...]) -> Progress:
-    """The state of a table that has taken in nothing."""
+    """The state of a table that has applied nothing."""
     return Progress(
         commit="", sequence=0, topic=topic, topic_id=topic_id, connector=connector, mode=mode, key=key, next={}
     )
@@ -217,7 +217,7 @@ def table_restored() -> TableHalt:
     """The halt of a table of which nothing tells to which version it was restored."""
     return TableHalt(
         "table-restored",
-        "the table was restored to an earlier state, and its log does not tell what it had taken in then",
+        "the table was restored to an earlier state, and its log does not tell what it had applied then",
         "restore it once more, by a version whose commit file is there (RESTORE TABLE … TO VERSION AS OF n);"
         " or delete the table's directory to have it filled again from the start of its topic",
     )

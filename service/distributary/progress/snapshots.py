@@ -1,4 +1,4 @@
-"""The complete snapshots of a table, told from its slices: pure, on the values of progress and facts alone.
+"""The complete snapshots of a table, told from its batches: pure, on the values of progress and facts alone.
 
 Rows that were deleted while no snapshot was complete and no change was read are never deleted by a record. The newest
 complete snapshot shows them: it does not have them, and they are older than it is (ghosts.py finds and removes them).
@@ -18,18 +18,18 @@ from distributary.progress.record import Progress, Snapshot
 def after_slice(
     progress: Progress, found: BatchStats, taken: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
 ) -> dict[str, Any]:
-    """What a slice changes in the progress record: its fields `snapshot`, `lowest`, `read`, `unread` and
+    """What a batch changes in the progress record: its fields `snapshot`, `lowest`, `read`, `unread` and
     `lost`.
 
-    `taken` is the next offset per partition after the slice. `latest` asks Kafka for the ends of all partitions; it is
-    asked for a slice that ends a snapshot alone, as rows of the snapshot may lie before them.
+    `taken` is the next offset per partition after the batch. `latest` asks Kafka for the ends of all partitions; it is
+    asked for a batch that ends a snapshot alone, as rows of the snapshot may lie before them.
     """
     lowest = min(filter(None, (progress.lowest, found.lowest)), default=None)
     if progress.records and progress.lowest is None:
         lowest = None  # a record of a version that did not keep it: some row may be older
     read = max(filter(None, (progress.read, found.read)), default=None)
     snapshot = progress.snapshot
-    # A record that can't be read may be a snapshot's row, also in a slice that has no other one.
+    # A record that can't be read may be a snapshot's row, also in a batch that has no other one.
     may_be_read = found.read is not None or snapshot is None or snapshot.open or str(read) > snapshot.position
     # Nor does anything tell what was among records that are lost, up to what Kafka had when that was accepted.
     missed = found.unread > 0 or progress.lost is not None
@@ -81,7 +81,7 @@ def complete_snapshot(table: str, progress: Progress) -> Snapshot:
     if snapshot is None:
         raise UsageError(
             "no-complete-snapshot",
-            f"{table} has not taken in the end of a snapshot: nothing tells which rows are left over"
+            f"{table} has not applied the end of a snapshot: nothing tells which rows are left over"
             + (
                 " (its records do not say where in the source's log they stand)"
                 if progress.connector == BY_OFFSET
@@ -93,14 +93,14 @@ def complete_snapshot(table: str, progress: Progress) -> Snapshot:
         ends = ", ".join(f"{end - 1} (partition {p})" for p, end in sorted(snapshot.open.items()))
         raise UsageError(
             "snapshot-not-taken-in",
-            f"rows of the snapshot may still be unread: {table} has to take in the records up to {ends} first",
+            f"rows of the snapshot may still be unread: {table} has to apply the records up to {ends} first",
             "run the service until it has: distributary run --once",
         )
     if progress.unread is not None and progress.unread >= snapshot.position:
         raise UsageError(
             "snapshot-incomplete",
             f"records that came with the rows of {table}'s snapshot are in the quarantine table, or were gone from"
-            " Kafka before they were taken in: the rows that they are for would be taken for rows that the source does"
+            " Kafka before they were applied: the rows that they are for would be taken for rows that the source does"
             " not have",
             "mend the cause and have the connector send a new snapshot",
         )

@@ -44,7 +44,7 @@ class Quarantine:
         """Adds the records that `bad` (partition, offset, reason, message) names, without the values of the columns
         `withheld`. `raw` gives the records at some places (partition, offset) with all of Kafka's columns.
 
-        Done before the table's own commit counts them as taken in; a slice that is taken again adds none twice. Gives
+        Done before the table's own commit counts them as applied; a batch that is taken again adds none twice. Gives
         how many records there are by reason.
         """
         named = bad.select(["partition", "offset", "reason", "message"])

@@ -34,7 +34,7 @@ def _compacted(scene: Scene) -> Concern | None:
         return Concern(
             Code.COMPACTED_CHANGES,
             "the topic is compacted: Kafka removes older changes of a key, and a table that is to keep every change"
-            " has only those that were taken in before",
+            " has only those that were applied before",
             "set cleanup.policy: delete on the topic, with a retention that is longer than the service is ever down",
             f"mode: {scene.settings.mode}",
         )
@@ -107,7 +107,7 @@ def _retention_near(scene: Scene) -> Concern | None:
         return None
     return Concern(
         Code.RETENTION_NEAR,
-        "records that are not taken in have used up half of the time that Kafka keeps them: what it removes before"
+        "records that are not applied have used up half of the time that Kafka keeps them: what it removes before"
         " they are is lost, and halts the table",
         "start the service soon, or raise retention.ms of the topic until it has caught up",
         f"the oldest is {_duration(age)} old, and records are kept for {_duration(keeps)}",

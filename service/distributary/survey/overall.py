@@ -62,7 +62,7 @@ def _entries(config: Config, matched: Collection[str]) -> list[Concern]:
             Concern(
                 Code.ENTRY_WITHOUT_TOPIC,
                 f"{place}: {rule.match!r} matches no topic that there is now",
-                "look at the spelling; topics that come later are taken in without a restart",
+                "look at the spelling; topics that come later are added without a restart",
             )
         )
     return found

@@ -30,7 +30,7 @@ class Sample:
 
     @property
     def left(self) -> int:
-        """How many offsets are still to be taken in."""
+        """How many offsets are still to be applied."""
         return sum(max(0, end - self.start.get(p, 0)) for p, end in self.end.items())
 
     @property
@@ -60,7 +60,7 @@ def sample(
     settings: Mapping[str, str] | None,
     registry: Registry | None,
 ) -> Sample:
-    """A sample of the topic, for a table that has taken in `taken` (next offset per partition). Its records are as
+    """A sample of the topic, for a table that has applied `taken` (next offset per partition). Its records are as
     JsonConverter would have written them, whatever they are on the wire."""
     first, end = broker.earliest(topic), broker.latest(topic)
     # Where retention ran past the table nothing can be read at the offset that it asks for.

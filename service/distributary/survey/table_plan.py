@@ -50,7 +50,7 @@ class TablePlan:
     has or gets (name to Spark type), `added` those that it gets, `widened` those that get a wider type;
     `properties` are those that it gets, `partitioned_by` and `clustered_by` the columns by which it will be laid
     out from then on (empty where that stays); `start` and `end` the offsets per partition between which records are
-    to be taken in, `records` how many offsets these are. `by_value` are the columns whose types values alone tell,
+    to be applied, `records` how many offsets these are. `by_value` are the columns whose types values alone tell,
     `guesses` what these may be beside, `untyped` the columns of which all values were null; by the source's names.
     `error` has the keys `code`, `message` and `fix`, for a table that would halt.
     """
@@ -166,7 +166,7 @@ def _check_place(
 
 
 def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known: bool) -> Scene:
-    """The scene with what the records show. Where nothing is left to be taken in, the newest records show it; what
+    """The scene with what the records show. Where nothing is left to be applied, the newest records show it; what
     they would halt the table for is no news then."""
     sample, settings, progress = scene.sample, scene.settings, scene.progress
     records = sample.head or sample.newest

@@ -76,5 +76,5 @@ def holds(claim: Claim, standings: Mapping[str, Standing], topics: Iterable[str]
 
 
 def passed(table: Standing, ends: Mapping[int, int], partitions: Iterable[int]) -> bool:
-    """Whether the table has taken in those partitions up to these ends."""
+    """Whether the table has applied those partitions up to these ends."""
     return all(p in ends and table.next.get(p, 0) >= ends[p] for p in partitions)

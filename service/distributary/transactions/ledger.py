@@ -4,7 +4,7 @@ A claim must never be wrong, later than possible is fine. What it rests on:
 
 - Within a partition Kafka keeps the order of the connector's records, between partitions it does not: the END of a
   transaction may be there before its changes, which wait for another broker. So an END proves nothing; what a table has
-  taken in does.
+  applied does.
 - The connector delivers at least once: after a restart a suffix of the stream comes again, in the transaction topic as
   well. A transaction has its place where its BEGIN came first. The frontier of a partition is the transaction of its
   largest position, which a replay does not take back.

@@ -38,7 +38,7 @@ from distributary.verify.taken import copied, settings_of_copy
 
 Tell = Callable[[str], None]
 """Takes what is being done, for a person who waits."""
-_RECORDS_A_TASK = 250_000  # of a shuffle; the service's own setting is for its slices
+_RECORDS_A_TASK = 250_000  # of a shuffle; the service's own setting is for its batches
 _log = get_logger(__name__)
 
 
@@ -142,7 +142,7 @@ class _Check:
         if head is None or progress is None or progress.is_new:
             if self._broker.latest(topic) == first:
                 return replace(empty, state=State.EQUAL, notes=("the topic has no records, and the table no rows",))
-            raise TableHalt("nothing-taken-in", f"{one.name} has taken in nothing yet", "run the service first")
+            raise TableHalt("nothing-taken-in", f"{one.name} has applied nothing yet", "run the service first")
         check_continuity(progress, topic, first, one.settings, one.path)
         part = range_read(one, progress, first)
         told = replace(

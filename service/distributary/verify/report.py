@@ -78,7 +78,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Quarantined:
-    """The slice's records that are not in the table: how many, of how many keys, how many name no key that can be read,
+    """The batch's records that are not in the table: how many, of how many keys, how many name no key that can be read,
     and the places of some."""
 
     records: int = 0

@@ -133,7 +133,7 @@ class SourceCheck:
         """The table's version and progress. Raises TableHalt where what it has is not of this kind of source."""
         head = LakeTable(self._session, self._one.path, self._service_columns).head()
         if head is None or head.progress is None or head.progress.is_new:
-            raise TableHalt("nothing-taken-in", f"{self._one.name} has taken in nothing yet", "run the service first")
+            raise TableHalt("nothing-taken-in", f"{self._one.name} has applied nothing yet", "run the service first")
         if head.progress.connector not in self._source.connectors:
             raise TableHalt(
                 "source-of-another-kind",
@@ -224,7 +224,7 @@ class SourceCheck:
         ends = self._broker.latest(topic) if topic is not None else {}
         behind = sum(max(0, end - look.progress.next.get(p, 0)) for p, end in ends.items())
         if behind:
-            notes.append(f"the topic has {behind:,} records that the table had not taken in: their keys differ")
+            notes.append(f"the topic has {behind:,} records that the table had not applied: their keys differ")
         lake = FrozenTable(self._session, self._one.path, self._service_columns, look.version)
         left_out = table.comparable(lake.columns(), self._renames.all_of(self._one.settings.mask)).left_out
         notes += [f"the column {name} is not compared: {why}" for name, why in left_out.items()]

@@ -12,7 +12,7 @@ from distributary.progress.record import Progress
 
 
 def range_read(one: ConfiguredTable, progress: Progress, first: Mapping[int, int]) -> OffsetRange:
-    """All that Kafka still has of what the table has taken in. `first`: the first offset of each partition.
+    """All that Kafka still has of what the table has applied. `first`: the first offset of each partition.
 
     Raises TableHalt where that tells nothing.
     """
@@ -28,14 +28,14 @@ def range_read(one: ConfiguredTable, progress: Progress, first: Mapping[int, int
     if not ends:
         raise TableHalt(
             "no-records-left",
-            f"{one.topic} has none of the records any more that the table has taken in",
+            f"{one.topic} has none of the records any more that the table has applied",
             "compare with the source, or keep records longer (retention.ms)",
         )
     return OffsetRange(one.topic, {p: first[p] for p in ends}, ends)
 
 
 def lost_start(taken_in: int, applied: int | None, start: Mapping[int, int], cleanup_policy: str) -> str | None:
-    """Says that the topic does not have all that the table has taken in; None where it has.
+    """Says that the topic does not have all that the table has applied; None where it has.
 
     `taken_in`: the records that the table has applied; `applied`: those that the topic has, None where not all were
     counted: then `start`, the first offsets, and the topic's cleanup.policy have to tell.

@@ -1,4 +1,4 @@
-"""What a table has taken in, read from its topic once more into a table of its own, by the same rules."""
+"""What a table has applied, read from its topic once more into a table of its own, by the same rules."""
 
 from __future__ import annotations
 

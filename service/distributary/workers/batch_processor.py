@@ -1,4 +1,4 @@
-"""Takes slices of one table's topic: each is read, looked at, and committed together with how far the table is then."""
+"""Batches of one table's topic: each is read, checked and committed together with the table's progress."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from distributary.workers.context import WorkerContext
 
 
 class BatchProcessor:
-    """Commits slices of one table's records, and moves its `place`. It keeps what the slices before were like.
+    """Commits batches of one table's records, and moves its `place`. It keeps what the batches before were like.
 
-    `writer` writes the decoded slices. Every method that reads or writes raises TableHalt, TransientError and what
+    `writer` writes the decoded batches. Every method that reads or writes raises TableHalt, TransientError and what
     Spark raises.
     """
 
@@ -86,7 +86,7 @@ class BatchProcessor:
         return self._portion.next(taken, goal)
 
     def take(self, topic: Topic, part: OffsetRange, watch: Watch) -> int | None:
-        """Commits a slice, or its beginning where the source went back in its middle; nothing where no record is left
+        """Commits a batch, or its beginning where the source went back in its middle; nothing where no record is left
         to make a table of. Gives how many of the table's last records were bad,
         where that is more than the config allows."""
         if aside := self._set_aside(part):
@@ -182,7 +182,7 @@ class BatchProcessor:
         )
 
     def _going_on(self, before: Progress | None, topic_format: TopicFormat, topic: Topic) -> Progress:
-        """The table's record as the slice finds it, with the form that its rows have now; where nothing was applied
+        """The table's record as the batch finds it, with the form that its rows have now; where nothing was applied
         yet, it begins with the format of the topic. Raises TableHalt where the topic has another key."""
         key = self._reader.sent.renames.all_of(topic_format.key or self._settings.key)
         progress = _filled(before) or first_progress(
@@ -212,7 +212,7 @@ class BatchProcessor:
         return progress.model_copy(update={"renames": renamed, "masks": masked, "source_table": table})
 
     def _of_one_form(self, found: BatchStats, topic: Topic, part: OffsetRange, progress: Progress) -> OffsetRange:
-        """What of the slice comes before the connector's transforms were changed so that its records got or lost their
+        """What of the batch comes before the connector's transforms were changed so that its records got or lost their
         envelope: all of it, where they were not. Looks at the topic only where records have not the others' form."""
         first = found.other_form
         if not first or not self._reader.has_other_form(topic, first, progress):
@@ -223,8 +223,8 @@ class BatchProcessor:
     def _commit(
         self, came: Read, progress: Progress, part: OffsetRange, topic: Topic
     ) -> OffsetRange | tuple[int | None, Mapping[str, int]]:
-        """Commits the decoded slice; gives what take() gives and how many rows were inserted, updated and deleted, or
-        what of the slice is to be taken before. Nothing is committed where no record told a column, so that there is
+        """Commits the decoded batch; gives what take() gives and how many rows were inserted, updated and deleted, or
+        what of the batch is to be taken before. Nothing is committed where no record told a column, so that there is
         no table: truncates without a schema."""
         head = self._place.head
         if head is None:
@@ -301,7 +301,7 @@ class BatchProcessor:
         return self._settings.truncate in ("apply", "soft")
 
     def _record(self, found: BatchStats, watch: Watch, reasons: Mapping[str, int], rows: Mapping[str, int]) -> None:
-        """Tells of a slice that was committed."""
+        """Tells of a batch that was committed."""
         newest, head = found.newest_ts_ms, self._place.head
         at = head.at if head is not None and head.at is not None else datetime.now(timezone.utc).timestamp()
         self._around.recorder.committed(

@@ -143,7 +143,7 @@ class OffsetPlanner:
     def _batch(self, _frame: DataFrame, batch_id: int) -> None:
         """A batch of the stream: sets how far each table has to go.
 
-        The tables go there in slices of their own, from where they are themselves, each at its own pace: a slow one
+        The tables go there in batches of their own, from where they are themselves, each at its own pace: a slow one
         holds up no other, and a batch that the checkpoint forgets or repeats changes nothing.
         """
         failpoints.passing("before-plan")

@@ -93,7 +93,7 @@ class _Removal:
         if head is None or progress is None:
             raise UsageError(
                 "no-table",
-                f"{one.name} has taken in nothing yet: there is no table at {one.path}",
+                f"{one.name} has applied nothing yet: there is no table at {one.path}",
                 "run the service first",
             )
         if progress.mode != "upsert":

@@ -36,7 +36,7 @@ class Resuming:
         self._wanted: set[str] = set()
 
     def waits_for(self, table: TableWorker) -> bool:
-        """Whether the table is to take no further slice until it was handed a request: one that has a long way to go is
+        """Whether the table is to take no further batch until it was handed a request: one that has a long way to go is
         at work all the time."""
         return table.topic in self._wanted
 

@@ -1,4 +1,4 @@
-"""The tables' turns: each that is behind takes a slice, some at a time, then goes back to the end of the queue."""
+"""The tables' turns: each that is behind takes a batch, some at a time, then goes back to the end of the queue."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _log = get_logger(__name__)
 class Scheduler:
     """Advances the tables in threads of its own, until `around.stopping` is set.
 
-    `tables` gives all of them; `waits` tells whether one is to take no further slice for now; `settle` is called after
+    `tables` gives all of them; `waits` tells whether one is to take no further batch for now; `settle` is called after
     each turn of one, while it is kept from other work.
     """
 
@@ -69,7 +69,7 @@ class Scheduler:
             self._submit(worker)
 
     def busy(self) -> bool:
-        """Whether a slice is to be taken now: a table that waits after a fault leaves the machine to others."""
+        """Whether a batch is to be taken now: a table that waits after a fault leaves the machine to others."""
         return bool(self._to_step())
 
     def _to_step(self) -> Sequence[TableWorker]:
@@ -95,7 +95,7 @@ class Scheduler:
         self._around.recorder.forget(worker.name)
 
     def end(self) -> None:
-        """Lets the slices in flight end."""
+        """Lets the batches in flight end."""
         self._pool.shutdown(wait=True)
 
     def _submit(self, worker: TableWorker) -> None:
@@ -107,7 +107,7 @@ class Scheduler:
             worker.running.release()
 
     def _advance(self, worker: TableWorker) -> None:
-        """One slice of one table, then back to the end of the queue: a long way to go starves no other table."""
+        """One batch of one table, then back to the end of the queue: a long way to go starves no other table."""
         if self._around.stopping.is_set():
             worker.running.release()
             return
@@ -131,12 +131,12 @@ class Scheduler:
 
     def _attempt(self, worker: TableWorker) -> None:
         try:
-            failpoints.passing("before-slice", worker.name)
+            failpoints.passing("before-batch", worker.name)
             worker.step()
         except BaseException as error:
             if not is_fault(error):
                 raise
-            _log.debug("a slice failed", table=worker.name, exc_info=error)
+            _log.debug("a batch failed", table=worker.name, exc_info=error)
             fault = classified(error)
             if fault.code == OFFSETS_GONE:
                 worker.doubt()

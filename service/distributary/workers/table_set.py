@@ -122,13 +122,13 @@ class TableSet:
         return worker.topic in self._outdated
 
     def replace_outdated(self) -> None:
-        """Where other settings count for a table a new worker goes on with it, once the slice in flight is through."""
+        """Where other settings count for a table a new worker goes on with it, once the batch in flight is through."""
         if not self._outdated:
             return
         with self._lock:
             for topic in sorted(self._outdated):
                 old = self._workers.get(topic)
-                # The lock is kept for good: the old worker takes no further slice.
+                # The lock is kept for good: the old worker takes no further batch.
                 if old is not None and old.running.acquire(blocking=False):
                     self._outdated.discard(topic)
                     self._replace(old)

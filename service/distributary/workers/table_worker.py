@@ -1,4 +1,4 @@
-"""One table at work: takes slices of its topic, one after the other, until it is where the stream is."""
+"""One table at work: takes batches of its topic, one after the other, until it is where the stream is."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _log = get_logger(__name__)
 class TableWorker:
     """The one writer of a table.
 
-    Its own progress record tells where it goes on, never the stream's checkpoint: whatever was taken in already is
-    passed over, whatever is missing is read, in slices of at most `trigger.max_records` (see portion.py for bytes).
+    Its own progress record tells where it goes on, never the stream's checkpoint: whatever was applied already is
+    passed over, whatever is missing is read, in batches of at most `trigger.max_records` (see portion.py for bytes).
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class TableWorker:
 
     @GARBAGE.after()
     def step(self) -> None:
-        """Takes one slice on the way to the goal; nothing while the table is paused. Raises TableHalt, TransientError
+        """Takes one batch on the way to the goal; nothing while the table is paused. Raises TableHalt, TransientError
         and what Spark raises."""
         paused = self.paused
         if paused is not None:
@@ -200,13 +200,13 @@ class TableWorker:
             if not self.failing:
                 far = self.behind() > 2 * part.records
                 self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
-            self._place.head = self._lake.renewed(self._place.head)  # columns may be added before the slice's commit
+            self._place.head = self._lake.renewed(self._place.head)  # columns may be added before the batch's commit
             try:
                 self._take(topic, part, watch)
             except TableHalt as halt:
                 if not self._keep_changes(as_halt_tells(self._settings, halt, self.progress)):
                     raise
-                return  # the next step takes the slice
+                return  # the next step takes the batch
             self._keep_log()
         self._enter_in_catalog()
         self._place.head = stale_rows.counted(self._lake, self._writer, self._place.head, self._bound)
@@ -222,7 +222,7 @@ class TableWorker:
 
     def _keep_changes(self, settings: TableSettings) -> bool:
         """Keeps the table by these settings where they have another mode; whether they have. What it has by now are
-        truncates at most, and is taken in again."""
+        truncates at most, and is applied again."""
         if settings.mode == self._settings.mode:
             return False
         self._bound.info("the records have no key: each change is kept as a row", keyless=settings.keyless)
@@ -248,7 +248,7 @@ class TableWorker:
 
     @GARBAGE.after()
     def tend(self, task: Task) -> Compacted | None:
-        """Looks after the table's files, in the place of a slice. Raises TableHalt, TransientError and what Spark
+        """Looks after the table's files, in the place of a batch. Raises TableHalt, TransientError and what Spark
         raises; whatever it is, the table is as it was."""
         self._look_at_the_table()
         if self.progress is None:
@@ -327,7 +327,7 @@ class TableWorker:
             raise not_ours(self._lake.path)
 
     def _look_at_the_end(self, topic: Topic) -> None:
-        """No goal lies behind the topic's end, and the end not before what was taken in: that is written down, as it
+        """No goal lies behind the topic's end, and the end not before what was applied: that is written down, as it
         can't be seen any more once the topic has grown again."""
         before = self.goal
         end = self._around.broker.latest(topic)

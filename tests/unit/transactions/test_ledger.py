@@ -36,7 +36,7 @@ Sent = tuple[Lane | None, Begin | End | Change]
 
 @dataclass
 class World:
-    """A connector that sends at least once, a Kafka that keeps order within partitions only, tables that take in."""
+    """A connector that sends at least once, a Kafka that keeps order within partitions only, tables that apply."""
 
     chance: random.Random
     partitions_of_three: int
@@ -135,7 +135,7 @@ class World:
         self.now_ms += 2 * SETTLED_MS
 
     def take(self) -> None:
-        """A table takes in some more of a partition."""
+        """A table applies some more of a partition."""
         lane = self.chance.choice(list(self.topics))
         more = len(self.topics[lane]) - self.taken[lane]
         self.taken[lane] += self.chance.randint(0, more)
@@ -201,7 +201,7 @@ class World:
                 assert len(places) == lanes.count(lane), f"{claimed.id} claimed, but {id_} is not whole in {lane}"
 
     def settle(self) -> None:
-        """One more transaction; all is sent, taken in and looked at, then time goes by."""
+        """One more transaction; all is sent, applied and looked at, then time goes by."""
         self.transact()
         while self.next < len(self.log):
             self.send()
