@@ -125,7 +125,7 @@ class Service:
         self._pauses = Pauses(session, config)
         self._set_aside = SetAside(session, config)
         self._records = KafkaRecords(config.kafka_properties())
-        around = WorkerContext(
+        context = WorkerContext(
             config=config,
             session=session,
             broker=broker,
@@ -141,8 +141,8 @@ class Service:
             set_aside=self._set_aside,
         )
         self._halts = Halts(session, config)
-        self._turns = Scheduler(around, self._halts, self._tables, self._waits, self._settle)
-        self._roster = TableSet(around, self._turns.halt, self._turns.forget)
+        self._turns = Scheduler(context, self._halts, self._tables, self._waits, self._settle)
+        self._roster = TableSet(context, self._turns.halt, self._turns.forget)
         self._resuming = Resuming(session, config, self._halts, self._turns.try_at_once)
         self._caretaker = MaintenanceThread(self._tended, self._turns.busy, recorder, Jobs(session))
         looks = (self._pauses.look, self._set_aside.look, lambda: self._resuming.look(self._roster.tables()))
@@ -150,14 +150,14 @@ class Service:
         self._jvm = Lookout("jvm", [lambda: recorder.jvm(jvm_state(session))], _JVM_EVERY)
         if (java := jvm_pid(session)) is not None:
             recorder.jvm_process(java)
-        self._stream = OffsetPlanner(around, self._roster.plan, self._turns.nudge)
+        self._stream = OffsetPlanner(context, self._roster.plan, self._turns.nudge)
         self._watch = watch
         self._looked_at = time.monotonic()
         self._topics_looked_at = time.monotonic()
         self._replan = False
         note = JsonFile(session, own_path(config, "transactions", f"{config.source.topic_prefix}.json"))
         self._tracker = TransactionFollower(
-            config, broker, note, self.status, self._roster.by_topic, around.transactions, registry
+            config, broker, note, self.status, self._roster.by_topic, context.transactions, registry
         )
         self._left_to: AlreadyRunning | None = None
 
@@ -218,7 +218,7 @@ class Service:
                     return
             with self.status.waiting():
                 self._follow()
-            self.status.beat()
+            self.status.heartbeat()
             # A topic that can't be looked at ends no run in which other tables are still at work.
             self._roster.plan_again(give_up=once and not self._tables_have())
             self._look_for_topics()
@@ -228,7 +228,7 @@ class Service:
     def _look_for_topics(self) -> None:
         now = time.monotonic()
         if now >= self._topics_looked_at + _TOPICS_EVERY and not self._stream.fails:
-            self._roster.doubt_the_missing()
+            self._roster.recheck_the_missing()
             self._topics_looked_at = now
 
     def _has_work(self) -> bool:

@@ -61,7 +61,7 @@ class Service:
         self._worker.start()
 
     def take(self, end: int) -> None:
-        self._worker.aim({0: end})
+        self._worker.set_target({0: end})
         while self._worker.has_to_step():
             self._worker.step()
 

@@ -61,7 +61,7 @@ def slices(bench: Bench) -> Iterator[tuple[str, Topic]]:
 
 def advance(bench: Bench, worker: TableWorker) -> TableWorker:
     """The worker applies what is in the topic."""
-    worker.aim(end_offsets(bench.kafka, bench.topic))
+    worker.set_target(end_offsets(bench.kafka, bench.topic))
     while worker.has_to_step():
         worker.step()
     return worker
@@ -94,7 +94,7 @@ def test_6_1_of_two_drivers_that_commit_in_turn_and_at_once_neither_loses_or_dou
         advance(bench, one)
 
     produce(bench.kafka, inserted(bench, 7, 8).records)
-    other.aim(end_offsets(bench.kafka, bench.topic))
+    other.set_target(end_offsets(bench.kafka, bench.topic))
     with at_the_point("before-commit", meanwhile), pytest.raises(DistributaryError) as raised:
         step(other)
     assert (type(raised.value), raised.value.code) == (ConcurrentChange, "commit-lost")
@@ -255,7 +255,7 @@ def test_6_1_what_another_writer_does_while_a_batch_is_read_is_seen(
 
     monkeypatch.setattr(BatchWriter, "prepare", after_another)
     produce(bench.kafka, inserted(bench, 4, 5).records)
-    worker.aim(end_offsets(bench.kafka, bench.topic))
+    worker.set_target(end_offsets(bench.kafka, bench.topic))
     if do == "restore":
         with pytest.raises(ConcurrentChange):
             step(worker)

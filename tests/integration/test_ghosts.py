@@ -35,7 +35,7 @@ def reconcile(bench: Bench, worker: TableWorker) -> int:
 
 
 def shown(worker: TableWorker) -> int | None:
-    status = worker._around.status.table("dbo.t")
+    status = worker._context.status.table("dbo.t")
     assert status is not None
     return status.ghosts
 
@@ -54,7 +54,7 @@ def test_3_10_what_an_interrupted_snapshot_left_over_is_shown_and_removed_on_req
     worker = bench.take(interrupted)
     # The mark is in one partition, a row of the same snapshot in the other one: nothing is known yet.
     produce(bench.kafka, [*complete, changed])
-    worker.aim({0: end_offsets(bench.kafka, bench.topic)[0]})
+    worker.set_target({0: end_offsets(bench.kafka, bench.topic)[0]})
     worker.step()
     assert shown(worker) is None
     with pytest.raises(UsageError, match="snapshot-not-taken-in"):

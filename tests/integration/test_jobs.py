@@ -70,7 +70,7 @@ def counted(bench: Bench, worker: TableWorker, records: Iterator[Record]) -> int
 def test_nothing_to_do_runs_none(bench: Bench, topic: Topic) -> None:
     worker = filled(bench, topic)
     assert counted(bench, worker, iter(())) == 0
-    worker.doubt()  # the topic and the table are looked at
+    worker.request_recheck()  # the topic and the table are looked at
     assert counted(bench, worker, iter(())) == 0
 
 

@@ -30,7 +30,7 @@ def test_a_paused_table_takes_nothing_in_until_it_goes_on(bench: Bench) -> None:
     sent = len(topic.records)
     topic.change("c", {"id": 2}, {"id": 2}, at=2)
     produce(bench.kafka, topic.records[sent:])
-    worker.aim(end_offsets(bench.kafka, bench.topic))
+    worker.set_target(end_offsets(bench.kafka, bench.topic))
     worker.resume(ResumeAction.NOTHING)  # what is asked of it waits as well
     steps = 0
     while worker.has_to_step():
@@ -58,7 +58,7 @@ def test_a_table_that_is_paused_with_nothing_to_take_in_shows_that_it_goes_on(be
     settings = context.config.settings_for("dbo", "t")
     assert settings is not None
     worker = TableWorker(context, TableId("dbo", "t"), bench.topic, settings, str(bench.table))
-    worker.aim(end_offsets(bench.kafka, bench.topic))
+    worker.set_target(end_offsets(bench.kafka, bench.topic))
     worker.step()
     assert not worker.has_to_step()
     why.clear()

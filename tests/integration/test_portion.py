@@ -26,7 +26,7 @@ def test_a_slice_has_no_more_bytes_than_the_drivers_memory_is_for(
     sizes = {p: [len(r.value or b"") for r in topic.records if r.partition == p] for p in (0, 1)}
     produce(bench.kafka, topic.records)
     table, taken = bench.worker(), []
-    table.aim(end_offsets(bench.kafka, topic.name))
+    table.set_target(end_offsets(bench.kafka, topic.name))
     while table.has_to_step():
         before = table.taken
         table.step()

@@ -40,11 +40,11 @@ def test_records_go_and_others_come(bench: Bench) -> None:
 
     upkeep = MaintenanceSchedule(worker.settings.maintenance, cast(Record, Nowhere()))
     clock = time.time
-    files = QuarantineFiles(bench.session, worker._around.quarantine, upkeep, 3600.0, lambda: clock() + 60)
+    files = QuarantineFiles(bench.session, worker._context.quarantine, upkeep, 3600.0, lambda: clock() + 60)
     files.due()
-    files.tend(Task.VACUUM)
+    files.maintain(Task.VACUUM)
     assert rows_of(bench.quarantine, "offset") == [(2,)]
-    files = QuarantineFiles(bench.session, worker._around.quarantine, upkeep, 3600.0, lambda: clock() + 7200)
+    files = QuarantineFiles(bench.session, worker._context.quarantine, upkeep, 3600.0, lambda: clock() + 7200)
     files.due()
-    files.tend(Task.VACUUM)
+    files.maintain(Task.VACUUM)
     assert rows_of(bench.quarantine, "offset") == []

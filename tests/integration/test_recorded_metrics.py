@@ -31,7 +31,7 @@ def test_a_tables_batches_are_counted_by_what_they_did(bench: Bench) -> None:
         ],
         worker,
     )
-    registry = worker._around.recorder.registry
+    registry = worker._context.recorder.registry
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(f"distributary_table_{name}", {"table": "dbo.t", **labels})
@@ -47,7 +47,7 @@ def test_a_tables_batches_are_counted_by_what_they_did(bench: Bench) -> None:
     assert value("retries_total") == 0
     for phase in PHASES:
         assert value("batch_duration_seconds_count", phase=phase) == (1 if phase == "quarantine" else 2)
-    freshness, last = value("freshness_seconds"), worker._around.status.table("dbo.t")
+    freshness, last = value("freshness_seconds"), worker._context.status.table("dbo.t")
     assert freshness is not None
     assert 5 <= freshness < 5 + time.time() - now / 1000
     assert last is not None
@@ -58,6 +58,6 @@ def test_a_tables_batches_are_counted_by_what_they_did(bench: Bench) -> None:
 
     again = bench.worker()
     again.start()
-    status = again._around.status.table("dbo.t")
+    status = again._context.status.table("dbo.t")
     assert status is not None
     assert status.last_commit_at == last.last_commit_at  # also where this run has not committed yet

@@ -45,7 +45,7 @@ def test_6_3_a_record_that_is_set_aside_is_in_quarantine_and_the_table_is_past_i
     for at in range(3):
         topic.change("c", {"id": at}, {"id": at, "secret": "hidden"}, at=at + 1)
     produce(bench.kafka, topic.records)
-    worker.aim(end_offsets(bench.kafka, bench.topic))
+    worker.set_target(end_offsets(bench.kafka, bench.topic))
     with pytest.raises(TableHalt, match="at these offsets"):
         worker.step()
 
@@ -84,7 +84,7 @@ def test_an_error_while_a_batch_is_taken_names_its_offsets(bench: Bench, monkeyp
     topic = Topic(bench.topic)
     topic.change("c", {"id": 1}, {"id": 1}, at=1)
     produce(bench.kafka, topic.records)
-    worker.aim(end_offsets(bench.kafka, bench.topic))
+    worker.set_target(end_offsets(bench.kafka, bench.topic))
     monkeypatch.setattr(worker._taker, "take", crashes)
     with pytest.raises(TableHalt, match=rf"at these offsets of {bench.topic} by partition: 0: 0 to 0"):
         worker.step()

@@ -36,7 +36,7 @@ def test_1_1_and_1_2_records_are_told_apart_by_their_form_and_operation(bench: B
     worker = bench.take(topic.records)
     assert bench.rows() == [(4, "bare"), (5, "under payload")]
     assert rows_of(bench.quarantine, "offset", "reason") == [(9, "unknown-operation")]
-    assert worker.behind() == 0
+    assert worker.lag() == 0
 
 
 def test_3_5_a_key_change_that_db2_for_zos_sends_as_an_update_leaves_the_old_row(bench: Bench) -> None:
@@ -399,7 +399,7 @@ def test_6_1_a_driver_that_starts_anew_skips_no_merge_and_applies_nothing_twice(
         versions.append(worker.head.version)
         assert bench.rows() == [(1, len(versions))]
     assert versions == sorted(set(versions))
-    assert bench.worker().behind() == 0
+    assert bench.worker().lag() == 0
 
 
 def test_6_1_of_two_drivers_one_commits_and_the_other_starts_over_from_the_table(bench: Bench) -> None:
@@ -414,7 +414,7 @@ def test_6_1_of_two_drivers_one_commits_and_the_other_starts_over_from_the_table
     assert stale.progress is not None
     bench.take(more.records, first)
     # The second driver commits on what it read before: Delta would skip the write without a word.
-    rows = second._lake.nothing()
+    rows = second._lake.empty_commit()
     with pytest.raises(TransientError, match="commit-lost"):
         second._lake.commit(stale, stale.progress.next_commit(next={0: 99}), rows)
     bench.take([], second)
@@ -489,7 +489,7 @@ def test_a_table_of_an_older_version_halts_until_it_is_filled_again(bench: Bench
     assert worker.head is not None
     assert worker.progress is not None
     older = worker.progress.next_commit(memory=None)
-    worker._lake.commit(worker.head, older, worker._lake.nothing())
+    worker._lake.commit(worker.head, older, worker._lake.empty_commit())
     topic.change("u", key(1), row(1, "two"), at=2)
     with pytest.raises(TableHalt, match="table-of-older-version"):
         bench.take(topic.records[1:], worker)

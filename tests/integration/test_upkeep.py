@@ -164,7 +164,7 @@ def test_files_that_no_table_has_go_and_those_of_earlier_versions_stay(bench: Ca
         table = take(one, topic, table)
     assert table is not None
     earlier = read_table(one.table)
-    table.tend(Task.COMPACT)
+    table.maintain(Task.COMPACT)
     version = DeltaTable(str(one.table)).version()
     left_over, at_work = one.table / "part-left-over.parquet", one.table / "part-at-work.parquet"
     note = one.folder / "lake" / "_distributary" / "maintenance" / "dbo" / "t.json"
@@ -210,7 +210,7 @@ def test_files_stay_as_long_as_the_config_says(bench: Callable[..., Bench]) -> N
     for file, days in ((younger, 29), (older, 31)):
         file.write_bytes(b"of a writer that was killed")
         aged(file, days)
-    table.tend(Task.VACUUM)
+    table.maintain(Task.VACUUM)
     assert (younger.exists(), older.exists()) == (True, False)
 
 
@@ -243,7 +243,7 @@ def test_a_record_is_written_anew_before_the_log_may_lose_it(
     before = progress(table)
     with monkeypatch.context() as later:
         later.setattr(lake, "_RECORD_IS_OLD", -1)
-        table.tend(Task.COMPACT)
+        table.maintain(Task.COMPACT)
     assert operations(one.table)[-1] == "OPTIMIZE"
     again = one.worker()
     again.start()

@@ -133,7 +133,7 @@ class Bench:
         """Produces the records and has a worker (a new one, where none is given) take them in."""
         produce(self.kafka, records)
         worker = worker or self.worker()
-        worker.aim(end_offsets(self.kafka, self.topic))
+        worker.set_target(end_offsets(self.kafka, self.topic))
         while worker.has_to_step():
             worker.step()
         return worker

@@ -88,7 +88,7 @@ def test_livez_fails_when_the_loop_is_silent_for_too_long(
     answer = ask(server, "/livez")
     assert answer.status == 503
     assert "no turn for 61 s (limit 60 s)" in answer.text
-    status.beat()
+    status.heartbeat()
     assert ask(server, "/livez").status == 200
 
 
@@ -99,7 +99,7 @@ def test_livez_outlives_a_storage_that_does_not_answer(
         clock.now = 3600
         assert ask(server, "/livez").status == 200
     assert ask(server, "/livez").status == 503
-    status.beat()
+    status.heartbeat()
     assert ask(server, "/livez").status == 200
 
 

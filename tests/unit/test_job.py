@@ -51,7 +51,7 @@ def test_the_loop_turns_while_the_storage_does_not_answer(monkeypatch: pytest.Mo
     monkeypatch.setattr(service._set_aside, "read", lambda: None)
     monkeypatch.setattr(service._halts, "clear", lambda: None)
     beats: list[float] = []
-    monkeypatch.setattr(status, "beat", lambda: beats.append(0))
+    monkeypatch.setattr(status, "heartbeat", lambda: beats.append(0))
     running = threading.Thread(target=service.run, kwargs={"once": False})
     running.start()
     try:

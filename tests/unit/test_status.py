@@ -142,7 +142,7 @@ def test_live_until_the_loop_is_silent_for_too_long() -> None:
     assert status.live(30)
     clock.now += 0.1
     assert not status.live(30)
-    status.beat()
+    status.heartbeat()
     assert status.live(30)
 
 

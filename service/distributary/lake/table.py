@@ -154,7 +154,7 @@ class LakeTable:
         """Delta's handle on the table."""
         return DeltaTable.forPath(self.session, self.path)
 
-    def nothing(self) -> Write:
+    def empty_commit(self) -> Write:
         """A write that changes no row: only the progress moves."""
 
         def run(head: Head, progress: Progress) -> None:
@@ -184,14 +184,14 @@ class LakeTable:
             raise concurrent_change(self.path, head.version)
         return now
 
-    def renewed(self, head: Head | None) -> Head | None:
+    def keep_record(self, head: Head | None) -> Head | None:
         """The head, where there is one; with a commit for the record alone where its own is so old that Delta may clean
         it up once another commit without a record lies over it (OPTIMIZE, ALTER). Raises what commit() raises."""
         if head is None or head.progress is None:
             return head
         if head.at is not None and time.time() - head.at <= _RECORD_IS_OLD:
             return head
-        return self.commit(head, head.progress.next_commit(), self.nothing())
+        return self.commit(head, head.progress.next_commit(), self.empty_commit())
 
     def leave(self) -> None:
         """Has Spark forget the table's state after work of its own on it, which comes seldom.

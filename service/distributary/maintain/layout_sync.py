@@ -26,7 +26,7 @@ class LayoutSync:
             self._log.debug("the table's properties and layout are looked at")
             lacks = self._lake.lacks()
             if lacks:
-                self._place.head = self._lake.renewed(self._place.head)
+                self._place.head = self._lake.keep_record(self._place.head)
                 self._lake.lay_out(lacks)
                 self._log.info(
                     "the table was altered", properties=dict(lacks.properties), clustered_by=lacks.cluster_by

@@ -49,7 +49,7 @@ class Maintainable(Protocol):
         """What is to be done. Asked often, by several threads, so that it must cost nothing."""
         ...
 
-    def tend(self, task: Task) -> Compacted | None:
+    def maintain(self, task: Task) -> Compacted | None:
         """Does it, and notes it in `upkeep`. May raise anything."""
         ...
 
@@ -154,7 +154,7 @@ class MaintenanceThread:
         began = time.monotonic()
         try:
             with self._jobs.tagged():
-                what = table.tend(task)
+                what = table.maintain(task)
         except Exception as error:
             if not self._stopping.is_set():
                 self._failed(table, task, classified(error))

@@ -56,7 +56,7 @@ class QuarantineFiles:
         changed_at = self._changed_at if self._keep is None else self._clock()
         return self.upkeep.due(self._version, changed_at)
 
-    def tend(self, task: Task) -> Compacted | None:
+    def maintain(self, task: Task) -> Compacted | None:
         """Compacts it, or removes old files. Raises what Spark raises."""
         done = None
         if task is Task.COMPACT:

@@ -37,7 +37,7 @@ class TableMaintenance:
         head = self._place.head
         if head is None or head.progress is None:
             return None
-        self._place.head = self._lake.renewed(head)
+        self._place.head = self._lake.keep_record(head)
         failpoints.passing("before-compaction", self._name)
         size = APPENDED_FILE if self._mode == "append" else REWRITTEN_FILE
         done = compact(self._lake.session, self._lake.path, size)

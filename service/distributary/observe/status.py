@@ -242,7 +242,7 @@ class ServiceStatus:
             self._tables.pop(table, None)
         self.history.forget(table)
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         """To be called at each turn of the service's loop: says that it is alive."""
         with self._lock:
             self._last_beat = self._clock()

@@ -47,7 +47,7 @@ class BatchProcessor:
 
     def __init__(
         self,
-        around: WorkerContext,
+        context: WorkerContext,
         topic: str,
         settings: TableSettings,
         writer: BatchWriter,
@@ -56,7 +56,7 @@ class BatchProcessor:
         name: str,
         log: FilteringBoundLogger,
     ) -> None:
-        self._around = around
+        self._context = context
         self._topic = topic
         self._settings = settings
         self._writer = writer
@@ -65,9 +65,11 @@ class BatchProcessor:
         self._name = name
         self._log = log
         self._compacted: bool | None = None
-        self._portion = BatchSizer(around.broker, topic, around.config.trigger.max_records, batch_bytes(around.session))
+        self._portion = BatchSizer(
+            context.broker, topic, context.config.trigger.max_records, batch_bytes(context.session)
+        )
         self._source = RawSource(
-            around.records, lake.session, lambda why: log.debug("where records are decoded", reason=why)
+            context.records, lake.session, lambda why: log.debug("where records are decoded", reason=why)
         )
         self._reader = self._new_reader()
 
@@ -90,9 +92,9 @@ class BatchProcessor:
         to make a table of. Gives how many of the table's last records were bad,
         where that is more than the config allows."""
         if aside := self._set_aside(part):
-            around, withheld = self._around, withheld_columns(self._settings)
+            context, withheld = self._context, withheld_columns(self._settings)
             with watch.phase("quarantine"):
-                put_aside(aside, self._name, self._lake.session, around.records, around.quarantine, withheld)
+                put_aside(aside, self._name, self._lake.session, context.records, context.quarantine, withheld)
         before = self._place.progress
         with watch.phase("look"):
             topic_format = self._reader.detect_format(topic, part.start, _filled(before))
@@ -105,7 +107,7 @@ class BatchProcessor:
         progress = self._with_names(progress)
         if came.altered:
             failpoints.passing("after-schema-change", self._name)
-            self._around.recorder.schema_changed(self._name)
+            self._context.recorder.schema_changed(self._name)
             self._place.head = self._lake.head(self._place.head)
         check_truncates(came.found, progress, self._settings, part.topic)
         fit = self._of_one_form(came.found, topic, part, progress)
@@ -118,7 +120,7 @@ class BatchProcessor:
             with watch.phase("quarantine"):
                 failpoints.passing("before-quarantine", self._name)
                 withheld = withheld_columns(self._settings)
-                reasons = self._around.quarantine.add(self._name, raw.frame, came.decoded.rejected, withheld)
+                reasons = self._context.quarantine.add(self._name, raw.frame, came.decoded.rejected, withheld)
                 failpoints.passing("after-quarantine", self._name)
         with watch.phase("write"):
             done = self._commit(came, progress, part, topic)
@@ -130,7 +132,7 @@ class BatchProcessor:
         return bad
 
     def _set_aside(self, part: OffsetRange) -> Mapping[RecordPlace, str]:
-        return {} if self._around.set_aside is None else self._around.set_aside.within(part)
+        return {} if self._context.set_aside is None else self._context.set_aside.within(part)
 
     def replay(self, topic: Topic) -> None:
         """Applies the table's records in quarantine again, those that can be applied by now."""
@@ -141,14 +143,14 @@ class BatchProcessor:
 
     def _replay(self, topic: Topic) -> None:
         progress, head, first = self._place.progress, self._place.head, self._place.first
-        raw = self._around.quarantine.waiting(self._lake.session, self._topic, but=REASON)
+        raw = self._context.quarantine.waiting(self._lake.session, self._topic, but=REASON)
         if raw is None or progress is None or head is None:
             return
-        end = self._around.broker.latest(topic)
+        end = self._context.broker.latest(topic)
         if end == first:
             self._log.warning("records in quarantine wait until the topic has one that tells its format")
             return
-        waiting = with_withheld(raw, self._lake.session, self._topic, first, end, self._around.records)
+        waiting = with_withheld(raw, self._lake.session, self._topic, first, end, self._context.records)
         topic_format = self._reader.detect_format(topic, first, progress)
         if topic_format is None:
             return
@@ -164,21 +166,21 @@ class BatchProcessor:
         ready = self._writer.prepare(self._lake, self._batch(nothing, progress, progress.next, again.events), head)
         assert not ready.went_back  # what is applied again has no part in that
         self._place.head = self._lake.commit(head, again.after, ready.write)
-        self._around.quarantine.applied(self._topic, again.events)
+        self._context.quarantine.applied(self._topic, again.events)
 
     def _new_reader(self) -> BatchReader:
-        around = self._around
+        context = self._context
         return BatchReader(
-            around.broker,
-            around.config.source,
+            context.broker,
+            context.config.source,
             self._settings,
             self._lake,
             self._writer,
             self._log,
-            around.transactions,
-            around.registry,
-            lambda: around.told(self._topic),
-            ignored=lambda: {} if around.set_aside is None else around.set_aside.places(),
+            context.transactions,
+            context.registry,
+            lambda: context.told(self._topic),
+            ignored=lambda: {} if context.set_aside is None else context.set_aside.places(),
         )
 
     def _going_on(self, before: Progress | None, topic_format: TopicFormat, topic: Topic) -> Progress:
@@ -188,7 +190,7 @@ class BatchProcessor:
         progress = _filled(before) or first_progress(
             self._topic, topic.topic_id, topic_format.order, self._settings.mode, key
         )
-        order = order_of(progress.connector, self._around.config.source.order_fields)
+        order = order_of(progress.connector, self._context.config.source.order_fields)
         if _filled(before) is not None:
             check_order(progress.order, order)
         changed: dict[str, object] = {"order": order or None}
@@ -231,7 +233,7 @@ class BatchProcessor:
             return None, {}
         found, first = came.found, self._place.first
         truncated = found.truncated if self._truncates() else None
-        after = advanced(progress, found, part.end, truncated, first, lambda: self._around.broker.latest(topic))
+        after = advanced(progress, found, part.end, truncated, first, lambda: self._context.broker.latest(topic))
         after = self._grown(after, progress, topic)
         batch = self._batch(came.decoded, progress, after.next, None, first=_filled(head.progress) is None)
         if progress.growth is not None and after.growth is None:
@@ -239,7 +241,7 @@ class BatchProcessor:
         ready = self._writer.prepare(self._lake, batch, head)
         if ready.went_back:
             return before_going_back(part, ready.went_back, progress.connector, self._settings)
-        recent, bad = too_many_bad(after.recent, self._around.config.quarantine.max_ratio)
+        recent, bad = too_many_bad(after.recent, self._context.config.quarantine.max_ratio)
         aside = len(self._set_aside(part))
         changed = {"undecided": after.undecided + ready.ambiguous, "recent": recent}
         after = after.model_copy(update={**changed, "quarantined": after.quarantined + aside})
@@ -261,7 +263,7 @@ class BatchProcessor:
         topic got more of them: until then a key may be in two partitions."""
         growth = after.growth
         if before.next and len(after.next) > len(before.next):
-            growth = self._around.broker.latest(topic)
+            growth = self._context.broker.latest(topic)
         if growth is not None and all(after.next.get(p, 0) >= end for p, end in growth.items()):
             growth = None
         return after.model_copy(update={"growth": growth})
@@ -293,7 +295,7 @@ class BatchProcessor:
     def _is_compacted(self) -> bool:
         """Whether Kafka keeps only the last record of each key; not, where it may not be asked."""
         if self._compacted is None:
-            settings = self._around.broker.settings([self._topic]).get(self._topic, {})
+            settings = self._context.broker.settings([self._topic]).get(self._topic, {})
             self._compacted = "compact" in settings.get("cleanup.policy", "")
         return self._compacted
 
@@ -304,7 +306,7 @@ class BatchProcessor:
         """Tells of a batch that was committed."""
         newest, head = found.newest_ts_ms, self._place.head
         at = head.at if head is not None and head.at is not None else datetime.now(timezone.utc).timestamp()
-        self._around.recorder.committed(
+        self._context.recorder.committed(
             self._name,
             ShownBatch(at, found.records, found.applied, found.bad, round(watch.seconds, 3)),
             freshness_seconds=None if newest is None else max(0.0, round(at - newest / 1000, 3)),

@@ -41,13 +41,13 @@ class OffsetPlanner:
     """
 
     def __init__(
-        self, around: WorkerContext, plan: Callable[[Mapping[str, Offsets]], None], nudge: Callable[[], None]
+        self, context: WorkerContext, plan: Callable[[Mapping[str, Offsets]], None], nudge: Callable[[], None]
     ) -> None:
-        self._around = around
-        self._config = around.config
+        self._context = context
+        self._config = context.config
         self._plan = plan
         self._nudge = nudge
-        self._offsets = OffsetLog(around.session, around.config.checkpoint)
+        self._offsets = OffsetLog(context.session, context.config.checkpoint)
         self._once = False
         self._query: StreamingQuery | None = None
         self._failures = 0  # since it last planned anything
@@ -108,10 +108,10 @@ class OffsetPlanner:
             return
         if query.status["message"].startswith(_WAITING):
             self._seen_at = now
-            self._around.status.planned()
+            self._context.status.planned()
             if self._failures:
                 self._failures = 0
-                self._around.status.show_stream(None)
+                self._context.status.show_stream(None)
 
     def follow(self, config: Config) -> None:
         """From now on it reads the topics of this config."""
@@ -134,7 +134,7 @@ class OffsetPlanner:
             _log.debug("the stream ended with an error", error=type(error).__name__)
 
     def _start(self) -> StreamingQuery:
-        frame = stream(self._around.session, self._around.options, self.pattern)
+        frame = stream(self._context.session, self._context.options, self.pattern)
         writer = frame.writeStream.foreachBatch(self._batch).option("checkpointLocation", self._config.checkpoint)
         if self._once:
             return writer.trigger(availableNow=True).start()
@@ -168,7 +168,7 @@ class OffsetPlanner:
                 return
             if lasting or self._once:
                 raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix)
-        self._around.status.show_stream(fault.told())
+        self._context.status.show_stream(fault.told())
         _log.warning("the stream ended and is started again", code=fault.code, reason=fault.message, fix=fault.fix)
         self._start_at = time.monotonic() + pause_after(self._failures, self._config.trigger.interval_seconds())
 

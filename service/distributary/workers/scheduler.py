@@ -32,7 +32,7 @@ _log = get_logger(__name__)
 
 
 class Scheduler:
-    """Advances the tables in threads of its own, until `around.stopping` is set.
+    """Advances the tables in threads of its own, until `context.stopping` is set.
 
     `tables` gives all of them; `waits` tells whether one is to take no further batch for now; `settle` is called after
     each turn of one, while it is kept from other work.
@@ -40,13 +40,13 @@ class Scheduler:
 
     def __init__(
         self,
-        around: WorkerContext,
+        context: WorkerContext,
         halts: Halts,
         tables: Callable[[], Sequence[TableWorker]],
         waits: Callable[[TableWorker], bool],
         settle: Callable[[TableWorker], None],
     ) -> None:
-        self._around = around
+        self._context = context
         self._halts = halts
         self._tables = tables
         self._waits = waits
@@ -54,9 +54,9 @@ class Scheduler:
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
         self._retrying = Retrying(
             retry=retry_if_exception_type(TransientError),
-            stop=stop_any(stop_after_attempt(4), stop_when_event_set(around.stopping)),
+            stop=stop_any(stop_after_attempt(4), stop_when_event_set(context.stopping)),
             wait=wait_random_exponential(multiplier=0.5, max=10),
-            sleep=sleep_using_event(around.stopping),
+            sleep=sleep_using_event(context.stopping),
             reraise=True,
         )
         self._retry_at: dict[str, float] = {}
@@ -91,15 +91,15 @@ class Scheduler:
         """The table is at work no more, or no more as it was: what was told of it does not count."""
         self._retry_at.pop(worker.topic, None)
         self._halts.remove(worker.topic)
-        self._around.status.forget(worker.name)
-        self._around.recorder.forget(worker.name)
+        self._context.status.forget(worker.name)
+        self._context.recorder.forget(worker.name)
 
     def end(self) -> None:
         """Lets the batches in flight end."""
         self._pool.shutdown(wait=True)
 
     def _submit(self, worker: TableWorker) -> None:
-        if self._around.stopping.is_set() or self._waits(worker) or not worker.running.acquire(blocking=False):
+        if self._context.stopping.is_set() or self._waits(worker) or not worker.running.acquire(blocking=False):
             return
         try:
             self._pool.submit(self._advance, worker)
@@ -108,7 +108,7 @@ class Scheduler:
 
     def _advance(self, worker: TableWorker) -> None:
         """One batch of one table, then back to the end of the queue: a long way to go starves no other table."""
-        if self._around.stopping.is_set():
+        if self._context.stopping.is_set():
             worker.running.release()
             return
         try:
@@ -118,7 +118,7 @@ class Scheduler:
             self.halt(worker, halt)
         except DistributaryError as fault:
             worker.faults += 1
-            pause = pause_after(worker.faults, self._around.config.trigger.interval_seconds())
+            pause = pause_after(worker.faults, self._context.config.trigger.interval_seconds())
             self._retry_at[worker.topic] = time.monotonic() + pause
             _log.warning("table is tried again later", table=worker.name, code=fault.code, reason=fault.message)
             if self.give_up and worker.faults >= _ROUNDS_OF_ONCE:
@@ -139,13 +139,13 @@ class Scheduler:
             _log.debug("a batch failed", table=worker.name, exc_info=error)
             fault = classified(error)
             if fault.code == OFFSETS_GONE:
-                worker.doubt()
+                worker.request_recheck()
             if isinstance(fault, TransientError):
-                self._around.recorder.retried(worker.name)
+                self._context.recorder.retried(worker.name)
             if not isinstance(fault, TableHalt):
                 worker.failing = True
                 self._tell(worker, TableState.RETRYING, fault)
             raise fault from error
 
     def _tell(self, worker: TableWorker, state: TableState, error: DistributaryError) -> None:
-        self._around.status.update(worker.name, state=state, error=error.told())
+        self._context.status.update(worker.name, state=state, error=error.told())

@@ -42,7 +42,7 @@ def counted(lake: LakeTable, writer: BatchWriter, head: Head | None, log: Filter
         return head
     found = find_ghosts(lake, writer, progress, progress.snapshot.position).num_rows
     snapshot = progress.snapshot.model_copy(update={"ghosts": found})
-    head = lake.commit(head, progress.next_commit(snapshot=snapshot), lake.nothing())
+    head = lake.commit(head, progress.next_commit(snapshot=snapshot), lake.empty_commit())
     warn(head, log)
     return head
 

@@ -34,11 +34,11 @@ class TableSet:
 
     def __init__(
         self,
-        around: WorkerContext,
+        context: WorkerContext,
         halt: Callable[[TableWorker, TableHalt], None],
         gone: Callable[[TableWorker], None],
     ) -> None:
-        self._around = around
+        self._context = context
         self._halt = halt
         self._gone = gone
         self._workers: dict[str, TableWorker | None] = {}  # None for a topic that is no table of the config
@@ -72,7 +72,7 @@ class TableSet:
                     self._wait_for(topic, end, fault)
                     continue
                 if worker is not None:
-                    worker.aim(end)
+                    worker.set_target(end)
 
     def plan_again(self, *, give_up: bool) -> None:
         """Looks again at the topics that wait. With `give_up` it raises why after some rounds in vain."""
@@ -82,25 +82,25 @@ class TableSet:
             if give_up and self.unasked and self._in_vain >= _ROUNDS and self._fault is not None:
                 raise self._fault
 
-    def doubt_the_missing(self) -> None:
+    def recheck_the_missing(self) -> None:
         """Has the tables look at topics that Kafka does not name: the stream passes over one that was deleted, or that
         the service may not see any more, without a word."""
         try:
-            there = self._around.broker.partitions(_ANSWERS_WITHIN)
+            there = self._context.broker.partitions(_ANSWERS_WITHIN)
         except TransientError as fault:
             _log.debug("topics can't be listed now", code=fault.code, reason=fault.message)
             return
         for worker in self.tables():
             if worker.topic not in there:
-                worker.doubt()
+                worker.request_recheck()
 
     def _wait_for(self, topic: str, end: Offsets, fault: DistributaryError) -> None:
         self.unasked[topic], self._fault = end, fault
         # Called by its topic, for which table it is remains to be seen.
-        self._around.status.update(
+        self._context.status.update(
             topic, topics=(topic,), state=TableState.RETRYING, goal_offsets={topic: dict(end)}, error=fault.told()
         )
-        self._ask_again_at = time.monotonic() + pause_after(1, self._around.config.trigger.interval_seconds())
+        self._ask_again_at = time.monotonic() + pause_after(1, self._context.config.trigger.interval_seconds())
         _log.warning(
             "a topic is looked at again later", topic=topic, code=fault.code, reason=fault.message, fix=fault.fix
         )
@@ -109,7 +109,7 @@ class TableSet:
         """From now on the tables are those of this config. What counts for a table that is at work changes with
         `replace_outdated`."""
         with self._lock:
-            self._around = replace(self._around, config=config)
+            self._context = replace(self._context, config=config)
             self._unclear.clear()
             for topic, worker in list(self._workers.items()):
                 if worker is None:
@@ -141,23 +141,23 @@ class TableSet:
             self._names = {name: topic for name, topic in self._names.items() if topic != old.topic}
             _log.info("table is no longer in the config; it stays as it is", table=old.name, topic=old.topic)
             return
-        new.aim(old.goal)
+        new.set_target(old.goal)
         _log.info("other settings count for the table", table=new.name, entry=new.settings.where)
 
     def _has_other_settings(self, worker: TableWorker) -> bool:
-        settings = settings_of(worker.table, self._around.config)
+        settings = settings_of(worker.table, self._context.config)
         return settings is None or not same_but_for_the_entry(settings, worker.settings)
 
     def _worker(self, topic: str) -> TableWorker | None:
         """The worker of a topic; None for one that is no table of the config. Asked once per topic."""
         if topic in self._workers:
             return self._workers[topic]
-        source = self._around.config.source
+        source = self._context.config.source
         connector: str | None = source.connector
         if connector is None and has_database_part(topic, source.topic_prefix):
-            connector = connector_of_topic(topic, self._around.config, self._around.broker, self._around.registry)
+            connector = connector_of_topic(topic, self._context.config, self._context.broker, self._context.registry)
             if self.unasked.pop(topic, None) is not None:
-                self._around.status.forget(topic)
+                self._context.status.forget(topic)
             if connector is None:
                 self._tell_unclear(topic)
                 return None  # no record tells yet: asked again with the next batch
@@ -175,7 +175,7 @@ class TableSet:
             )
 
     def _new_worker(self, topic: str, table: TableId | None) -> TableWorker | None:
-        config = self._around.config
+        config = self._context.config
         settings = settings_of(table, config)
         if table is None or settings is None:
             return None
@@ -183,7 +183,7 @@ class TableSet:
         name = name_of(config, table)
         # Two that are called alike would show each other's state.
         called = name if self._names.setdefault(name, topic) == topic else topic
-        worker = TableWorker(self._around, table, topic, settings, path, called)
+        worker = TableWorker(self._context, table, topic, settings, path, called)
         other = self._paths.setdefault(path, topic)
         if other != topic:
             self._halt(worker, two_topics(topic, other, path))

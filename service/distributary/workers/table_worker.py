@@ -52,7 +52,7 @@ class TableWorker:
 
     def __init__(
         self,
-        around: WorkerContext,
+        context: WorkerContext,
         table: TableId,
         topic: str,
         settings: TableSettings,
@@ -69,7 +69,7 @@ class TableWorker:
         """Whether the last try of a step failed in a way that may pass: what was told of it stays until one ends."""
         self.halted: TableHalt | None = None
         self.running = threading.Lock()
-        self._around = around
+        self._context = context
         self.settings = settings
         """What the config says of the table."""
         self._path = path
@@ -82,25 +82,25 @@ class TableWorker:
         self._doubtful = True
         self._resting: str | None = None  # why, from when the table shows that it is paused
         self._aiming = threading.Lock()
-        note = JsonFile(around.session, maintenance_path(around.config, table))
+        note = JsonFile(context.session, maintenance_path(context.config, table))
         self.upkeep = MaintenanceSchedule(settings.maintenance, note)
 
     def _keep_by(self, settings: TableSettings) -> None:
         """From now on these settings count for the table."""
-        around = self._around
+        context = self._context
         self._settings = settings
-        self._writer = BatchWriter(settings, around.index_cache)
+        self._writer = BatchWriter(settings, context.index_cache)
         layout = wanted_layout(settings)
         self._lake = LakeTable(
-            around.session,
+            context.session,
             self._path,
             self._writer.service_columns,
             layout=layout,
         )
-        entry = catalog_name(around.config, self.table)
+        entry = catalog_name(context.config, self.table)
         self._entry = CatalogEntry(self._lake.session, entry, self._path, self._bound) if entry else None
         self._taker = BatchProcessor(
-            around, self.topic, settings, self._writer, self._lake, self._place, self.name, self._bound
+            context, self.topic, settings, self._writer, self._lake, self._place, self.name, self._bound
         )
         self._laying_out = LayoutSync(self._lake, self._place, layout, self._bound)
         self._tending = TableMaintenance(self._lake, self._writer, self._place, settings.mode, self.name)
@@ -125,7 +125,7 @@ class TableWorker:
         """The first offset that Kafka had of each partition, as last seen."""
         return self._place.first
 
-    def behind(self) -> int:
+    def lag(self) -> int:
         """How many offsets lie between the table and its goal."""
         taken = self.taken
         return sum(max(0, end - taken.get(p, self._place.first.get(p, 0))) for p, end in self.goal.items())
@@ -138,7 +138,7 @@ class TableWorker:
     @property
     def paused(self) -> str | None:
         """Why the table takes nothing in for now; None where it does."""
-        return IN_CONFIG if self._settings.paused else self._around.paused(self.topic)
+        return IN_CONFIG if self._settings.paused else self._context.paused(self.topic)
 
     def has_to_step(self) -> bool:
         """Whether there is anything to be done."""
@@ -148,7 +148,7 @@ class TableWorker:
             return self._resting != self.paused or self.failing
         doubtful = self._doubtful and self._started
         rested = self._resting is not None
-        return self.behind() > 0 or self.asked is not None or doubtful or self.failing or rested
+        return self.lag() > 0 or self.asked is not None or doubtful or self.failing or rested
 
     def start(self) -> None:
         """Reads where the table is."""
@@ -156,22 +156,22 @@ class TableWorker:
         self._keep_changes(as_kept(self._settings, self.progress))
         self.upkeep.start()
         self._started = True
-        self._around.recorder.found(self.name)
+        self._context.recorder.found(self.name)
         if not self.failing:
             self._report(TableState.STARTING)
         stale_rows.warn(self._place.head, self._bound)
 
-    def aim(self, end: Offsets) -> None:
+    def set_target(self, end: Offsets) -> None:
         """Sets the goal further, to the end of a batch of the stream. A topic that ends before its earlier end is
         perhaps another one: the next step looks."""
         if any(offset < self.goal.get(p, 0) for p, offset in end.items()):
-            self.doubt()
+            self.request_recheck()
         with self._aiming:
             self.goal = largest([self.goal, end])
         if self._started:  # before, it is not known what the table has
-            self._around.status.update(self.name, goal_offsets={self.topic: dict(self.goal)})
+            self._context.status.update(self.name, goal_offsets={self.topic: dict(self.goal)})
 
-    def doubt(self) -> None:
+    def request_recheck(self) -> None:
         """Has the next step look at the topic, whether or not there is anything to take."""
         self._doubtful = True
 
@@ -192,15 +192,17 @@ class TableWorker:
             topic = self._looked_at()
             self._laying_out.see_to()
         if self.asked is ResumeAction.REPLAY:
-            self._place.head = self._lake.renewed(self._place.head)  # columns may be added for it
+            self._place.head = self._lake.keep_record(self._place.head)  # columns may be added for it
             self._taker.replay(topic)
             self.asked = None
         part = self._next_part()
         if part:
             if not self.failing:
-                far = self.behind() > 2 * part.records
+                far = self.lag() > 2 * part.records
                 self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
-            self._place.head = self._lake.renewed(self._place.head)  # columns may be added before the batch's commit
+            self._place.head = self._lake.keep_record(
+                self._place.head
+            )  # columns may be added before the batch's commit
             try:
                 self._take(topic, part, watch)
             except TableHalt as halt:
@@ -247,7 +249,7 @@ class TableWorker:
         return self.upkeep.due(head.version, head.at)
 
     @GARBAGE.after()
-    def tend(self, task: Task) -> Compacted | None:
+    def maintain(self, task: Task) -> Compacted | None:
         """Looks after the table's files, in the place of a batch. Raises TableHalt, TransientError and what Spark
         raises; whatever it is, the table is as it was."""
         self._look_at_the_table()
@@ -255,7 +257,7 @@ class TableWorker:
             return None
         done = self._tending.do(task)
         self.upkeep.done(task, self._place.head.version if self._place.head else 0)
-        self._around.status.update(self.name, **self.upkeep.told())
+        self._context.status.update(self.name, **self.upkeep.told())
         return done
 
     def _look_at_the_table(self) -> None:
@@ -274,7 +276,7 @@ class TableWorker:
         try:
             topic = self._topic()
             # A partition that was never read starts at the first record that Kafka has.
-            self._place.first = self._around.broker.earliest(topic)
+            self._place.first = self._context.broker.earliest(topic)
             self._accept(topic)
             self._check(topic)
             if doubtful:
@@ -285,7 +287,7 @@ class TableWorker:
         return topic
 
     def _topic(self) -> Topic:
-        topic = self._around.broker.topics([self.topic]).get(self.topic)
+        topic = self._context.broker.topics([self.topic]).get(self.topic)
         if topic is None:
             raise TableHalt(
                 "topic-gone",
@@ -298,17 +300,17 @@ class TableWorker:
     def _accept(self, topic: Topic) -> None:
         """Does what an operator asked for, in a commit of its own."""
         accept, head = self.asked, self._place.head
-        if accept is not None and self._around.set_aside is not None:
-            self._around.set_aside.read()  # what was set aside just before it was asked for
+        if accept is not None and self._context.set_aside is not None:
+            self._context.set_aside.read()  # what was set aside just before it was asked for
         if accept is None or head is None or head.progress is None:
             self.asked = None
             return
-        end = self._around.broker.latest(topic) if accept in _ANEW else {}
+        end = self._context.broker.latest(topic) if accept in _ANEW else {}
         after = accepted(accept, head.progress, topic, self._place.first, end, self._settings.mode)
         if after is not None:
             self._bound.warning("an operator's word was followed", accepted=accept.value, next=dict(after.next))
             self._place.head = self._lake.commit(
-                head, after, self._lake.clear() if accept is ResumeAction.REBUILD else self._lake.nothing()
+                head, after, self._lake.clear() if accept is ResumeAction.REBUILD else self._lake.empty_commit()
             )
         if accept in _ANEW:
             self.goal = end
@@ -330,7 +332,7 @@ class TableWorker:
         """No goal lies behind the topic's end, and the end not before what was applied: that is written down, as it
         can't be seen any more once the topic has grown again."""
         before = self.goal
-        end = self._around.broker.latest(topic)
+        end = self._context.broker.latest(topic)
         with self._aiming:
             self.goal = {
                 p: min(goal, end.get(p, goal)) if before.get(p) == goal else goal for p, goal in self.goal.items()
@@ -340,7 +342,7 @@ class TableWorker:
             return
         if short := lost_ends(head.progress, end):
             after = head.progress.next_commit(short=short)
-            self._place.head = self._lake.commit(head, after, self._lake.nothing())
+            self._place.head = self._lake.commit(head, after, self._lake.empty_commit())
             self._check(topic)
 
     def _next_part(self) -> OffsetRange:
@@ -353,7 +355,7 @@ class TableWorker:
     def _enter_in_catalog(self) -> None:
         """Makes a table that is there known to the catalog of the config."""
         if self._entry is not None and self._entry.is_due and self._lake.exists() and self._entry.see_to():
-            self._around.status.update(self.name, catalog_name=self._entry.name)
+            self._context.status.update(self.name, catalog_name=self._entry.name)
 
     def _is_new(self) -> bool:
         """A table without progress record and without rows: its first batch did not come about."""
@@ -380,10 +382,10 @@ class TableWorker:
 
     def _report(self, state: TableState) -> None:
         progress, head = self.progress, self._place.head
-        self._around.taken(self.topic, self.taken)
+        self._context.taken(self.topic, self.taken)
         if head is not None and head.at is not None:
-            self._around.status.update(self.name, last_commit_at=head.at)
-        self._around.status.update(
+            self._context.status.update(self.name, last_commit_at=head.at)
+        self._context.status.update(
             self.name,
             topics=(self.topic,),
             state=state,

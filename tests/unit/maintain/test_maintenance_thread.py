@@ -38,7 +38,7 @@ class Table:
     def due(self) -> Due | None:
         return self.upkeep.due(self.version, None)
 
-    def tend(self, task: Task) -> Compacted:
+    def maintain(self, task: Task) -> Compacted:
         assert self.running.locked()
         if self.fault is not None:
             raise self.fault
@@ -153,7 +153,7 @@ def test_it_stops_within_the_task() -> None:
     begun, cancelled = threading.Event(), threading.Event()
 
     class Long(Table):
-        def tend(self, task: Task) -> Compacted:  # noqa: ARG002
+        def maintain(self, task: Task) -> Compacted:  # noqa: ARG002
             begun.set()
             assert cancelled.wait(30)
             raise RuntimeError("cancelled")

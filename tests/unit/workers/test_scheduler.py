@@ -39,7 +39,7 @@ class Table:
         self.steps += 1
         raise self.error
 
-    def doubt(self) -> None:
+    def request_recheck(self) -> None:
         self.doubts += 1
 
     def has_to_step(self) -> bool:
@@ -50,11 +50,11 @@ def turns_of(table: Table) -> tuple[Scheduler, ServiceStatus, threading.Event]:
     """The turns of that table, and the event that stops them."""
     status, stopping = ServiceStatus(), threading.Event()
     config = SimpleNamespace(trigger=SimpleNamespace(interval_seconds=lambda: 1.0))
-    around = SimpleNamespace(status=status, recorder=Recorder(status), stopping=stopping, config=config)
+    context = SimpleNamespace(status=status, recorder=Recorder(status), stopping=stopping, config=config)
     halts = SimpleNamespace(add=lambda *_: None)
     found = cast(Any, table)
     return (
-        Scheduler(cast(Any, around), cast(Any, halts), lambda: [found], lambda _: False, lambda _: None),
+        Scheduler(cast(Any, context), cast(Any, halts), lambda: [found], lambda _: False, lambda _: None),
         status,
         stopping,
     )
