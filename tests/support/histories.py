@@ -18,6 +18,7 @@ from tests.model.source.flavours import FLAVOURS
 from tests.model.source.layout import LAYOUTS
 from tests.support.kafka import create_topic, grow_topic, produce
 from tests.support.lake import read_table
+from tests.support.memory_kafka import is_in_memory, leave_gap
 from tests.support.playback import Playback
 from tests.support.recorded import Record
 from tests.support.spark import Bench, new_bench
@@ -154,6 +155,8 @@ class Partitions:
         self._count = delivery.partitions
         policy = {"cleanup.policy": "compact"} if delivery.compacted else {}
         create_topic(kafka, topic, self._count, policy)
+        if delivery.compacted and is_in_memory(kafka):
+            leave_gap(kafka, topic)
 
     def grow(self, count: int) -> None:
         """Sees to it that there are so many."""

@@ -11,7 +11,7 @@ import random
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -36,10 +36,14 @@ _SAMPLED = 20
 """Records of a place, as Broker.sample."""
 
 
+_Partition = list["Record | None"]
+"""Records by their offsets, None where compaction has taken one away."""
+
+
 @dataclass
 class _Topic:
     topic_id: str
-    partitions: list[list[Record]] = field(default_factory=list)
+    partitions: list[_Partition] = field(default_factory=list)
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -99,6 +103,11 @@ def produce(address: str, records: Iterable[Sendable]) -> None:
         place.append(Record(partition, len(place), record.key, record.value, tuple(record.headers), timestamp))
 
 
+def leave_gap(address: str, name: str, partition: int = 0) -> None:
+    """The next offset has no record, as if compaction had taken it away."""
+    _topics[address][name].partitions[partition].append(None)
+
+
 def end_offsets(address: str, name: str) -> dict[int, int]:
     """Per partition the offset that the next record will get."""
     return {number: len(place) for number, place in enumerate(_topics[address][name].partitions)}
@@ -132,11 +141,13 @@ class MemoryClient(Broker):
         del timeout
         latest = self.latest(topic)
         places = self._there[topic.name].partitions
-        return [r for p, offset in start.items() if p in latest for r in places[p][offset : offset + at_most]]
+        found = [r for p, offset in start.items() if p in latest for r in places[p][offset : offset + at_most]]
+        return [record for record in found if record is not None]
 
     def sample(self, topic: str, places: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
         partitions = self._there[topic].partitions
-        return [[record.value for record in partitions[p][offset : offset + _SAMPLED]] for p, offset in places]
+        found = [partitions[p][offset : offset + _SAMPLED] for p, offset in places]
+        return [[record.value for record in some if record is not None] for some in found]
 
     def settings(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         return {name: dict(self._there[name].settings) for name in names if name in self._there}
@@ -161,12 +172,13 @@ class MemoryClient(Broker):
         return session.createDataFrame(raw_table(part.topic, _records(self._there[part.topic].partitions, part)))
 
 
-def _records(partitions: list[list[Record]], part: OffsetRange) -> list[Record]:
-    return [record for p, end in part.end.items() for record in partitions[p][part.start[p] : end]]
+def _records(partitions: Sequence[_Partition], part: OffsetRange) -> list[Record]:
+    found = [record for p, end in part.end.items() for record in partitions[p][part.start[p] : end]]
+    return [record for record in found if record is not None]
 
 
 def _pieces(
-    topics: Mapping[str, list[list[Record]]], part: OffsetRange, most_records: int, most_bytes: int
+    topics: Mapping[str, list[_Partition]], part: OffsetRange, most_records: int, most_bytes: int
 ) -> Iterator[pa.Table]:
     del most_bytes
     found = _records(topics[part.topic], part)

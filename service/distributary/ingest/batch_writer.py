@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -35,10 +35,12 @@ from distributary.progress.record import APP_ID, Head, Progress
 from distributary.rules.columns import Bools, as_bools
 from distributary.rules.event import Event
 from distributary.rules.position_text import write_position
-from distributary.rules.state import Rules
+from distributary.rules.state import Rules, TableState
 from distributary.rules.watermark import grow, schedule_growth_end
 
 _CHANGES = pa.array(["c", "u", "d", "r", "t"])
+_SENT_AGAIN = 3_600_000_000
+"""Microseconds at the source: Kafka Connect writes down once a minute how far a connector has come."""
 _FILES_KEPT, _USUALLY_KEPT = "delta.deletedFileRetentionDuration", "interval 7 days"
 
 
@@ -47,7 +49,8 @@ class Batch:
     """A decoded batch, `events` and `rejected` (see decode.events.make_events), on its way to its table.
 
     `columns` and `key`: the source's columns that the table has and those of its key, name to Spark type. `before`: the
-    table's record. `partitions`: how many the topic has. `compacted`: the topic keeps the last record of each key.
+    table's record. `partitions`: how many the topic has. `compacted`: records were taken out of its offsets, and the
+    topic keeps the last one of each key.
     `unwrapped`: records have no envelope.
     `growth_over`: all that was sent before the topic got more partitions is in this batch or before it. `replayed`:
     events that come back from quarantine.
@@ -128,7 +131,6 @@ class BatchWriter:
             settings.deletes,
             settings.truncate,
             deletes_are_null=batch.unwrapped and not pc.any(pc.equal(batch.events["operation"], "d")).as_py(),
-            compacted=batch.compacted,
             keyless=not batch.key,
         )
         row, key = (arrow_struct(columns) for columns in (batch.columns, batch.key))
@@ -137,6 +139,7 @@ class BatchWriter:
         writer = self._writer_of(lake, files, list(batch.key))
         self._sync(writer, lake, head)
         memory = self._memory.take(files, layout, batch.before, batch.partitions)
+        layout = replace(layout, rules=replace(rules, compacted=lacks_first_copies(batch, memory.state)))
         if batch.partitions > memory.state.partitions:
             grow(batch.connector, memory.state, batch.partitions)
         located = AppliedWriter(writer, layout)
@@ -233,6 +236,16 @@ def truncated_at(place: str) -> TableHalt:
         "set truncate: apply or ignore for this table (or soft, where it has __deleted); once it is past the"
         " truncate, halt may be set again",
     )
+
+
+def lacks_first_copies(batch: Batch, state: TableState) -> bool:
+    """Whether a record of the batch may be a copy whose first one compaction has taken away: below gaps, and for the
+    time in which a connector that starts again may send what it had sent before them."""
+    times = batch.events["source_time"]
+    first, last = (None if one.as_py() is None else 1000 * one.as_py() for one in (pc.min(times), pc.max(times)))
+    if batch.compacted:
+        state.compacted_until = max(state.compacted_until, (last or 0) + _SENT_AGAIN)
+    return batch.compacted or (state.compacted_until > 0 and (first is None or first <= state.compacted_until))
 
 
 def _with_rejected(batch: Batch) -> tuple[pa.Table, pa.Array | None]:

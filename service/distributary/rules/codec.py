@@ -30,6 +30,7 @@ def to_plain(state: TableState) -> Plain:
         "awaiting_tombstone": state.awaiting_tombstone,
         "equal_rows": [[name, _optional(one.place, _position), one.counts] for name, one in state.equal_rows.items()],
         "seen_changes": [[name, _position(place)] for name, place in state.seen_changes.items()],
+        "compacted_until": state.compacted_until,
     }
 
 
@@ -57,6 +58,7 @@ def from_plain(plain: Plain) -> TableState:
             name: EqualRows(_optional(place, _to_position), counts) for name, place, counts in plain["equal_rows"]
         },
         seen_changes={name: _to_position(place) for name, place in plain["seen_changes"]},
+        compacted_until=plain["compacted_until"],
     )
 
 

@@ -86,7 +86,8 @@ class TableState:
     `partitions`: how many the topic has. `grown`: it got more of them; `growth_ends`: once every partition has passed
     this position and this clock, that is over (None: records of the time before it may still be unread).
     `awaiting_tombstone`: deletes read before it grew, whose tombstones may come by another partition. `equal_rows`, by
-    partition, and `seen_changes` are those of a table without key (keyless.py).
+    partition, and `seen_changes` are those of a table without key (keyless.py). `compacted_until`: up to this source
+    time, in microseconds, records may come whose first copies compaction has taken away.
     """
 
     partitions: int = 1
@@ -101,6 +102,7 @@ class TableState:
     awaiting_tombstone: dict[str, tuple[Arrival, ...]] = field(default_factory=dict)
     equal_rows: dict[int, EqualRows] = field(default_factory=dict)
     seen_changes: dict[str, Position] = field(default_factory=dict)
+    compacted_until: int = 0
 
     @property
     def has_quarantined(self) -> bool:

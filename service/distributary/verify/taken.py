@@ -193,7 +193,7 @@ def copied(
                 decoded.rejected,
                 before if before.next else None,
                 len(progress.next) or 1,
-                compacted=is_compacted,
+                compacted=is_compacted and came.found.records < step.records,
                 unwrapped=bool(progress.unwrapped),
             )
             assert copy.head is not None

@@ -235,7 +235,14 @@ class BatchProcessor:
         truncated = found.truncated if self._truncates() else None
         after = advanced(progress, found, part.end, truncated, first, lambda: self._context.broker.latest(topic))
         after = self._grown(after, progress, topic)
-        batch = self._batch(came.decoded, progress, after.next, None, first=_filled(head.progress) is None)
+        batch = self._batch(
+            came.decoded,
+            progress,
+            after.next,
+            None,
+            first=_filled(head.progress) is None,
+            has_gaps=found.records < part.records,
+        )
         if progress.growth is not None and after.growth is None:
             batch = replace(batch, growth_over=True)
         ready = self._writer.prepare(self._lake, batch, head)
@@ -276,6 +283,7 @@ class BatchProcessor:
         replayed: pa.Table | None,
         *,
         first: bool = False,
+        has_gaps: bool = False,
     ) -> Batch:
         columns = self._reader.columns
         return Batch(
@@ -287,7 +295,7 @@ class BatchProcessor:
             rejected=decoded.rejected,
             before=None if first else progress,
             partitions=len(next_) or 1,
-            compacted=self._is_compacted(),
+            compacted=has_gaps and self._is_compacted(),
             unwrapped=bool(progress.unwrapped),
             replayed=replayed,
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from distributary.config.table import FileLayout, TableSettings
 from distributary.delta.plan_write import Layout
-from distributary.ingest.batch_writer import removal_layout
+from distributary.ingest.batch_writer import Batch, lacks_first_copies, removal_layout
+from distributary.rules.state import TableState
 
 
 @pytest.mark.parametrize(
@@ -24,3 +26,19 @@ def test_rows_leave_a_table_s_files_as_the_config_says(
     layout: FileLayout, properties: dict[str, str], expected: Layout
 ) -> None:
     assert removal_layout(TableSettings("dbo.t", layout=layout, properties=properties)) is expected
+
+
+def batch(*seconds: int | None, gaps: bool = False) -> Batch:
+    times = pa.array([None if second is None else 1000 * second for second in seconds], pa.int64())
+    events = pa.table({"source_time": times})
+    return Batch("t", "sqlserver", {}, {}, events, events.slice(0, 0), None, 1, compacted=gaps)
+
+
+def test_records_near_to_those_that_compaction_took_away_may_be_second_copies() -> None:
+    state = TableState()
+    assert not lacks_first_copies(batch(10), state)
+    assert lacks_first_copies(batch(10, 20, None, gaps=True), state)
+    assert lacks_first_copies(batch(3_600), state)
+    assert lacks_first_copies(batch(None), state)
+    assert lacks_first_copies(batch(20, 90_000), state)
+    assert not lacks_first_copies(batch(3_700), state)  # an hour later nothing is sent again from before the gap
