@@ -488,7 +488,7 @@ def test_a_table_of_an_older_version_halts_until_it_is_filled_again(bench: Bench
     worker = bench.take(topic.records)
     assert worker.head is not None
     assert worker.progress is not None
-    older = worker.progress.next_commit(memory=None)
+    older = worker.progress.next_commit(memory=None, recalled=None)
     worker._lake.commit(worker.head, older, worker._lake.empty_commit())
     topic.change("u", key(1), row(1, "two"), at=2)
     with pytest.raises(TableHalt, match="table-of-older-version"):
