@@ -144,6 +144,10 @@ class MemoryClient(Broker):
         found = [r for p, offset in start.items() if p in latest for r in places[p][offset : offset + at_most]]
         return [record for record in found if record is not None]
 
+    def write(self, topic: str, key: bytes, value: bytes) -> None:
+        place = self._there[topic].partitions[0]
+        place.append(Record(0, len(place), key, value, (), int(time.time() * 1000)))
+
     def sample(self, topic: str, places: Iterable[tuple[int, int]]) -> list[list[bytes | None]]:
         partitions = self._there[topic].partitions
         found = [partitions[p][offset : offset + _SAMPLED] for p, offset in places]

@@ -17,6 +17,7 @@ from distributary.cli.quarantine import quarantine
 from distributary.cli.resume import resume
 from distributary.cli.run import run
 from distributary.cli.schema import schema
+from distributary.cli.snapshot import snapshot
 from distributary.cli.status import status
 from distributary.cli.validate import validate
 from distributary.cli.verify import verify
@@ -61,9 +62,26 @@ def main() -> None:
     See how tables are:      distributary status -c config.yaml
     See that they are right: distributary verify -c config.yaml
     See bad records:         distributary quarantine list -c config.yaml
+    Have rows sent again:    distributary snapshot -c config.yaml TABLE
     Hold it still:           distributary pause -c config.yaml
     """
 
 
-for command in (demo, doctor, init, pause, plan, quarantine, resume, run, schema, status, unpause, validate, verify):
+COMMANDS = (
+    demo,
+    doctor,
+    init,
+    pause,
+    plan,
+    quarantine,
+    resume,
+    run,
+    schema,
+    snapshot,
+    status,
+    unpause,
+    validate,
+    verify,
+)
+for command in COMMANDS:
     main.add_command(command)

@@ -28,6 +28,7 @@ from distributary.consume.offsets import Offsets
 from distributary.consume.peek import Record, records_from, values_at
 from distributary.consume.refusals import UNREACHABLE, refusal
 from distributary.consume.tail import Tail
+from distributary.consume.write import write_record
 from distributary.errors import SetupError, TransientError
 
 _NO_TOPIC = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
@@ -122,6 +123,10 @@ class Broker:
     def tail(self, topic: str, offset: int) -> Tail:
         """Reads the topic's only partition, from that offset on."""
         return Tail(self._options, topic, offset)
+
+    def write(self, topic: str, key: bytes, value: bytes) -> None:
+        """Writes a record into the first partition of a topic that exists."""
+        write_record(self._options, topic, key, value)
 
     def earliest(self, topic: Topic) -> Offsets:
         """The first offset that each partition still has."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from distributary.config import Config
 from distributary.config.table import TableSettings
@@ -72,12 +73,21 @@ def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
         raise UsageError(
             "unknown-table",
             f"{name} is no table of this config, or has no topic",
-            "write it as <schema>.<table>, as its topic spells it; `distributary status` lists the tables",
+            "write it as <schema>.<table>, as its topic spells it"
+            + nearest(name, tables)
+            + "; `distributary status` lists the tables",
         )
     if len(same) > 1:
         full = ", ".join(one.table.in_full for one in same)
         raise UsageError("ambiguous-table", f"{name} is a table of several databases", f"write one of {full}")
     return same[0]
+
+
+def nearest(name: str, tables: list[ConfiguredTable]) -> str:
+    """The names of tables that are almost that name, for the end of a sentence; empty where there are none."""
+    names = {one.name.lower(): one.name for one in tables}  # topics' names differ in case from what people write
+    found = get_close_matches(name.lower(), names, n=3)
+    return f" (did you mean {' or '.join(names[one] for one in found)}?)" if found else ""
 
 
 def name_of(config: Config, table: TableId) -> str:

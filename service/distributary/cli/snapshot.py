@@ -1,0 +1,117 @@
+"""`distributary snapshot`: the connector is asked to read rows of tables again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from distributary import logs
+from distributary.cli import output
+from distributary.config.load import load
+from distributary.errors import UsageError
+
+if TYPE_CHECKING:
+    from distributary.control.snapshot_request import Arrival
+
+
+@click.command(short_help="Ask the connector to read tables again.")
+@output.config_option
+@click.argument("tables", metavar="TABLE…", nargs=-1, required=True)
+@click.option("--where", metavar="SQL", help="Only rows for which this condition holds, in the source's SQL.")
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(["incremental", "blocking"]),
+    default="incremental",
+    show_default=True,
+    help="Incremental reads in chunks while changes continue; blocking holds changes until it is done.",
+)
+@click.option("--print", "prints", is_flag=True, help="Print the SQL for the signal table: so without --signal-topic.")
+@click.option("--signal-topic", metavar="TOPIC", help="Write the signal into this topic (signal.kafka.topic).")
+@click.option(
+    "--signal-table", metavar="NAME", help="The signal table with its schema, where the config does not name it."
+)
+@click.option("--database", metavar="NAME", help="The tables' database, where neither topic nor records tell it.")
+@click.option("--follow", "follows", is_flag=True, help="Wait until a blocking snapshot is in the tables.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    default=3600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long --follow waits.",
+)
+@output.output_option
+def snapshot(
+    config_file: Path,
+    tables: tuple[str, ...],
+    where: str | None,
+    kind: str,
+    signal_topic: str | None,
+    signal_table: str | None,
+    database: str | None,
+    timeout: float,
+    output_format: str,
+    *,
+    prints: bool,
+    follows: bool,
+) -> None:
+    """Ask the connector for a snapshot of TABLE… (schema.table): it reads the rows again and sends them.
+
+    Prints the SQL that asks for it, to be run in the source database, or with --signal-topic writes the signal into
+    Kafka itself. The connector must be set up for signals. A row of a snapshot never replaces a newer change.
+
+    --follow needs a service that runs. It ends with 0 once all tables have a complete snapshot that is newer than the
+    one they had.
+    """
+    logs.configure()
+    if prints and signal_topic:
+        raise UsageError(
+            "one-at-a-time", "--print and --signal-topic in one command", "leave one of them out: a signal counts once"
+        )
+    config = load(config_file)
+    # Here and not above: what help and a bad config need not wait for.
+    from distributary.consume.broker import Broker
+    from distributary.control import snapshot_request as request
+
+    broker = Broker(config.kafka_properties())
+    wanted = request.wanted_tables(config, broker, tables)
+    if follows:
+        request.check_can_follow(wanted, kind)
+    signal = request.signal_for(config, wanted, kind, where, database)
+    shown: dict[str, Any] = {"id": signal.id, "tables": [one.table.name for one in wanted], "data": signal.data()}
+    as_text = output_format == "text"
+    if signal_topic:
+        request.send(config, broker, signal, signal_topic)
+        shown["topic"] = signal_topic
+        if as_text:
+            output.show_text(f"the signal {signal.id} is in {signal_topic}", style="green")
+    else:
+        shown["sql"] = signal.sql(request.signal_table_of(config, broker, signal_table))
+        if as_text:
+            output.show_text(shown["sql"])
+    if follows:
+        arrived = request.follow(config, wanted, timeout, _show if as_text else lambda _arrival: None)
+        shown["complete"] = [one.table for one in arrived]
+        if as_text:
+            _show_next(config_file, arrived, has_condition=where is not None)
+    if not as_text:
+        output.show_json(shown)
+
+
+def _show(arrival: Arrival) -> None:
+    state = "the snapshot is complete" if arrival.complete else "waiting for the snapshot"
+    output.show_text(f"{arrival.table}: {state}, {arrival.applied} records since the request")
+
+
+def _show_next(config_file: Path, arrived: list[Arrival], *, has_condition: bool) -> None:
+    for one in arrived:
+        if not has_condition:
+            output.show_text(
+                f"rows that the snapshot does not have: distributary resume -c {config_file} {one.table} --reconcile"
+            )
+    if has_condition:
+        output.show_text("do not reconcile: the snapshot left out the rows for which the condition does not hold")
+    output.show_text(f"compare with the source: distributary verify -c {config_file}")

@@ -1,0 +1,51 @@
+"""Writes single records into a topic: the service itself only reads, but connectors take signals from one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from distributary.consume.refusals import refusal
+from distributary.errors import TransientError
+
+Options = Mapping[str, str | int | float | bool]
+
+
+def write_record(options: Options, topic: str, key: bytes, value: bytes, timeout: float = 30.0) -> None:
+    """Writes a record into the first partition of a topic that exists, and waits until all replicas have it.
+
+    `options` are librdkafka's, `timeout` is in seconds. Raises TransientError where Kafka does not take the record.
+    """
+    met: list[KafkaError] = []
+    told: list[KafkaError | None] = []
+
+    def delivered(error: KafkaError | None, _message: Message) -> None:
+        told.append(error)
+
+    # Once, or not at all: a second signal would be a second snapshot.
+    sure = {"enable.idempotence": True, "delivery.timeout.ms": int(timeout * 1000)}
+    try:
+        producer = Producer({**options, **sure, "error_cb": met.append})
+        producer.produce(topic, value, key, partition=0, on_delivery=delivered)
+        producer.flush(timeout + 5)
+    except KafkaException as error:
+        raise not_written(topic, error.args[0], met) from error
+    failed = told[0] if told else KafkaError(KafkaError._TIMED_OUT)
+    if failed is not None:
+        raise not_written(topic, failed, met)
+
+
+def not_written(topic: str, error: KafkaError, met: list[KafkaError]) -> TransientError:
+    """The error to raise where Kafka did not take a record for the topic; `met`: what its client met meanwhile."""
+    told = refusal(f"take a record for {topic}", error, met)
+    return write_not_allowed(topic, told) if told.code == "kafka-not-allowed" else told
+
+
+def write_not_allowed(topic: str, told: TransientError) -> TransientError:
+    """The error to raise where this user may not write into the topic."""
+    return TransientError(
+        "kafka-write-not-allowed",
+        f"{told.message} (topic {topic})",
+        "allow Write and Describe on the topic to this config's user, or use the signal table (--print)",
+    )

@@ -1,0 +1,218 @@
+"""Asks a connector for a snapshot of tables: which tables are meant, what they are called at the source, where the
+signal goes, and when their rows are here."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from distributary.config import Config
+from distributary.consume.broker import Broker
+from distributary.consume.topics import is_signal_table, table_of
+from distributary.consume.write import write_not_allowed
+from distributary.control.halts import read_halts
+from distributary.control.pauses import ALL, IN_CONFIG, read_pauses
+from distributary.control.signals import INCREMENTAL, Name, Signal, parts_of, source_name
+from distributary.decode.source_block import BY_OFFSET
+from distributary.errors import TableHalt, TransientError, UsageError
+from distributary.ingest.tables import ConfiguredTable, listed, named, nearest
+from distributary.progress.record import Progress
+from distributary.storage.lake_files import newest_record
+
+_EVERY = 2.0  # seconds between two looks at the lake
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A table of which a snapshot is wanted, and its record before that; None where it has none."""
+
+    table: ConfiguredTable
+    before: Progress | None
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """How far a table's snapshot is: records applied since it was asked for, and whether it is complete."""
+
+    table: str
+    applied: int
+    complete: bool
+    ghosts: int | None = None
+
+
+def wanted_tables(config: Config, broker: Broker, names: Sequence[str]) -> list[Wanted]:
+    """The tables of those names. Raises UsageError for a table that the config or Kafka does not have, for one that is
+    paused, and for one that several tables of the source fill."""
+    tables = listed(config, broker)
+    pauses = read_pauses(config)
+    found = []
+    for name in dict.fromkeys(names):
+        one = _named(config, name, tables)
+        if one.settings.paused or ALL in pauses or one.topic in pauses:
+            why = IN_CONFIG if one.settings.paused else str(pauses.get(ALL) or pauses[one.topic])
+            raise UsageError(
+                "snapshot-of-paused-table",
+                f"{name} is paused ({why}): the rows of a snapshot would wait in its topic",
+                "let it continue first: `distributary unpause`, or take `paused: true` out of the config",
+            )
+        if one.settings.merge_sources:
+            raise UsageError(
+                "snapshot-of-several-tables",
+                f"{name} is filled by several tables of the source (merge_sources): nothing tells their names here",
+                "write the signal by hand with the name of each: docs/snapshots.md shows what is in it",
+            )
+        newest = newest_record(one.path)
+        found.append(Wanted(one, newest.progress if newest else None))
+    return found
+
+
+def _named(config: Config, name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
+    known = [one for one in tables if name in (one.name, str(one.table), one.table.in_full)]
+    schema, _, table = name.partition(".")
+    if not known and table and config.settings_for(schema, table) is not None:
+        raise UsageError(
+            "table-without-topic",
+            f"{name} may be a table of this config, but Kafka has no topic {config.source.topic_prefix}.{name}",
+            "check the name" + nearest(name, tables) + "; if it is right, have the connector capture the table"
+            " (table.include.list)",
+        )
+    return named(name, tables)
+
+
+def signal_for(
+    config: Config, wanted: Sequence[Wanted], kind: str, where: str | None, database: str | None = None
+) -> Signal:
+    """The signal that asks for a snapshot of the tables. Raises UsageError where the connector or a name that it needs
+    is not known, and for an empty condition."""
+    if where is not None and not where.strip():
+        raise UsageError("empty-condition", "--where has no condition", "leave it out for all rows")
+    connector = _connector(config, wanted)
+    names = tuple(_source_name(connector, one, database) for one in wanted)
+    return Signal(f"snapshot-{uuid.uuid4().hex}", connector, names, kind, where)
+
+
+def _connector(config: Config, wanted: Sequence[Wanted]) -> str:
+    told = {one.before.connector for one in wanted if one.before and one.before.connector != BY_OFFSET}
+    found = config.source.connector or (told.pop() if len(told) == 1 else None)
+    if found is None:
+        raise UsageError(
+            "connector-unknown",
+            "no table says yet which connector writes it, and each has names and SQL of its own",
+            "write source.connector into the config",
+        )
+    return found
+
+
+def _source_name(connector: str, one: Wanted, database: str | None) -> Name:
+    table = one.table.table
+    by_topic = (*filter(None, (table.database,)), table.schema, table.table)
+    return source_name(connector, by_topic, one.before.source_table if one.before else None, database)
+
+
+def signal_table_of(config: Config, broker: Broker, given: str | None) -> Name:
+    """The signal table's name: as given, or by the config, or by its topic. Raises UsageError where nothing tells its
+    schema."""
+    for name in (given, config.source.signal_table):
+        if name and len(parts := parts_of(name)) > 1:
+            return parts
+    prefix, connector = config.source.topic_prefix, config.source.connector
+    tables = [table for topic in broker.names() if (table := table_of(topic, prefix, connector))]
+    found = {table for table in tables if is_signal_table(table, given or config.source.signal_table)}
+    if len(found) != 1:
+        raise UsageError(
+            "signal-table-unknown",
+            "nothing tells which table of the source signals are written to",
+            "name it with its schema: --signal-table SCHEMA.TABLE, or source.signal_table in the config",
+        )
+    table = found.pop()
+    return (*filter(None, (table.database,)), table.schema, table.table)
+
+
+def send(config: Config, broker: Broker, signal: Signal, topic: str) -> None:
+    """Writes the signal into the signal topic. Raises UsageError where there is no such topic, TransientError where
+    this user may not write into it or Kafka does not answer."""
+    try:
+        there = broker.topics([topic])
+    except TransientError as fault:
+        raise write_not_allowed(topic, fault) if fault.code == "kafka-not-allowed" else fault from fault
+    if topic not in there:
+        raise UsageError(
+            "signal-topic-unknown",
+            f"Kafka has no topic {topic}, or this user may not see it",
+            "name the topic that the connector has in signal.kafka.topic; it must have one partition",
+        )
+    broker.write(topic, config.source.topic_prefix.encode(), signal.record())
+
+
+def check_can_follow(wanted: Sequence[Wanted], kind: str) -> None:
+    """Raises UsageError where no record will tell that the snapshot is complete."""
+    if kind == INCREMENTAL:
+        raise UsageError(
+            "follow-needs-blocking",
+            "the rows of an incremental snapshot have no mark of its end: nothing here tells when it is complete",
+            "ask for --type blocking, or leave --follow out and watch the connector's log or its notifications",
+        )
+    for one in wanted:
+        progress, name = one.before, one.table.name
+        if one.table.settings.mode != "upsert" or (progress and progress.connector == BY_OFFSET):
+            raise UsageError(
+                "follow-not-for-table",
+                f"{name} does not keep which snapshot it has: that is so in other modes than upsert, and where records"
+                " do not say where in the source's log they stand",
+                "leave --follow out and watch `distributary status`",
+            )
+
+
+def arrival(one: Wanted, now: Progress | None) -> Arrival:
+    """How far the snapshot is by the table's record: complete if a newer snapshot than before has ended and all rows
+    that may belong to it are applied."""
+    snapshot, before = now.snapshot if now else None, one.before.snapshot if one.before else None
+    is_newer = snapshot is not None and (before is None or snapshot.position > before.position)
+    applied = (now.records if now else 0) - (one.before.records if one.before else 0)
+    complete = snapshot is not None and is_newer and not snapshot.open
+    return Arrival(one.table.name, applied, complete, snapshot.ghosts if snapshot and complete else None)
+
+
+def follow(
+    config: Config,
+    wanted: Sequence[Wanted],
+    timeout: float,
+    tell: Callable[[Arrival], None],
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> list[Arrival]:
+    """Waits up to `timeout` seconds until the tables have the snapshot; each change is told.
+
+    Raises TableHalt where one of them halts meanwhile, TransientError when the time is over.
+    """
+    until = clock() + timeout
+    seen: dict[str, Arrival] = {}
+    while True:
+        _check_halts(wanted, read_halts(config))
+        for one in wanted:
+            newest = newest_record(one.table.path)
+            found = arrival(one, newest.progress if newest else None)
+            if seen.get(found.table) != found:
+                seen[found.table] = found
+                tell(found)
+        late = [found.table for found in seen.values() if not found.complete]
+        if not late:
+            return list(seen.values())
+        if clock() >= until:
+            raise TransientError(
+                "snapshot-not-arrived",
+                f"the snapshot is not complete after {timeout:g} s in: {', '.join(late)}",
+                "see that the service runs (`distributary status`), that the connector's log has the signal"
+                " (\"Requested 'BLOCKING' snapshot\"), that the signal table is captured or kafka is in"
+                " signal.enabled.channels, and that the table has rows: an empty one sends no mark. A snapshot that"
+                " still runs continues; wait longer with --timeout",
+            )
+        sleep(_EVERY)
+
+
+def _check_halts(wanted: Sequence[Wanted], halts: Mapping[str, dict[str, str]]) -> None:
+    for one in wanted:
+        if halt := halts.get(one.table.topic):
+            raise TableHalt(halt["code"], f"{one.table.name} is halted: {halt['message']}", halt["fix"])

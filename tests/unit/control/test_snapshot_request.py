@@ -1,0 +1,326 @@
+"""Which tables a snapshot is asked for, where the signal goes, and when it is complete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import KafkaError
+from deltalake import CommitProperties, write_deltalake
+from pyarrow import table as arrow
+from tests.support import memory_kafka
+from tests.support.memory_kafka import MemoryClient
+from tests.unit.control.test_pauses import config_in
+
+from distributary.cli import main
+from distributary.config import Config
+from distributary.consume import broker as brokers
+from distributary.consume.refusals import refusal
+from distributary.consume.write import not_written
+from distributary.control import snapshot_request as request
+from distributary.control.pauses import ALL, pauses_path
+from distributary.control.signals import BLOCKING, INCREMENTAL
+from distributary.control.snapshot_request import Arrival, Wanted, arrival, follow, wanted_tables
+from distributary.errors import DistributaryError, TableHalt, TransientError, UsageError
+from distributary.progress.record import Progress, Snapshot, first_progress
+from distributary.storage.request_files import leave_file
+
+SIGNALS = "p-signal"
+
+
+@pytest.fixture
+def kafka() -> Iterator[str]:
+    address = memory_kafka.new_address()
+    for topic in ("p.dbo.a", "p.dbo.customers", SIGNALS):
+        memory_kafka.create_topic(address, topic)
+    yield address
+    memory_kafka.drop_address(address)
+
+
+def config_of(folder: Path, **more: Any) -> Config:
+    source = {"topic_prefix": "p", "connector": "postgresql", "signal_table": "dbo.signals", **more.pop("source", {})}
+    return config_in(folder, source={name: value for name, value in source.items() if value is not None}, **more)
+
+
+def commit(config: Config, name: str, **changes: Any) -> Progress:
+    """Commits a record of the table, as the service does."""
+    first = first_progress(f"p.dbo.{name}", "id", "postgresql", "upsert", ("id",))
+    record = first.next_commit(**{"next": {0: 1}, "records": 1, **changes})
+    metadata = CommitProperties(custom_metadata={"userMetadata": record.to_json()})
+    place = f"{config.root()}/dbo/{name}".removeprefix("file://")
+    write_deltalake(place, arrow({"id": [1]}), mode="append", commit_properties=metadata)
+    return record
+
+
+def code_of(caught: pytest.ExceptionInfo[DistributaryError]) -> str:
+    assert caught.value.fix
+    return caught.value.code
+
+
+def test_an_unknown_table_is_told_with_those_that_are_almost_it(tmp_path: Path, kafka: str) -> None:
+    config = config_of(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        wanted_tables(config, MemoryClient(kafka), ["db.customer"])
+    assert code_of(caught) == "unknown-table"
+    assert "did you mean dbo.customers?" in caught.value.fix
+
+
+def test_a_table_of_the_config_without_a_topic_is_told(tmp_path: Path, kafka: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        wanted_tables(config_of(tmp_path), MemoryClient(kafka), ["dbo.a", "dbo.Customer"])
+    assert code_of(caught) == "table-without-topic"
+    assert "p.dbo.Customer" in caught.value.message
+    assert "dbo.customers" in caught.value.fix
+
+
+@pytest.mark.parametrize("name", ["p.dbo.a", ALL])
+def test_a_table_that_is_paused_is_told(tmp_path: Path, kafka: str, name: str) -> None:
+    config = config_of(tmp_path)
+    leave_file(pauses_path(config), f"{name}.json", {"since": 0, "reason": "restore"})
+    with pytest.raises(UsageError, match="restore") as caught:
+        wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    assert code_of(caught) == "snapshot-of-paused-table"
+
+
+def test_a_table_that_the_config_pauses_is_told(tmp_path: Path, kafka: str) -> None:
+    config = config_of(tmp_path, tables=[{"match": "dbo.a", "paused": True}, {"match": "dbo.*"}])
+    with pytest.raises(UsageError, match="paused: true") as caught:
+        wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    assert code_of(caught) == "snapshot-of-paused-table"
+    assert wanted_tables(config, MemoryClient(kafka), ["dbo.customers"])
+
+
+def test_a_table_of_several_tables_is_told(tmp_path: Path, kafka: str) -> None:
+    config = config_of(tmp_path, tables=[{"match": "dbo.*", "merge_sources": True}])
+    with pytest.raises(UsageError) as caught:
+        wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    assert code_of(caught) == "snapshot-of-several-tables"
+
+
+def test_the_name_by_the_records_comes_before_that_of_the_topic(tmp_path: Path, kafka: str) -> None:
+    config = config_of(tmp_path)
+    commit(config, "a", source_table="shop.dbo.a$")
+    wanted = wanted_tables(config, MemoryClient(kafka), ["dbo.a", "dbo.customers", "dbo.a"])
+    assert request.signal_for(config, wanted, INCREMENTAL, None).tables == (("dbo", "a$"), ("dbo", "customers"))
+
+
+def test_the_connector_is_taken_from_the_config_or_from_the_table(tmp_path: Path, kafka: str) -> None:
+    config = config_of(tmp_path, source={"connector": None})
+    wanted = wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    with pytest.raises(UsageError) as caught:
+        request.signal_for(config, wanted, INCREMENTAL, None)
+    assert code_of(caught) == "connector-unknown"
+    commit(config, "a")
+    wanted = wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    signal = request.signal_for(config, wanted, INCREMENTAL, None)
+    assert signal.connector == "postgresql"
+    assert len(signal.id) <= 42
+
+
+def test_an_empty_condition_is_told(tmp_path: Path, kafka: str) -> None:
+    config = config_of(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        request.signal_for(config, wanted_tables(config, MemoryClient(kafka), ["dbo.a"]), INCREMENTAL, " ")
+    assert code_of(caught) == "empty-condition"
+
+
+def test_the_signal_table_is_given_or_in_the_config_or_a_topic(tmp_path: Path, kafka: str) -> None:
+    client = MemoryClient(kafka)
+    config = config_of(tmp_path)
+    assert request.signal_table_of(config, client, "x.y") == ("x", "y")
+    assert request.signal_table_of(config, client, None) == ("dbo", "signals")
+    unnamed = config_of(tmp_path, source={"signal_table": None})
+    with pytest.raises(UsageError) as caught:
+        request.signal_table_of(unnamed, client, None)
+    assert code_of(caught) == "signal-table-unknown"
+    memory_kafka.create_topic(kafka, "p.dbo.debezium_signal")
+    assert request.signal_table_of(unnamed, client, None) == ("dbo", "debezium_signal")
+
+
+def invoke(monkeypatch: pytest.MonkeyPatch, kafka: str, folder: Path, *args: str) -> Any:
+    monkeypatch.setattr(brokers, "Broker", lambda _properties: MemoryClient(kafka))
+    return CliRunner().invoke(main, ["snapshot", "-c", str(folder / "config.yaml"), *args])
+
+
+def test_the_command_prints_the_statement(tmp_path: Path, kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config_of(tmp_path)
+    result = invoke(monkeypatch, kafka, tmp_path, "dbo.a", "dbo.customers", "--where", "town = 'Ulm'")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("""INSERT INTO "dbo"."signals" (id, type, data) VALUES ('snapshot-""")
+    assert '''"filter": "town = ''Ulm''"''' in result.stdout
+    assert len(result.stdout.splitlines()) == 1
+    as_json = invoke(monkeypatch, kafka, tmp_path, "dbo.a", "--print", "--output", "json")
+    told = json.loads(as_json.stdout)
+    assert told["data"] == {"data-collections": ["dbo.a"], "type": "incremental"}
+    assert told["id"] in told["sql"]
+
+
+def test_the_command_writes_the_record(tmp_path: Path, kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config_of(tmp_path)
+    result = invoke(monkeypatch, kafka, tmp_path, "dbo.a", "--type", "blocking", "--signal-topic", SIGNALS)
+    assert result.exit_code == 0, result.stderr
+    client = MemoryClient(kafka)
+    (record,) = client.records(client.topics([SIGNALS])[SIGNALS], {0: 0}, 10)
+    assert record.key == b"p"
+    told = json.loads(record.value or b"")
+    assert told["type"] == "execute-snapshot"
+    assert told["data"] == {"data-collections": ["dbo.a"], "type": "blocking"}
+    assert told["id"] in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["dbo.a", "--signal-topic", "none"], "signal-topic-unknown"),
+        (["dbo.a", "--signal-topic", SIGNALS, "--print"], "one-at-a-time"),
+        (["dbo.a", "--signal-topic", SIGNALS, "--follow"], "follow-needs-blocking"),
+        (["dbo.nothing", "--signal-topic", SIGNALS], "table-without-topic"),
+    ],
+)
+def test_nothing_is_written_after_an_error(
+    tmp_path: Path, kafka: str, monkeypatch: pytest.MonkeyPatch, args: list[str], code: str
+) -> None:
+    config_of(tmp_path)
+    result = invoke(monkeypatch, kafka, tmp_path, *args)
+    assert (result.exit_code, f"[{code}]" in result.stderr) == (2, True), result.stderr
+    assert memory_kafka.end_offsets(kafka, SIGNALS) == {0: 0}
+
+
+@pytest.mark.parametrize("error", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED])
+def test_a_right_to_write_that_is_missing_is_told(error: int) -> None:
+    told = not_written("signals", KafkaError(error), [])
+    assert told.code == "kafka-write-not-allowed"
+    assert "signals" in told.message
+    assert "Write" in told.fix
+    assert not_written("signals", KafkaError(KafkaError._TIMED_OUT), []).code == "kafka-unreachable"
+
+
+def test_a_topic_that_may_not_be_seen_is_told(tmp_path: Path, kafka: str) -> None:
+    class Refusing(MemoryClient):
+        def topics(self, names: Any) -> Any:
+            if SIGNALS in names:
+                raise refusal("describe topics", KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+            return super().topics(names)
+
+    client = Refusing(kafka)
+    config = config_of(tmp_path)
+    signal = request.signal_for(config, wanted_tables(config, client, ["dbo.a"]), INCREMENTAL, None)
+    with pytest.raises(TransientError) as caught:
+        request.send(config, client, signal, SIGNALS)
+    assert code_of(caught) == "kafka-write-not-allowed"
+
+
+def test_tables_that_do_not_keep_snapshots_are_not_followed(tmp_path: Path, kafka: str) -> None:
+    config = config_of(tmp_path, tables=[{"match": "dbo.a", "mode": "append"}, {"match": "dbo.*"}])
+    client = MemoryClient(kafka)
+    for name in ("dbo.a", "dbo.customers"):
+        if name == "dbo.customers":
+            commit(config, "customers", connector="offset")
+        with pytest.raises(UsageError) as caught:
+            request.check_can_follow(wanted_tables(config, client, [name]), BLOCKING)
+        assert code_of(caught) == "follow-not-for-table"
+
+
+OLD, NEW = Snapshot(position="1", ghosts=0), Snapshot(position="2", ghosts=4)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "complete"),
+    [
+        (None, None, False),
+        (None, NEW, True),
+        (OLD, OLD, False),
+        (OLD, NEW, True),
+        (OLD, NEW.model_copy(update={"open": {0: 9}}), False),
+        # One that was being read when the new one was asked for, and is complete now, is not the new one.
+        (OLD.model_copy(update={"open": {0: 9}}), OLD, False),
+        (NEW, None, False),
+    ],
+)
+def test_a_snapshot_is_here_when_a_newer_one_is_complete(
+    tmp_path: Path, kafka: str, before: Snapshot | None, now: Snapshot | None, complete: bool
+) -> None:
+    config = config_of(tmp_path)
+    (one,) = wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    first = first_progress("p.dbo.a", "id", "postgresql", "upsert", ("id",)).next_commit(records=3)
+    wanted = Wanted(one.table, first.model_copy(update={"snapshot": before}))
+    found = arrival(wanted, first.model_copy(update={"snapshot": now, "records": 8}))
+    assert found == Arrival("dbo.a", 5, complete, 4 if complete else None)
+    assert arrival(one, None) == Arrival("dbo.a", 0, complete=False)
+
+
+class Clock:
+    """Time that passes where somebody sleeps; `then` is what happens meanwhile."""
+
+    def __init__(self, *then: Any) -> None:
+        self.now = 0.0
+        self._then = list(then)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        if self._then:
+            self._then.pop(0)()
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_following_ends_with_the_snapshot_and_tells_each_step(tmp_path: Path, kafka: str) -> None:
+    config = config_of(tmp_path)
+    commit(config, "a", snapshot=OLD)
+    wanted = wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    steps = [lambda: commit(config, "a", records=5, snapshot=OLD), lambda: commit(config, "a", records=9, snapshot=NEW)]
+    told: list[Arrival] = []
+    clock = Clock(lambda: None, *steps)
+    found = follow(config, wanted, 60, told.append, clock, clock.sleep)
+    assert told == [
+        Arrival("dbo.a", 0, complete=False),
+        Arrival("dbo.a", 4, complete=False),
+        Arrival("dbo.a", 8, complete=True, ghosts=4),
+    ]
+    assert found == told[-1:]
+
+
+def test_following_ends_when_the_time_is_over(tmp_path: Path, kafka: str) -> None:
+    config = config_of(tmp_path)
+    commit(config, "a", snapshot=OLD)
+    wanted = wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    clock = Clock()
+    with pytest.raises(TransientError, match=r"after 60 s in: dbo\.a") as caught:
+        follow(config, wanted, 60, lambda _: None, clock, clock.sleep)
+    assert code_of(caught) == "snapshot-not-arrived"
+
+
+def test_following_ends_where_the_table_halts(tmp_path: Path, kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = config_of(tmp_path)
+    wanted = wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    halt = {"table": "dbo.a", "code": "key-changed", "message": "m", "fix": "f"}
+    monkeypatch.setattr(request, "read_halts", lambda _config: {"p.dbo.a": halt})
+    with pytest.raises(TableHalt, match=r"dbo\.a is halted: m") as caught:
+        follow(config, wanted, 60, lambda _: None)
+    assert code_of(caught) == "key-changed"
+
+
+@pytest.mark.parametrize("condition", [[], ["--where", "id > 5"]])
+def test_the_command_names_what_follows(
+    tmp_path: Path, kafka: str, monkeypatch: pytest.MonkeyPatch, condition: list[str]
+) -> None:
+    config = config_of(tmp_path)
+    commit(config, "a", snapshot=OLD)
+
+    def sleep(_seconds: float) -> None:
+        commit(config, "a", records=7, snapshot=NEW)
+
+    monkeypatch.setattr(request, "follow", partial(follow, sleep=sleep))
+    args = ["dbo.a", "--type", "blocking", "--signal-topic", SIGNALS, "--follow", *condition]
+    result = invoke(monkeypatch, kafka, tmp_path, *args)
+    assert result.exit_code == 0, result.stderr
+    assert "dbo.a: the snapshot is complete, 6 records since the request" in result.stdout
+    assert (f"distributary resume -c {tmp_path}/config.yaml dbo.a --reconcile" in result.stdout) == (not condition)
+    assert ("do not reconcile" in result.stdout) == bool(condition)
+    assert f"distributary verify -c {tmp_path}/config.yaml" in result.stdout
