@@ -7,6 +7,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 import urllib.request
 from collections import Counter
@@ -231,3 +233,18 @@ def test_a_decoded_slice_is_committed_although_its_executors_are_gone(
         check_after(service, running, "0")
     assert '"a slice failed"' not in running.log.read_text("utf-8")
     assert {"0", "1"} <= {one["Executor ID"] for one in service.told("ExecutorRemoved")}
+
+
+def test_verify_compares_with_a_copy_that_executors_read(kafka: str, tmp_path: Path, cluster: Cluster) -> None:
+    service = Service(kafka, tmp_path, cluster)
+    service.source.change(range(3_000), "made")
+    service.source.change(range(100, 200), None)
+    service.source.send(kafka)
+    assert service.playback.run().exit_code == 0
+
+    command = [sys.executable, "-m", "distributary", "verify", "-c", str(tmp_path / "config.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "dbo.t: equal" in done.stdout
+    assert list((service.playback.lake / "_distributary/verify").iterdir()) == []
