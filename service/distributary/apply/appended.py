@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.apply.values import one_array, source_timestamps
-from distributary.rules.columns import Ints
+from distributary.apply.values import source_timestamps
+from distributary.rules.columns import Ints, one_array
 
 UNAVAILABLE = "__unavailable"
 

@@ -15,12 +15,12 @@ from distributary.apply.key_text import keys_of
 from distributary.apply.memory import Memory, TableLayout
 from distributary.apply.new_rows import NewRows
 from distributary.apply.table_rows import StoredRows, TableRows
-from distributary.apply.values import ValueSources, no_values, one_array, values_of_events, values_of_rows, with_columns
+from distributary.apply.values import ValueSources, no_values, values_of_events, values_of_rows, with_columns
 from distributary.apply.versions import new_versions
 from distributary.decode.envelope import MESSAGE
 from distributary.rules.batch import needed
 from distributary.rules.column_batch import apply_columns
-from distributary.rules.columns import DELETE, EventColumns, Ints
+from distributary.rules.columns import DELETE, EventColumns, Ints, one_array
 from distributary.rules.event import Event, Pointer
 from distributary.rules.outcome import Changes
 from distributary.rules.plain_keys import PlainKeys
@@ -79,8 +79,10 @@ def apply_events(
 
 def _keys(columns: EventColumns, again: Sequence[Event], events: pa.Table, replayed: pa.Table | None) -> pa.StructArray:
     """The keys of all events, each once. `again` are the events of `replayed`."""
-    codes, first = np.unique(columns.codes, return_index=True)
-    keys = one_array(events["key"]).take(pa.array(first[codes >= 0]))
+    rows = np.flatnonzero(columns.codes >= 0)[::-1]
+    first = np.zeros(len(columns.names), np.int64)
+    first[columns.codes[rows]] = rows  # the last write counts, and that is the first row
+    keys = one_array(events["key"]).take(pa.array(first))
     if replayed is None:
         return keys
     others = one_array(replayed["key"])

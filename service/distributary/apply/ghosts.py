@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.stored_rows import DELETED
-from distributary.apply.values import one_array
-from distributary.rules.columns import Bools, as_bools
+from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.position_columns import precede_truncate
 from distributary.rules.position_text import read_position
 

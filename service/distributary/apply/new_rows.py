@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.stored_rows import DELETED
-from distributary.apply.values import ValueSources, one_array, source_timestamps
-from distributary.rules.columns import Ints
+from distributary.apply.values import ValueSources, source_timestamps
+from distributary.rules.columns import Ints, one_array
 from distributary.rules.position_text import write_position
 from distributary.rules.state import Row
 
@@ -56,7 +56,7 @@ class NewRows:
         marked, `__deleted`."""
         begin = len(self._plain)
         places = np.concatenate([self._plain, np.array(self._places, np.int64)]).astype(np.int64)
-        taken = self._sources.table.take(pa.array(places))
+        taken = _rows_at(self._sources.table, places)
         row = one_array(taken["row"])
         values = dict(zip((field.name for field in self._row), row.flatten(), strict=True))
         for column, origins in self._origins.items():
@@ -87,8 +87,17 @@ class NewRows:
         return flat.take(pa.array(moved, mask=missing))
 
 
+def _rows_at(table: pa.Table, places: Ints) -> pa.Table:
+    """Those rows; all of them as they are, as in most batches of a first fill, are not copied."""
+    if len(places) == table.num_rows and bool((places == np.arange(len(places))).all()):
+        return table
+    return table.take(pa.array(places))
+
+
 def _replaced(column: pa.ChunkedArray, begin: int, values: list[Any]) -> pa.Array:
     """The column with other values from row `begin` on, where there are some."""
     array = one_array(column)
+    if not values:
+        return array
     rest = pc.coalesce(pa.array(values, array.type), array[begin:])
     return pa.concat_arrays([array[:begin], rest])

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 
 from distributary.apply.key_text import key_texts, keys_of
 from distributary.apply.stored_rows import DELETED, ORIGIN, columns_of_end, row_of
-from distributary.apply.values import one_array
-from distributary.rules.columns import Bools, as_bools
+from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.event import Pointer, Position
 from distributary.rules.plain_keys import Found
 from distributary.rules.state import Row, Rules

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.key_text import key_json
-from distributary.rules.columns import Ints
+from distributary.rules.columns import Ints, one_array
 from distributary.rules.event import Pointer
 from distributary.rules.state import Origin
 
@@ -92,13 +92,6 @@ def with_columns(values: pa.Table, row: pa.StructType) -> pa.Table:
     return values.set_column(values.schema.get_field_index("row"), "row", struct)
 
 
-def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """A column in one piece."""
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
 def source_timestamps(milliseconds: pa.Array) -> pa.Array:
     """`__source_ts` of times in milliseconds since 1970."""
     return milliseconds.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
@@ -108,7 +101,9 @@ class ValueSources:
     """Tables of values, of which the later ones count where several have a record."""
 
     def __init__(self, tables: Iterable[pa.Table]) -> None:
-        self.table = pa.concat_tables(tables).combine_chunks()
+        every = list(tables)
+        # Joining a batch's events with nothing would copy them.
+        self.table = pa.concat_tables([one for one in every if one.num_rows] or every[:1]).combine_chunks()
 
     @cached_property
     def _sorted(self) -> _Sorted:

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from distributary.apply.key_text import keys_of
-from distributary.apply.values import ValueSources, one_array, source_timestamps
+from distributary.apply.values import ValueSources, source_timestamps
+from distributary.rules.columns import one_array
 from distributary.rules.event import Event, Pointer
 from distributary.rules.outcome import Outcome
 from distributary.rules.position_text import write_position

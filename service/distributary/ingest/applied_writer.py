@@ -15,12 +15,11 @@ from distributary.apply.batch import Applied
 from distributary.apply.key_text import key_texts
 from distributary.apply.memory import TableLayout
 from distributary.apply.stored_rows import CURRENT, DELETED, END, columns_of_end
-from distributary.apply.values import one_array
 from distributary.delta.commit import Committed, ProgressRecord
 from distributary.delta.key_index import FoundInFile
 from distributary.delta.stored_rows import joined
 from distributary.delta.writer import TableWriter
-from distributary.rules.columns import as_bools
+from distributary.rules.columns import as_bools, one_array
 from distributary.rules.event import Position
 from distributary.rules.order import compare
 from distributary.rules.position_columns import follow, precede_truncate

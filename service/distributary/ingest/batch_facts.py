@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.apply.values import one_array
 from distributary.decode.decoder import Decoded
 from distributary.decode.envelope import MESSAGE, TOMBSTONE
 from distributary.decode.reasons import NOT_A_ROW, NOT_AN_ENVELOPE
 from distributary.progress.batch_stats import BatchStats, PartitionStats
 from distributary.progress.record import InTransaction, Progress
+from distributary.rules.columns import one_array
 
 _CHANGES = pa.array(["c", "u", "d"])
 _STREAMED = pa.array(["c", "u", "d", "t"])

@@ -13,7 +13,6 @@ from pyarrow import fs
 from distributary.apply.batch import apply_events
 from distributary.apply.memory import TableLayout
 from distributary.apply.stored_rows import DELETED
-from distributary.apply.values import one_array
 from distributary.config.delta_properties import interval_seconds
 from distributary.config.table import TableSettings
 from distributary.decode.record_schema import arrow_of
@@ -32,7 +31,7 @@ from distributary.ingest.memory_store import MemoryStore
 from distributary.lake.mode import ORIGIN_COLUMNS
 from distributary.lake.table import LakeTable, Write
 from distributary.progress.record import APP_ID, Head, Progress
-from distributary.rules.columns import Bools, as_bools
+from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.event import Event
 from distributary.rules.position_text import write_position
 from distributary.rules.state import Rules, TableState

@@ -23,7 +23,7 @@ def apply_columns(
     rules: Rules, state: TableState, columns: EventColumns, rows: Rows, replayed: Iterable[Event] = ()
 ) -> tuple[PlainKeys, Changes]:
     """Takes a batch into the state, as batch.apply does. What becomes of plain keys is not in the changes."""
-    nothing = PlainKeys(columns.names.slice(0, 0), *(np.zeros(0, np.int64) for _ in range(3)))
+    nothing = PlainKeys(columns.names.slice(0, 0), *(np.zeros(0, np.int64) for _ in range(4)))
     if rules.keyless:
         events = [columns.event(row) for row in range(columns.count)]
         return nothing, apply(rules, state, events, rows.row, replayed)
@@ -41,7 +41,7 @@ def apply_columns(
         processor.replay(event)
     plain = choose_plain(rules, state, columns, order, rises, new, rows)
     is_plain = np.zeros(len(columns.names) + 1, np.bool_)
-    is_plain[columns.codes_of(plain.keys)] = True
+    is_plain[plain.codes] = True
     by_event = ~is_plain[columns.codes]
     if not (state.grown or rules.compacted):
         # Nothing but their number is asked of events that were seen before.

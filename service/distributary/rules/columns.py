@@ -48,6 +48,7 @@ class EventColumns:
     """A number for each row that is the same for the same key; -1 for none."""
     names: pa.Array = field(init=False)
     """The keys by their numbers."""
+    _arrays: dict[str, Any] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -67,8 +68,10 @@ class EventColumns:
 
     def column(self, name: str) -> Any:
         """One Arrow array."""
-        column = self.table[name].combine_chunks()
-        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        array = self._arrays.get(name)
+        if array is None:
+            array = self._arrays[name] = one_array(self.table[name])
+        return array
 
     def ints(self, name: str) -> Ints:
         """A column of numbers without nulls."""
@@ -84,16 +87,26 @@ class EventColumns:
         return len(pc.unique(self.column("series").drop_null())) <= 1
 
     def codes_of(self, keys: Any) -> Ints:
-        """The numbers of those keys that the batch has."""
+        """The numbers of those keys that the batch has, in their order."""
         wanted = pa.array(list(keys), self.names.type)
-        found = np.asarray(pc.index_in(wanted, self.names).fill_null(-1)).astype(np.int64)
-        return found[found >= 0]
+        if not len(wanted):  # a search would prepare all names for it
+            return np.zeros(0, np.int64)
+        found: Ints = np.flatnonzero(as_bools(pc.is_in(self.names, wanted)))
+        return found
+
+
+def one_array(column: Any) -> Any:
+    """A column in one piece, which is not copied where it is in one."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
 def as_bools(array: Any) -> Bools:
     """An Arrow array of truth values; null is false."""
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
+    array = one_array(array)
     return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 

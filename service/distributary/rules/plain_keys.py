@@ -60,13 +60,15 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class PlainKeys:
-    """`keys`: an Arrow array; of each the row of its last event, and of its last event that has a row (-1 for none).
+    """`keys`: an Arrow array, and the number of each (see EventColumns.codes); of each the row of its last event, and
+    of its last event that has a row (-1 for none).
 
     A key whose last event is a delete has no row any more; where deletes are soft, it keeps that of the last put, or
     the table's, marked as deleted. `appended`: the rows of `mode: append`.
     """
 
     keys: Any
+    codes: Ints
     last: Ints
     put: Ints
     appended: Ints
@@ -116,7 +118,7 @@ def choose_plain(
     put = np.maximum.reduceat(puts, first) if len(order) else first
     put_rows = np.where(put >= 0, order[np.maximum(put, 0)], -1) if len(order) else first
     appended = np.sort(order[columns.operation[order] != TOMBSTONE_CODE]) if rules.mode == "append" else first[:0]
-    return PlainKeys(columns.names.take(pa.array(codes[first])), order[last], put_rows, appended)
+    return PlainKeys(columns.names.take(pa.array(codes[first])), codes[first], order[last], put_rows, appended)
 
 
 def _is_fresh(state: TableState, columns: EventColumns, new: Bools) -> Bools:

@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 
 from distributary.apply.ghosts import COLUMNS, are_ghosts
 from distributary.apply.stored_rows import DELETED
-from distributary.apply.values import one_array
 from distributary.config import Config
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Broker, Topic
@@ -37,6 +36,7 @@ from distributary.lake.table import LakeTable
 from distributary.logs import get_logger
 from distributary.progress.record import Head, Progress, first_progress
 from distributary.quarantine.table import Quarantine
+from distributary.rules.columns import one_array
 from distributary.verify.compare import event
 from distributary.verify.frozen import FrozenTable
 from distributary.verify.report import QUARANTINED, Quarantined
