@@ -84,15 +84,20 @@ def processes(root: int) -> Iterator[int]:
     """A process and those that it started, as far as they run.
 
     A child that Java has just started, for a `chmod` say, is left out until it runs a program of its own: until then it
-    shows all of Java's memory as its own.
+    shows all of Java's memory as its own. Python's workers have their parent's command for as long as they live.
     """
     yield root
     mine = _command(root)
+    passing = (b"", mine) if _is_java(mine) else (b"",)
     with suppress(OSError):
         for task in Path(f"/proc/{root}/task").iterdir():
             for child in (task / "children").read_text(encoding="ascii").split():
-                if _command(int(child)) not in (b"", mine):
+                if _command(int(child)) not in passing:
                     yield from processes(int(child))
+
+
+def _is_java(command: bytes) -> bool:
+    return command.partition(b"\0")[0].endswith(b"java")
 
 
 def _command(process: int) -> bytes:

@@ -35,7 +35,6 @@ LOCAL_BYTES = 64 * 2**20
 _TASK_BYTES = 32 * 2**20
 """Bytes of values that a task decodes at once."""
 _TASK_RECORDS = 20_000
-_FEWEST_RECORDS = 16
 _RECORDS_OF_UNKNOWN_SIZE = 1_000
 _ARROW_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
@@ -71,15 +70,12 @@ class LocalRecords:
 
 
 class TaskRecords:
-    """Records of an offset range that Spark's tasks fetch, of about so many bytes each (0: unknown)."""
+    """Records of an offset range that Spark's tasks fetch."""
 
-    def __init__(
-        self, session: SparkSession, source: RecordSource, part: OffsetRange, record_bytes: float, findings: Findings
-    ) -> None:
+    def __init__(self, session: SparkSession, source: RecordSource, part: OffsetRange, findings: Findings) -> None:
         self._session = session
         self._source = source
         self.part = part
-        self._record_bytes = record_bytes
         self._findings = findings
 
     def decode(self, decoder: Decoder, schema: RecordSchema) -> Decoded:
@@ -90,8 +86,7 @@ class TaskRecords:
     def _ranges(self) -> tuple[DataFrame, FetchRanges]:
         """The numbers of the ranges, each in a partition of its own, and what fetches them."""
         found = ranges(self.part, self._session.sparkContext.defaultParallelism)
-        records = _records_at_once(self._record_bytes)
-        fetch = FetchRanges(self._source.fetch_pieces, self.part.topic, found, records, _TASK_BYTES)
+        fetch = FetchRanges(self._source.fetch_pieces, self.part.topic, found, _TASK_RECORDS, _TASK_BYTES)
         return self._session.range(0, len(found), 1, len(found)), fetch
 
     def frame(self, places: pa.Table) -> DataFrame:  # noqa: ARG002 - Kafka is read by ranges
@@ -146,18 +141,11 @@ class RawSource:
             # So that the next batch of that size is not fetched for nothing.
             self._record_bytes = 1 + LOCAL_BYTES / part.records
             self._log_reason(f"more than {LOCAL_BYTES} bytes: Spark's tasks decode them")
-        return TaskRecords(self._session, self._source, part, record_bytes, self._findings)
+        return TaskRecords(self._session, self._source, part, self._findings)
 
     def of_frame(self, frame: DataFrame) -> RawRecords:
         """The records of a DataFrame with Kafka's columns."""
         return FrameRecords(frame, self._findings)
-
-
-def _records_at_once(record_bytes: float) -> int:
-    """How many records of about so many bytes (0: unknown) a task decodes at once."""
-    if not record_bytes:
-        return _RECORDS_OF_UNKNOWN_SIZE
-    return min(_TASK_RECORDS, max(_FEWEST_RECORDS, int(_TASK_BYTES / record_bytes)))
 
 
 def _decode_in_tasks(frame: DataFrame, task: DecodeTask) -> Decoded:
