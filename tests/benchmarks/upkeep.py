@@ -1,8 +1,8 @@
-"""A table after a thousand small commits: files, read time and merge time beside those of a freshly compacted table.
+"""A table after a thousand small commits: files, read time, and the bytes that were written for it.
 
-One table is looked after as the service does it, one is left alone, and one is the
-same rows, compacted just now. All commits add rows and change none: of all that a slice can be, they
-leave the most files. Only ratios are told, measured in turns of one run: the machine's own pace is in none of them.
+One table is looked after as the service does it, one is left alone, and one is the same rows, compacted just now by
+Delta's OPTIMIZE. Half of each commit's rows are new, half are changes of rows all over the table. Only ratios are told,
+measured in turns of one run: the machine's own pace is in none of them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 import click
 import pyarrow as pa
-from delta.tables import DeltaTable as SparkTable
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.benchmarks.rounds import Rounds
@@ -24,6 +24,7 @@ from tests.support.lake import read_table
 
 from distributary.config.maintenance import Maintenance
 from distributary.delta.commit import ProgressRecord
+from distributary.delta.compaction import next_piece
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
@@ -31,9 +32,8 @@ from distributary.ingest.index_folder import index_cache
 from distributary.lake.optimize import compact
 from distributary.lake.table import LakeTable
 from distributary.launch.session import open_session
-from distributary.maintain.schedule import REWRITTEN_FILE, MaintenanceSchedule, Task
-from distributary.progress.record import APP_ID, Progress, first_progress
-from distributary.storage.json_file import JsonFile
+from distributary.maintain.schedule import REWRITTEN_FILE
+from distributary.progress.record import APP_ID, Head, Progress, first_progress
 
 _TURNS = 7
 _AFTER = Maintenance().compact_after
@@ -45,12 +45,11 @@ class Trickle:
 
     session: SparkSession
     path: Path
-    upkeep: MaintenanceSchedule | None
-    commits: float = 0.0
-    maintenance: float = 0.0
-    compactions: int = 0
+    compact_after: int
+    commits: list[float] = field(default_factory=list)
+    compactions: list[float] = field(default_factory=list)
     most_files: int = 0
-    progress: Progress = field(default_factory=lambda: first_progress("t", "id", "sqlserver", "append", ("id",)))
+    progress: Progress = field(default_factory=lambda: first_progress("t", "id", "sqlserver", "upsert", ("id",)))
 
     def __post_init__(self) -> None:
         self.lake = LakeTable(self.session, str(self.path), {"__op": "string"})
@@ -59,28 +58,36 @@ class Trickle:
         files = table_files(self.lake.session, str(self.path))
         committer = DeltaCommitter(self.lake.session, str(self.path), files)
         self.writer = TableWriter(files, ["id"], committer, index_cache())
+        self._since = 0
 
     def commit(self, rows: pa.Table) -> None:
-        """One slice, and what is due after it."""
+        """One batch, and what is due after it."""
+        self.writer.sync()
         began = time.monotonic()
+        self._commit(lambda record: self.writer.write(rows, None, record))
+        self.commits.append(time.monotonic() - began)
+        self._since += 1
+        if self._since == self.compact_after:
+            self._since = 0
+            self._compact()
+
+    def _compact(self) -> None:
+        self.most_files = max(self.most_files, files(self.path))
+        began = time.monotonic()
+        while piece := next_piece(self.writer.snapshot.files.values(), REWRITTEN_FILE):
+            found = piece
+            self._commit(lambda record: self.writer.compact(found, record))  # noqa: B023 - it is called at once
+        self.compactions.append(time.monotonic() - began)
+
+    def _commit(self, write: Callable[[ProgressRecord], object]) -> None:
         assert self.head is not None
         self.progress = self.progress.next_commit()
         record = ProgressRecord(self.progress.to_json(), APP_ID, self.progress.sequence)
-        self.writer.sync()
-        self.head = self.lake.commit(
-            self.head, self.progress, lambda _head, _progress: self.writer.replace(rows, (), record)
-        )
-        self.commits += time.monotonic() - began
-        if self.upkeep is None or self.upkeep.due(self.head.version, None) is None:
-            return
-        self.most_files = max(self.most_files, files(self.path))
-        began = time.monotonic()
-        compact(self.lake.session, str(self.path), REWRITTEN_FILE)
-        self.head = self.lake.head(self.head)
-        assert self.head is not None
-        self.upkeep.done(Task.COMPACT, self.head.version)
-        self.maintenance += time.monotonic() - began
-        self.compactions += 1
+
+        def run(_head: Head, _progress: Progress) -> None:
+            write(record)
+
+        self.head = self.lake.commit(self.head, self.progress, run)
 
 
 def files(path: Path) -> int:
@@ -93,22 +100,23 @@ def size(path: Path) -> int:
     return sum(Path(name).stat().st_size for name in DeltaTable(str(path)).file_uris())
 
 
-def slice_of(number: int, rows: int) -> pa.Table:
-    """New rows."""
-    ids = range(number * rows, (number + 1) * rows)
-    return pa.table({"id": pa.array(ids, pa.int64()), "v": [f"value {i}" * 5 for i in ids], "__op": ["c"] * rows})
+def written(path: Path) -> int:
+    """The bytes of all files that were ever written for the table's rows."""
+    return sum(file.stat().st_size for file in path.iterdir() if file.suffix in (".parquet", ".bin"))
+
+
+def batch_of(dice: Random, number: int, rows: int) -> pa.Table:
+    """New rows, and as many changes of earlier ones."""
+    new = list(range(number * rows, (number + 1) * rows))
+    changed = dice.sample(range(number * rows), rows) if number else []
+    ids = [*new, *changed]
+    values = [f"value {one} of batch {number} " * 5 for one in ids]
+    return pa.table({"id": pa.array(ids, pa.int64()), "v": values, "__op": ["c"] * len(new) + ["u"] * len(changed)})
 
 
 def read(session: SparkSession, path: Path) -> None:
     """All rows, by Spark."""
     session.read.format("delta").load(str(path)).selectExpr("sum(id)", "sum(length(v))").collect()
-
-
-def merge(session: SparkSession, path: Path, rows: int) -> None:
-    """Ten keys, all over the table."""
-    changes = session.range(10).selectExpr(f"id * {rows // 10} AS id", "'changed' AS v", "'u' AS __op")
-    table = SparkTable.forPath(session, str(path)).alias("t")
-    table.merge(changes.alias("s"), "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
 
 
 def medians(work: Callable[[Path], None], paths: dict[str, Path]) -> dict[str, float]:
@@ -126,16 +134,17 @@ def medians(work: Callable[[Path], None], paths: dict[str, Path]) -> dict[str, f
     return {name: statistics.median(found) for name, found in seconds.items()}
 
 
-def upkeep(_kafka: str, folder: Path, *, commits: int = 1000, rows: int = 20, compact_after: int = _AFTER) -> Rounds:
+def upkeep(_kafka: str, folder: Path, *, commits: int = 1000, rows: int = 100, compact_after: int = _AFTER) -> Rounds:
     """A table after small commits that is looked after, one that is left alone, and one that was compacted just now."""
     folder.mkdir(parents=True, exist_ok=True)
     session = open_session({"spark.master": "local[2]", "spark.driver.memory": "2g"})
-    due = MaintenanceSchedule(Maintenance(compact_after=compact_after), JsonFile(session, str(folder / "note.json")))
-    due.start()
-    kept, left = Trickle(session, folder / "kept", due), Trickle(session, folder / "left", None)
+    kept, left = Trickle(session, folder / "kept", compact_after), Trickle(session, folder / "left", 0)
+    dice, changed = Random(1), 0
     for number in range(commits):
+        batch = batch_of(dice, number, rows // 2)
+        changed += batch.num_rows
         for one in (kept, left):
-            one.commit(slice_of(number, rows))
+            one.commit(batch)
         if number % 100 == 99:
             click.echo(f"{number + 1}: {files(kept.path)} files, {files(left.path)} where nothing is done")
     paths = {"kept": kept.path, "left": left.path, "fresh": folder / "fresh"}
@@ -145,21 +154,27 @@ def upkeep(_kafka: str, folder: Path, *, commits: int = 1000, rows: int = 20, co
         "files": {name: files(path) for name, path in paths.items()},
         "bytes": {name: size(path) for name, path in paths.items()},
         "read": medians(lambda path: read(session, path), paths),
-        "merge": medians(lambda path: merge(session, path, commits * rows), paths),
     }
     contents = [sorted(table.to_pylist(), key=str) for p in paths.values() if (table := read_table(p)) is not None]
     assert contents[0] == contents[1] == contents[2], "the tables differ"
     session.stop()
+    # What the batches' rows have when they are written once, in files of a good size.
+    bytes_of_changes = found["bytes"]["fresh"] * changed / (commits * (rows // 2))
     told = Rounds("upkeep")
     told.more = {
         "commits": commits,
         "compact_after": compact_after,
-        "rows": commits * rows,
-        "compactions": kept.compactions,
+        "rows": commits * (rows // 2),
+        "compactions": len(kept.compactions),
         "most_files": kept.most_files,
         "times_of_fresh": {
             what: {name: round(of[name] / of["fresh"], 2) for name in ("kept", "left")} for what, of in found.items()
         },
-        "maintenance_of_commits": round(kept.maintenance / kept.commits, 3),
+        "written_of_changed": {name: round(written(paths[name]) / bytes_of_changes, 2) for name in ("kept", "left")},
+        "seconds_of_compactions": [round(one, 2) for one in kept.compactions],
+        "compactions_of_commits": round(sum(kept.compactions) / sum(kept.commits), 3),
+        "last_commits": {
+            name: round(statistics.median(one.commits[-100:]), 3) for name, one in (("kept", kept), ("left", left))
+        },
     }
     return told

@@ -36,7 +36,14 @@ class StoreCommitter:
         self.files = files
         self.version = -1
 
-    def commit(self, seen: int, actions: Sequence[Mapping[str, Any]], _record: ProgressRecord) -> int:
+    def commit(
+        self,
+        seen: int,
+        actions: Sequence[Mapping[str, Any]],
+        record: ProgressRecord,  # noqa: ARG002 - see Committer
+        *,
+        changes_rows: bool = True,  # noqa: ARG002
+    ) -> int:
         if seen != self.version:
             raise concurrent_change(self.files.root, seen)
         self.version += 1

@@ -119,7 +119,8 @@ def test_rows_and_progress_are_as_without_it_and_files_are_few(bench: Callable[.
     assert table is not None
     assert other is not None
     assert operations(one.table).count("OPTIMIZE") == 1, "it was compacted again and again"
-    assert progress(table) == progress(other)
+    without = progress(other)
+    assert progress(table) == {**without, "sequence": without["sequence"] + 1}, "a compaction carries the record on"
     assert progress(table)["records"] == RECORDS
 
 
@@ -144,6 +145,37 @@ def test_6_1_a_crash_around_a_compaction_loses_and_doubles_nothing(bench: Callab
     assert progress(again)["records"] == RECORDS
     caretaker(one, again)[0].turn()
     assert (one.rows(), files(one)) == (AT_THE_END, 1)
+
+
+def test_the_files_of_a_clustered_table_are_laid_out_by_delta(bench: Callable[..., Bench]) -> None:
+    one, table = bench(3, cluster_by=["id"]), None
+    for topic in parts()[:3]:
+        table = take(one, topic, table)
+    assert table is not None
+    before = everything(one)
+    caretaker(one, table)[0].turn()
+    done = DeltaTable(str(one.table)).history(1)[0]
+    assert (done["operation"], done["operationParameters"]["clusterBy"]) == ("OPTIMIZE", '["id"]')
+    assert (everything(one), files(one)) == (before, 1)
+    take(one, parts()[3], table)
+    assert progress(table)["records"] == sum(len(topic.records) for topic in parts()[:4])
+
+
+def test_rows_that_are_dead_in_large_files_go_with_a_compaction(bench: Callable[..., Bench]) -> None:
+    one = bench(2, layout="vectors")
+    rows, half = Topic(""), Topic("")
+    for key in range(100):
+        rows.change("c", {"id": key}, {"id": key, "v": "new"}, at=1 + key)
+    for key in range(0, 100, 2):
+        half.change("u", {"id": key}, {"id": key, "v": "changed"}, at=1000 + key)
+    table = take(one, half, take(one, rows))
+    before = everything(one)
+    caretaker(one, table)[0].turn()
+    assert operations(one.table)[-1] == "OPTIMIZE"
+    assert (everything(one), files(one)) == (before, 1)
+    log = (one.table / f"_delta_log/{DeltaTable(str(one.table)).version():020d}.json").read_text(encoding="utf-8")
+    added = [found["add"] for line in log.splitlines() if "add" in (found := json.loads(line))]
+    assert [("deletionVector" in file, json.loads(file["stats"])["numRecords"]) for file in added] == [(False, 100)]
 
 
 def compact(one: Bench) -> None:
@@ -233,23 +265,19 @@ def test_a_column_that_comes_after_a_long_rest_does_not_cost_the_record(
     assert one.rows("id", "w")[-1] == (90, "wider")
 
 
-def test_a_record_is_written_anew_before_the_log_may_lose_it(
-    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compaction_carries_the_record_on_that_the_log_may_lose(bench: Callable[..., Bench]) -> None:
     one, slices = bench(3), parts()
     table = take(one, slices[0])
     one.session.sql(f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ('delta.checkpointInterval' = '2')")
     take(one, slices[2], take(one, slices[1], table))
     before = progress(table)
-    with monkeypatch.context() as later:
-        later.setattr(lake, "_RECORD_IS_OLD", -1)
-        table.maintain(Task.COMPACT)
+    table.maintain(Task.COMPACT)
     assert operations(one.table)[-1] == "OPTIMIZE"
     again = one.worker()
     again.start()
     assert progress(again) == {**before, "sequence": before["sequence"] + 1}
     # What Delta's own clean-up leaves is enough. It comes with a checkpoint, which commits of the library make due.
-    log, renewed = one.table / "_delta_log", DeltaTable(str(one.table)).version() - 1
+    log, renewed = one.table / "_delta_log", DeltaTable(str(one.table)).version()
     for file in sorted(log.glob("0*")):
         if int(file.name[:20]) < renewed:
             aged(file, 40 - int(file.name[:20]))

@@ -112,8 +112,17 @@ class HandCommitter:
         self.table = table
         self.records: list[ProgressRecord] = []
 
-    def commit(self, seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord) -> int:
+    def commit(
+        self,
+        seen: int,
+        actions: Sequence[Mapping[str, Any]],
+        record: ProgressRecord,
+        *,
+        changes_rows: bool = True,
+    ) -> int:
         """See Committer."""
+        changing = {kind for action in actions for kind, found in action.items() if found.get("dataChange")}
+        assert changes_rows or not changing, f"a commit that changes no row has {changing}"
         if seen != self.table.version:
             raise concurrent_change(str(self.table.path), seen)
         self.records.append(record)

@@ -25,6 +25,7 @@ from tests.support.delta_log import field as column
 from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
 
 from distributary.delta.commit import ConcurrentChange, ProgressRecord
+from distributary.delta.compaction import next_piece
 from distributary.delta.data_file import FileOptions
 from distributary.delta.index_cache import IndexCache
 from distributary.delta.plan_write import Layout
@@ -109,10 +110,9 @@ class Play:
 
     def step(self) -> None:
         """One thing happens."""
-        act = self.random.choices(
-            [self.write, self.compact, self.delete, self.restore, self.restart, self.spoil_cache, self.checkpoint],
-            [20, 1, 1, 1, 1, 2, 0.5],
-        )[0]
+        own = [self.write, self.compact, self.restart]
+        others = [self.compact_by_another, self.delete, self.restore, self.spoil_cache, self.checkpoint]
+        act = self.random.choices([*own, *others], [20, 2, 1, 1, 1, 1, 2, 0.5])[0]
         act()
         self.past[self.table.version] = dict(self.rows)
 
@@ -156,6 +156,15 @@ class Play:
         )
 
     def compact(self) -> None:
+        """The writer's own, piece by piece."""
+        wanted = self.random.choice([4_000, 10**6])
+        while piece := next_piece(self.writer.snapshot.files.values(), wanted):
+            count = self.writer.compact(piece, ProgressRecord("compaction", "distributary", self.batches))
+            self.past[self.table.version] = dict(self.rows)
+            if count > len(piece) / 2:
+                break
+
+    def compact_by_another(self) -> None:
         """Another writer's OPTIMIZE."""
         if self.is_mapped:
             self.rewrite_by_hand()

@@ -36,8 +36,11 @@ class Committed:
 class Committer(Protocol):
     """Commits to one table."""
 
-    def commit(self, seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord) -> int:
-        """Commits on the version `seen`; gives the new one. Raises ConcurrentChange where another commit came first;
+    def commit(
+        self, seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord, *, changes_rows: bool = True
+    ) -> int:
+        """Commits on the version `seen`; gives the new one. Without `changes_rows` the table's history shows it as an
+        OPTIMIZE. Raises ConcurrentChange where another commit came first;
         after any error the commit is not in the table, or the next write fails by ConcurrentChange."""
 
     def enable_vectors(self) -> None:

@@ -78,9 +78,16 @@ def plan_removal(touched: Iterable[TouchedFile], layout: Layout) -> RemovalPlan:
 
 
 def write_actions(
-    table: Snapshot, plan: RemovalPlan, vectors: Sequence[VectorDescriptor], new_files: Iterable[LiveFile], now: int
+    table: Snapshot,
+    plan: RemovalPlan,
+    vectors: Sequence[VectorDescriptor],
+    new_files: Iterable[LiveFile],
+    now: int,
+    *,
+    changes_rows: bool = True,
 ) -> list[dict[str, Any]]:
     """The actions of the write. `vectors` are those of the plan's marked files, in order; `now` in ms since 1970.
+    Without `changes_rows` they tell readers of changes that only files differ.
 
     Raises ValueError where they would leave a row twice or lose one: Delta itself takes that without a word.
     """
@@ -91,6 +98,8 @@ def write_actions(
             raise ValueError(f"the new vector of {one.file.path} has {vector.cardinality} rows, not {len(dead)}")
         actions += [_remove(one.file, now), _marked(one, vector)]
     actions += [{"add": dict(file.action)} for file in new_files]
+    if not changes_rows:
+        actions = [{kind: {**found, "dataChange": False} for kind, found in action.items()} for action in actions]
     check_actions(table, actions)
     return actions
 

@@ -50,6 +50,11 @@ class Snapshot:
         return has_change_feed(self.metadata)
 
     @property
+    def is_clustered(self) -> bool:
+        """Whether its files may be laid out by columns that the table names, which only Delta itself does."""
+        return "clustering" in (self.protocol.get("writerFeatures") or ())
+
+    @property
     def is_append_only(self) -> bool:
         """Whether no row may be removed."""
         return is_append_only(self.metadata)

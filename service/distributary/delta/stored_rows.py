@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from distributary.delta.data_reader import DataReader
 from distributary.delta.key_index import FoundInFile
+from distributary.delta.live_file import LiveFile
 
 NO_KEY = -1
 """In place of a key's number: the row was found otherwise."""
@@ -33,6 +35,30 @@ class StoredRows:
             if part.any():
                 chosen.append(FoundInFile(one.file, one.keys[part], one.rows[part]))
         return chosen
+
+
+def chosen_rows(
+    reader: DataReader,
+    files: Iterable[tuple[LiveFile, npt.NDArray[np.int64]]],
+    columns: Sequence[str],
+    choose: Callable[[pa.Table], npt.NDArray[np.bool_]],
+) -> StoredRows:
+    """The rows of the files for which `choose`, which gets the columns piece by piece, says so; of each file its dead
+    rows are given, and left out."""
+    found, parts = [], [reader.schema_of(columns).empty_table()]
+    for file, dead in files:
+        begin, rows = 0, []
+        for piece in reader.pieces(file, columns):
+            mask = choose(piece)
+            mask[dead[(dead >= begin) & (dead < begin + piece.num_rows)] - begin] = False
+            rows.append(np.flatnonzero(mask) + begin)
+            parts.append(piece.filter(pa.array(mask)))
+            begin += piece.num_rows
+        numbers = np.concatenate([np.empty(0, np.int64), *rows])
+        if len(numbers):
+            found.append(FoundInFile(file, np.full(len(numbers), NO_KEY), numbers))
+    whole = pa.concat_tables(parts)
+    return StoredRows(np.full(whole.num_rows, NO_KEY), whole, tuple(found))
 
 
 def joined(found: Iterable[FoundInFile]) -> list[FoundInFile]:

@@ -19,6 +19,8 @@ from distributary.delta.table_features import VECTORS
 from distributary.launch.classes import DELTA_LOG, java_class, scala_object
 
 _DELTA = "org.apache.spark.sql.delta"
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+"""The session's setting with the text that the next commit carries."""
 _SESSION = "org.apache.spark.sql.classic.SparkSession"
 # Delta takes another's commit into account and tries again, by default ten million times, where its rules see no
 # conflict. Rows were located in the version that was seen: on any other they may be somewhere else.
@@ -35,7 +37,9 @@ class DeltaCommitter:
         self._session = session.newSession()  # a setting of its own must not change how others commit
         self._session.conf.set(*_NO_SECOND_TRY)
 
-    def commit(self, seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord) -> int:
+    def commit(
+        self, seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord, *, changes_rows: bool = True
+    ) -> int:
         """See Committer. A commit whose reply was lost is found in the log and was successful."""
         session = self._session
         with self._active():
@@ -48,7 +52,8 @@ class DeltaCommitter:
             transaction.unregisterPostCommitHooksWhere(self._checkpoints())
             identity = transaction.txnId()
             try:
-                version = self._put(transaction, self._java_actions(actions, record), record)
+                with self._operation(record, changes_rows=changes_rows) as operation:
+                    version = self._put(transaction, self._java_actions(actions, record), operation)
             except (Py4JError, PySparkException, OSError) as error:
                 if self._is_there(seen + 1, identity, error):
                     return seen + 1
@@ -78,9 +83,9 @@ class DeltaCommitter:
         hook = scala_object(self._session, f"{_DELTA}.hooks.CheckpointHook")
         return java_class(self._session, "scala.collection.immutable.Set$Set1")(hook)
 
-    def _put(self, transaction: Any, java_actions: Any, record: ProgressRecord) -> int:
+    def _put(self, transaction: Any, java_actions: Any, operation: Any) -> int:
         """The transaction's commit, whose reply may be lost."""
-        return int(transaction.commit(java_actions, self._operation(record)))
+        return int(transaction.commit(java_actions, operation))
 
     def _java_actions(self, actions: Sequence[Mapping[str, Any]], record: ProgressRecord) -> Any:
         now = int(time.time() * 1000)
@@ -91,8 +96,27 @@ class DeltaCommitter:
             found.add(parse(json.dumps(action)))
         return java_class(self._session, "org.apache.spark.api.python.PythonUtils").toSeq(found)
 
-    def _operation(self, record: ProgressRecord) -> Any:
-        """As which the table's history shows the commit: this one carries a text without a setting of the session."""
+    @contextmanager
+    def _operation(self, record: ProgressRecord, *, changes_rows: bool) -> Iterator[Any]:
+        """As what the table's history shows the commit, with the record's text."""
+        if changes_rows:
+            yield self._update(record)
+            return
+        self._session.conf.set(USER_METADATA, record.text)
+        try:
+            yield self._optimize()
+        finally:
+            self._session.conf.unset(USER_METADATA)
+
+    def _optimize(self) -> Any:
+        nothing = java_class(self._session, "org.apache.spark.api.python.PythonUtils").toSeq(
+            java_class(self._session, "java.util.ArrayList")()
+        )
+        none = java_class(self._session, "scala.Option").empty()
+        return java_class(self._session, f"{_DELTA}.DeltaOperations$Optimize")(nothing, nothing, False, none, False)
+
+    def _update(self, record: ProgressRecord) -> Any:
+        """This one carries a text without a setting of the session."""
         update = java_class(self._session, "org.apache.spark.sql.streaming.OutputMode").Update()
         text = java_class(self._session, "scala.Option").apply(record.text)
         operation = java_class(self._session, f"{_DELTA}.DeltaOperations$StreamingUpdate")

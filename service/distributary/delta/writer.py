@@ -33,9 +33,11 @@ from distributary.delta.plan_write import (
 from distributary.delta.prune import files_with
 from distributary.delta.snapshot import Snapshot
 from distributary.delta.storage import TableFiles
-from distributary.delta.stored_rows import NO_KEY, StoredRows, joined
+from distributary.delta.stored_rows import NO_KEY, StoredRows, chosen_rows, joined
 from distributary.delta.vectors import VectorFile, read_vector
 from distributary.errors import DistributaryError, TableHalt
+
+_NO_ROWS = np.empty(0, np.int64)
 
 
 class TableWriter:
@@ -99,21 +101,8 @@ class TableWriter:
         """All rows for which `choose` says so, with the named columns, which it gets. Reads these columns of the whole
         table, piece by piece."""
         reader = DataReader(self._files, self.snapshot.schema)
-        found, parts = [], [reader.schema_of(columns).empty_table()]
-        for file in self.snapshot.files.values():
-            begin, rows = 0, []
-            dead = _numbers(self._dead_rows(file))
-            for piece in reader.pieces(file, columns):
-                mask = choose(piece)
-                mask[dead[(dead >= begin) & (dead < begin + piece.num_rows)] - begin] = False
-                rows.append(np.flatnonzero(mask) + begin)
-                parts.append(piece.filter(pa.array(mask)))
-                begin += piece.num_rows
-            numbers = np.concatenate([np.empty(0, np.int64), *rows])
-            if len(numbers):
-                found.append(FoundInFile(file, np.full(len(numbers), NO_KEY), numbers))
-        whole = pa.concat_tables(parts)
-        return StoredRows(np.full(whole.num_rows, NO_KEY), whole, tuple(found))
+        files = ((file, _numbers(self._dead_rows(file))) for file in self.snapshot.files.values())
+        return chosen_rows(reader, files, columns, choose)
 
     def write(
         self,
@@ -150,6 +139,15 @@ class TableWriter:
         version = self._replace(rows, found, rows.nbytes, record)
         return _committed(version, len(rows), min(len(rows), sum(len(one.rows) for one in found)), found)
 
+    def compact(self, piece: Sequence[LiveFile], record: ProgressRecord) -> int:
+        """Writes the live rows of these files into new ones, in one commit with the record that changes no row; gives
+        how many new files there are."""
+        touched = [TouchedFile(file, self._dead_rows(file), _NO_ROWS, file.row_count or 0) for file in piece]
+        before = len(self.snapshot.files)
+        plan = RemovalPlan((), (), tuple((one, one.dead) for one in touched))
+        self._commit(self.snapshot.schema.arrow.empty_table(), (), plan, record, changes_rows=False)
+        return len(self.snapshot.files) - before + len(piece)
+
     def _replace(
         self, upserts: pa.Table, found: Sequence[FoundInFile], change_bytes: int, record: ProgressRecord
     ) -> int:
@@ -167,7 +165,13 @@ class TableWriter:
         return self._commit(upserts, found, plan_removal(touched, layout), record)
 
     def _commit(
-        self, upserts: pa.Table, found: Sequence[FoundInFile], plan: RemovalPlan, record: ProgressRecord
+        self,
+        upserts: pa.Table,
+        found: Sequence[FoundInFile],
+        plan: RemovalPlan,
+        record: ProgressRecord,
+        *,
+        changes_rows: bool = True,
     ) -> int:
         table = self.snapshot
         begun: list[str] = []
@@ -178,7 +182,8 @@ class TableWriter:
             if descriptors:
                 begun.append(vectors.path)
                 vectors.write(self._files)
-            actions = write_actions(table, plan, descriptors, new_files, int(time.time() * 1000))
+            now = int(time.time() * 1000)
+            actions = write_actions(table, plan, descriptors, new_files, now, changes_rows=changes_rows)
             if found and table.has_change_feed:
                 old = self.read_found(found, table.schema.arrow.names)
                 feed = write_changes(self._files, table, changed_rows(upserts, old.keys, old.rows), self._options)
@@ -188,7 +193,7 @@ class TableWriter:
             self._files.delete(begun)
             raise
         try:
-            version = self._committer.commit(table.version, actions, record)
+            version = self._committer.commit(table.version, actions, record, changes_rows=changes_rows)
         except ConcurrentChange:
             self._files.delete(begun)  # after other errors the commit may still come about: VACUUM decides
             raise

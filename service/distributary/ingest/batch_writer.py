@@ -167,9 +167,7 @@ class BatchWriter:
         self, lake: LakeTable, key: Sequence[str], columns: Sequence[str], choose: Callable[[pa.Table], Bools]
     ) -> pa.Table:
         """These columns of the table's rows for which `choose` is true; it is given pieces of the table."""
-        writer = self._writer_of(lake, table_files(lake.session, lake.path), list(key))
-        writer.sync()
-        return writer.read_all(columns, choose).rows
+        return self.table_writer(lake, key).read_all(columns, choose).rows
 
     def keep_log(self, lake: LakeTable) -> None:
         """Writes a checkpoint of the table's log where one is due. To be called between commits."""
@@ -180,14 +178,18 @@ class BatchWriter:
         if self._keeper.is_due(self._writer.snapshot):
             self._keeper.checkpoint(self._writer.snapshot)
 
+    def table_writer(self, lake: LakeTable, key: Sequence[str]) -> TableWriter:
+        """What reads and writes the table's rows, at the newest version."""
+        writer = self._writer_of(lake, table_files(lake.session, lake.path), list(key))
+        writer.sync()
+        return writer
+
     def remove_old_memory(self, lake: LakeTable, progress: Progress) -> None:
         """Removes memory files that no version names which the table can be set back to. `progress`: its record."""
-        files = table_files(lake.session, lake.path)
-        writer = self._writer_of(lake, files, list(progress.key))
-        writer.sync()
+        writer = self.table_writer(lake, progress.key)
         kept = interval_seconds(writer.snapshot.properties.get(_FILES_KEPT, _USUALLY_KEPT))
         if kept is not None:
-            self._memory.remove_old(files, kept, progress.memory)
+            self._memory.remove_old(table_files(lake.session, lake.path), kept, progress.memory)
 
     @staticmethod
     def _sync(writer: TableWriter, lake: LakeTable, head: Head) -> None:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 from distributary import sql
 from distributary.delta.commit import ProgressRecord, concurrent_change
 from distributary.delta.table_storage import table_files
-from distributary.delta.transaction import DeltaCommitter
+from distributary.delta.transaction import USER_METADATA, DeltaCommitter
 from distributary.lake.layout import Layout, LayoutChanges, changes, check_layout, refused
 from distributary.lake.log import DeltaLog
 from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class
@@ -28,7 +28,6 @@ Write = Callable[[Head, Progress], object]
 # Seconds after which the table's record is written anew before commits without one come over it. Delta's log keeps a
 # day at least, as the config refuses less.
 _RECORD_IS_OLD = 12 * 3600
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 # Characters that a Parquet column name can't have: such a table needs Delta's column mapping.
@@ -205,7 +204,7 @@ class LakeTable:
     def _carrying(self, progress: Progress) -> Iterator[None]:
         """Spark's commits carry the record."""
         settings = {
-            _USER_METADATA: progress.to_json(),
+            USER_METADATA: progress.to_json(),
             _TXN_APP_ID: APP_ID,
             _TXN_VERSION: str(progress.sequence),
         }

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from distributary import failpoints
+from distributary.delta.commit import ProgressRecord, concurrent_change
+from distributary.delta.compaction import next_piece
+from distributary.delta.live_file import LiveFile
+from distributary.delta.writer import TableWriter
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.table_cursor import Place
 from distributary.lake.optimize import Compacted, compact, vacuum
 from distributary.lake.table import LakeTable
 from distributary.maintain.schedule import APPENDED_FILE, REWRITTEN_FILE, Task
+from distributary.progress.record import APP_ID, Head, Progress
 
 
 class TableMaintenance:
@@ -17,30 +22,62 @@ class TableMaintenance:
         self._lake = lake
         self._writer = writer
         self._place = place
-        self._mode = mode
+        self._file_bytes = APPENDED_FILE if mode == "append" else REWRITTEN_FILE
         self._name = name
+        self.has_more = False
+        """Whether the task that was done last is only done in part."""
 
     def do(self, task: Task) -> Compacted | None:
-        """Does a task of a table that has a record; gives what a compaction did. Raises TransientError and what Spark
-        raises; the table's rows are as they were."""
-        try:
-            if task is Task.COMPACT:
-                return self._compact()
-            vacuum(self._lake.session, self._lake.path)
-            if self._place.progress is not None:
-                self._writer.remove_old_memory(self._lake, self._place.progress)
-            return None
-        finally:
-            self._lake.leave()
-
-    def _compact(self) -> Compacted | None:
+        """Does a task of a table that has a record, or a piece of it; gives what a compaction did. Raises TableHalt,
+        TransientError and what Spark raises; the table's rows are as they were."""
+        self.has_more = False
         head = self._place.head
         if head is None or head.progress is None:
             return None
-        self._place.head = self._lake.keep_record(head)
+        if task is Task.COMPACT:
+            return self._compact(head, head.progress)
+        try:
+            vacuum(self._lake.session, self._lake.path)
+        finally:
+            self._lake.leave()
+        self._writer.remove_old_memory(self._lake, head.progress)
+        return None
+
+    def _compact(self, head: Head, progress: Progress) -> Compacted | None:
+        writer = self._writer.table_writer(self._lake, progress.key)
+        if writer.snapshot.is_clustered:
+            return self._compact_by_spark(head)
+        piece = next_piece(writer.snapshot.files.values(), self._file_bytes)
+        if not piece:
+            return None
         failpoints.passing("before-compaction", self._name)
-        size = APPENDED_FILE if self._mode == "append" else REWRITTEN_FILE
-        done = compact(self._lake.session, self._lake.path, size)
+        done = self._rewrite(head, progress, writer, piece)
         failpoints.passing("after-compaction", self._name)
+        # Rows that take far more memory than bytes of a file come to files that are as small as before.
+        is_worth_it = done.added <= done.removed / 2 or any(file.vector is not None for file in piece)
+        self.has_more = is_worth_it and bool(next_piece(writer.snapshot.files.values(), self._file_bytes))
+        return done
+
+    def _rewrite(self, head: Head, progress: Progress, writer: TableWriter, piece: list[LiveFile]) -> Compacted:
+        """Makes one file of them, or a few, in a commit that carries the record on."""
+        added = 0
+
+        def write(seen: Head, after: Progress) -> None:
+            nonlocal added
+            if writer.snapshot.version != seen.version:
+                raise concurrent_change(self._lake.path, seen.version)
+            added = writer.compact(piece, ProgressRecord(after.to_json(), APP_ID, after.sequence))
+
+        self._place.head = self._lake.commit(head, progress.next_commit(), write)
+        return Compacted(added, len(piece), sum(file.size for file in piece))
+
+    def _compact_by_spark(self, head: Head) -> Compacted:
+        try:
+            self._place.head = head = self._lake.keep_record(head) or head
+            failpoints.passing("before-compaction", self._name)
+            done = compact(self._lake.session, self._lake.path, self._file_bytes)
+            failpoints.passing("after-compaction", self._name)
+        finally:
+            self._lake.leave()
         self._place.head = self._lake.head(self._place.head)
         return done

@@ -256,7 +256,8 @@ class TableWorker:
         if self.progress is None:
             return None
         done = self._tending.do(task)
-        self.upkeep.done(task, self._place.head.version if self._place.head else 0)
+        if not self._tending.has_more:
+            self.upkeep.done(task, self._place.head.version if self._place.head else 0)
         self._context.status.update(self.name, **self.upkeep.told())
         return done
 

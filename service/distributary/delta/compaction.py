@@ -1,0 +1,77 @@
+"""Which data files of a table are to be written anew: many small ones as one, and those with many dead rows. Pure.
+
+Each byte is to be rewritten a few times at most, however small the commits are. So a file is joined with others of
+about its size: the sizes below the one that is wanted are parted into steps of four, and the files of a step are joined
+when there are four of them. The smallest files are all joined, as every commit leaves some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from distributary.delta.live_file import LiveFile
+
+_DEAD = 0.3
+"""The share of dead rows from which on a file is rewritten without them."""
+_FILES_OF_STEP = 4
+_STEP = 4
+_SMALLEST = 32
+"""Files below this part of the wanted size are of the lowest step."""
+_PIECE_BYTES = 128 * 1024 * 1024
+
+
+def next_piece(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
+    """The files to be rewritten by one commit, of one partition of the table; empty where there is nothing to gain.
+    Files from half of `wanted_bytes` on are large enough."""
+    by_partition: dict[tuple[tuple[str, str | None], ...], list[LiveFile]] = {}
+    for file in files:
+        by_partition.setdefault(_values(file.partition_values), []).append(file)
+    for found in by_partition.values():
+        piece = _piece_of(found, wanted_bytes)
+        if piece:
+            return piece
+    return []
+
+
+def _piece_of(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
+    with_dead: list[LiveFile] = []
+    steps: dict[int, list[LiveFile]] = {}
+    for file in files:
+        if dead_share(file) >= _DEAD:
+            with_dead.append(file)
+        elif (live := _live_bytes(file)) < wanted_bytes / 2:
+            steps.setdefault(_step_of(live, wanted_bytes), []).append(file)
+    joined = [found for step, found in steps.items() if len(found) >= (_FILES_OF_STEP if step else 2)]
+    if with_dead and not joined and steps:
+        # What stays of it may be as small as those that are left.
+        joined = [found for step, found in steps.items() if not step]
+    piece: list[LiveFile] = []
+    size = 0
+    for file in sorted([*with_dead, *(file for found in joined for file in found)], key=_live_bytes):
+        size += file.size
+        if piece and size > _PIECE_BYTES:
+            break
+        piece.append(file)
+    return piece if len(piece) > 1 or (piece and dead_share(piece[0]) >= _DEAD) else []
+
+
+def dead_share(file: LiveFile) -> float:
+    """The part of a file's rows that are dead; 0 where the log does not say how many there are."""
+    if file.vector is None or not file.row_count:
+        return 0.0
+    return file.vector.cardinality / file.row_count
+
+
+def _live_bytes(file: LiveFile) -> float:
+    return file.size * (1.0 - dead_share(file))
+
+
+def _step_of(live_bytes: float, wanted_bytes: int) -> int:
+    step, limit = 0, wanted_bytes / _SMALLEST
+    while live_bytes >= limit:
+        step, limit = step + 1, limit * _STEP
+    return step
+
+
+def _values(partition: Mapping[str, str | None]) -> tuple[tuple[str, str | None], ...]:
+    return tuple(sorted(partition.items()))
