@@ -35,11 +35,9 @@ from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.event import Event
 from distributary.rules.position_text import write_position
 from distributary.rules.state import Rules, TableState
-from distributary.rules.watermark import grow, schedule_growth_end
+from distributary.rules.watermark import SENT_AGAIN, grow, note_caught_up, schedule_growth_end
 
 _CHANGES = pa.array(["c", "u", "d", "r", "t"])
-_SENT_AGAIN = 3_600_000_000
-"""Microseconds at the source: Kafka Connect writes down once a minute how far a connector has come."""
 _FILES_KEPT, _USUALLY_KEPT = "delta.deletedFileRetentionDuration", "interval 7 days"
 
 
@@ -51,7 +49,8 @@ class Batch:
     table's record. `partitions`: how many the topic has. `compacted`: records were taken out of its offsets, and the
     topic keeps the last one of each key.
     `unwrapped`: records have no envelope.
-    `growth_over`: all that was sent before the topic got more partitions is in this batch or before it. `replayed`:
+    `growth_over`: all that was sent before the topic got more partitions is in this batch or before it. `caught_up`: so
+    is all that the topic had when the batch was planned. `replayed`:
     events that come back from quarantine.
     """
 
@@ -66,6 +65,7 @@ class Batch:
     compacted: bool = False
     unwrapped: bool = False
     growth_over: bool = False
+    caught_up: bool = False
     replayed: pa.Table | None = None
 
 
@@ -152,6 +152,8 @@ class BatchWriter:
             return Prepared(_nothing, went_back=_first_of_each(applied.changes.went_back))
         if batch.growth_over:
             schedule_growth_end(batch.connector, memory.state)
+        if batch.caught_up:
+            note_caught_up(batch.connector, memory.state)
 
         rows: dict[str, int] = {}
 
@@ -245,7 +247,7 @@ def lacks_first_copies(batch: Batch, state: TableState) -> bool:
     times = batch.events["source_time"]
     first, last = (None if one.as_py() is None else 1000 * one.as_py() for one in (pc.min(times), pc.max(times)))
     if batch.compacted:
-        state.compacted_until = max(state.compacted_until, (last or 0) + _SENT_AGAIN)
+        state.compacted_until = max(state.compacted_until, (last or 0) + SENT_AGAIN)
     return batch.compacted or (state.compacted_until > 0 and (first is None or first <= state.compacted_until))
 
 

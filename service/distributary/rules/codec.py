@@ -6,7 +6,7 @@ from typing import Any
 
 from distributary.rules.admit import Mark
 from distributary.rules.event import Arrival, Event, Plain, Position
-from distributary.rules.state import Departure, EqualRows, KeyState, Origin, Row, TableState
+from distributary.rules.state import CaughtUp, Departure, EqualRows, KeyState, Origin, Row, TableState
 
 
 def to_plain(state: TableState) -> Plain:
@@ -31,6 +31,8 @@ def to_plain(state: TableState) -> Plain:
         "equal_rows": [[name, _optional(one.place, _position), one.counts] for name, one in state.equal_rows.items()],
         "seen_changes": [[name, _position(place)] for name, place in state.seen_changes.items()],
         "compacted_until": state.compacted_until,
+        "caught_up": _optional(state.caught_up, _caught_up),
+        "quiet": _optional(state.quiet, _caught_up),
     }
 
 
@@ -59,7 +61,17 @@ def from_plain(plain: Plain) -> TableState:
         },
         seen_changes={name: _to_position(place) for name, place in plain["seen_changes"]},
         compacted_until=plain["compacted_until"],
+        caught_up=_optional(plain.get("caught_up"), _to_caught_up),
+        quiet=_optional(plain.get("quiet"), _to_caught_up),
     )
+
+
+def _caught_up(moment: CaughtUp) -> Plain:
+    return [_position(moment.position), moment.clock]
+
+
+def _to_caught_up(plain: Plain) -> CaughtUp:
+    return CaughtUp(_to_position(plain[0]), plain[1])
 
 
 def _optional(value: Any, convert: Any) -> Any:

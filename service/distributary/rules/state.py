@@ -77,6 +77,14 @@ class EqualRows:
     counts: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class CaughtUp:
+    """A moment at which all was read that the topic had: the highest position and the latest Kafka timestamp so far."""
+
+    position: Position
+    clock: int
+
+
 @dataclass
 class TableState:
     """A table's memory: high-water marks, special keys and what has not been passed by every partition.
@@ -87,7 +95,8 @@ class TableState:
     this position and this clock, that is over (None: records of the time before it may still be unread).
     `awaiting_tombstone`: deletes read before it grew, whose tombstones may come by another partition. `equal_rows`, by
     partition, and `seen_changes` are those of a table without key (keyless.py). `compacted_until`: up to this source
-    time, in microseconds, records may come whose first copies compaction has taken away.
+    time, in microseconds, records may come whose first copies compaction has taken away. `caught_up`: a moment that is
+    to be an hour ago; `quiet`: the newest one that was, up to which nothing is unread (watermark.py).
     """
 
     partitions: int = 1
@@ -103,6 +112,8 @@ class TableState:
     equal_rows: dict[int, EqualRows] = field(default_factory=dict)
     seen_changes: dict[str, Position] = field(default_factory=dict)
     compacted_until: int = 0
+    caught_up: CaughtUp | None = None
+    quiet: CaughtUp | None = None
 
     @property
     def has_quarantined(self) -> bool:

@@ -3,6 +3,10 @@
 A change is passed once each partition has read a change of a later transaction. What stands by its arrival is passed
 once each partition has read a later timestamp. A new partition begins where all others had come to: what it gets of
 the time before was sent again (rule 2.5).
+
+A partition to which nothing is sent would hold all of that up for ever. So a moment is noted at which everything was
+read that the topic had. When that is so again, and the source is an hour further, all partitions count as having passed
+what was read up to the first of these moments: nothing is sent again so late.
 """
 
 from __future__ import annotations
@@ -12,21 +16,44 @@ from dataclasses import replace
 from distributary.rules.admit import Mark
 from distributary.rules.event import Event, Position
 from distributary.rules.order import compare, is_ordered_by_arrival
-from distributary.rules.state import Row, TableState
+from distributary.rules.state import CaughtUp, Row, TableState
+
+SENT_AGAIN = 3_600_000_000
+"""Microseconds at the source: Kafka Connect writes down once a minute how far a connector has come, and one that starts
+again sends what came after that."""
 
 
 def is_passed(connector: str, state: TableState, position: Position | None) -> bool:
     """Whether all partitions have read a change of a later transaction than that of `position`."""
     if position is None:
         return True
+    if state.quiet is not None and _is_before(connector, position, state.quiet.position):
+        return True
     for partition in range(state.partitions):
         mark = state.marks.get(partition)
         top = None if mark is None else mark.top
-        if top is None or compare(connector, position, top) >= 0:
-            return False
-        if position.transaction is not None and position.transaction == top.transaction:
+        if top is None or not _is_before(connector, position, top):
             return False
     return True
+
+
+def _is_before(connector: str, position: Position, top: Position) -> bool:
+    """Whether `top` is of a later transaction."""
+    is_same = position.transaction is not None and position.transaction == top.transaction
+    return not is_same and compare(connector, position, top) < 0
+
+
+def note_caught_up(connector: str, state: TableState) -> None:
+    """Notes that everything was read that the topic had a moment ago. To be called after a batch."""
+    highest = _highest(connector, state)
+    if highest is None:
+        return
+    now = CaughtUp(highest, max(mark.clock for mark in state.marks.values()))
+    known = state.caught_up
+    if known is None or now.position.epoch != known.position.epoch:
+        state.caught_up = now
+    elif now.position.time - known.position.time > SENT_AGAIN:
+        state.quiet, state.caught_up = known, now
 
 
 def is_passed_read(state: TableState, row: Row) -> bool:
@@ -36,6 +63,9 @@ def is_passed_read(state: TableState, row: Row) -> bool:
         return True
     marks = [state.marks.get(partition) for partition in range(state.partitions)]
     levels = [None if mark is None or mark.position is None else mark.position.level for mark in marks]
+    quiet = None if state.quiet is None else state.quiet.position.level
+    if quiet is not None and quiet > row.position.inside:
+        return True
     return all(level is not None and level > row.position.inside for level in levels)
 
 
@@ -50,7 +80,8 @@ def is_settled(connector: str, state: TableState, event: Event) -> bool:
 
 def lowest_clock(state: TableState) -> int:
     """The latest timestamp that every partition has reached."""
-    return min((state.marks.get(partition) or Mark()).clock for partition in range(state.partitions))
+    lowest = min((state.marks.get(partition) or Mark()).clock for partition in range(state.partitions))
+    return lowest if state.quiet is None else max(lowest, state.quiet.clock)
 
 
 def grow(connector: str, state: TableState, partitions: int) -> None:
@@ -84,13 +115,18 @@ def _lowest(connector: str, state: TableState) -> Mark | None:
     return lowest
 
 
-def schedule_growth_end(connector: str, state: TableState) -> None:
-    """Every record that was sent before the topic grew has been read. Once all partitions have passed what was read
-    so far, keys are in one partition again."""
+def _highest(connector: str, state: TableState) -> Position | None:
     highest: Position | None = None
     for mark in state.marks.values():
         if mark.top is not None and (highest is None or compare(connector, mark.top, highest) > 0):
             highest = mark.top
+    return highest
+
+
+def schedule_growth_end(connector: str, state: TableState) -> None:
+    """Every record that was sent before the topic grew has been read. Once all partitions have passed what was read
+    so far, keys are in one partition again."""
+    highest = _highest(connector, state)
     if state.grown and highest is not None:
         state.growth_ends = highest, max(mark.clock for mark in state.marks.values())
 

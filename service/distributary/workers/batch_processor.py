@@ -12,7 +12,7 @@ from structlog.typing import FilteringBoundLogger
 from distributary import failpoints
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
-from distributary.consume.offsets import OffsetRange
+from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.decode.decoder import Decoded
 from distributary.decode.source_order import order_of
 from distributary.evolve.diff import check_key
@@ -87,10 +87,10 @@ class BatchProcessor:
         """What to take next on the way from `taken` to `goal`."""
         return self._portion.next(taken, goal)
 
-    def take(self, topic: Topic, part: OffsetRange, watch: Watch) -> int | None:
+    def take(self, topic: Topic, part: OffsetRange, goal: Offsets, watch: Watch) -> int | None:
         """Commits a batch, or its beginning where the source went back in its middle; nothing where no record is left
-        to make a table of. Gives how many of the table's last records were bad,
-        where that is more than the config allows."""
+        to make a table of. `goal`: where the topic ended when the batch was planned. Gives how many of the table's last
+        records were bad, where that is more than the config allows."""
         if aside := self._set_aside(part):
             context, withheld = self._context, withheld_columns(self._settings)
             with watch.phase("quarantine"):
@@ -114,7 +114,7 @@ class BatchProcessor:
         if fit != part:
             if not fit:
                 self.look_anew()
-            return self.take(topic, fit or part, watch)
+            return self.take(topic, fit or part, goal, watch)
         reasons: Mapping[str, int] = {}
         if came.found.bad:
             with watch.phase("quarantine"):
@@ -123,9 +123,9 @@ class BatchProcessor:
                 reasons = self._context.quarantine.add(self._name, raw.frame, came.decoded.rejected, withheld)
                 failpoints.passing("after-quarantine", self._name)
         with watch.phase("write"):
-            done = self._commit(came, progress, part, topic)
+            done = self._commit(came, progress, part, goal, topic)
         if isinstance(done, OffsetRange):
-            return self.take(topic, done, watch)
+            return self.take(topic, done, goal, watch)
         bad, rows = done
         self._portion.took(came.found)
         self._record(came.found, watch, reasons, rows)
@@ -223,7 +223,7 @@ class BatchProcessor:
         return OffsetRange(part.topic, {p: part.start[p] for p in ends}, ends)
 
     def _commit(
-        self, came: Read, progress: Progress, part: OffsetRange, topic: Topic
+        self, came: Read, progress: Progress, part: OffsetRange, goal: Offsets, topic: Topic
     ) -> OffsetRange | tuple[int | None, Mapping[str, int]]:
         """Commits the decoded batch; gives what take() gives and how many rows were inserted, updated and deleted, or
         what of the batch is to be taken before. Nothing is committed where no record told a column, so that there is
@@ -245,6 +245,8 @@ class BatchProcessor:
         )
         if progress.growth is not None and after.growth is None:
             batch = replace(batch, growth_over=True)
+        if all(after.next.get(p, first.get(p, 0)) >= end for p, end in goal.items()):
+            batch = replace(batch, caught_up=True)
         ready = self._writer.prepare(self._lake, batch, head)
         if ready.went_back:
             return before_going_back(part, ready.went_back, progress.connector, self._settings)

@@ -365,7 +365,7 @@ class TableWorker:
     def _take(self, topic: Topic, part: OffsetRange, watch: Watch) -> None:
         goal = dict(self.goal)
         try:
-            bad = self._taker.take(topic, part, watch)
+            bad = self._taker.take(topic, part, goal, watch)
         except Exception as error:
             if (halt := unexpected_in(error, part)) is not None:
                 raise halt from error

@@ -1,0 +1,77 @@
+"""What all partitions have passed, also where one of them gets no records."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.rules.history import Table, at, event
+
+from distributary.rules.codec import from_plain, to_plain
+from distributary.rules.state import Rules
+from distributary.rules.watermark import SENT_AGAIN, grow, note_caught_up, schedule_growth_end
+
+SQLSERVER = Rules("sqlserver")
+MINUTE = 60_000_000
+
+
+def play(table: Table, minutes: range, *, caught_up: bool = True) -> Table:
+    """Each minute a key comes and goes, by partition 0."""
+    for minute in minutes:
+        time = 1 + minute * MINUTE
+        table.take(
+            event("c", f"k{minute}", at(10 * minute + 1, time=time)),
+            event("d", f"k{minute}", at(10 * minute + 2, time=time)),
+        )
+        if caught_up:
+            note_caught_up("sqlserver", table.state)
+            table.state = from_plain(to_plain(table.state))
+    return table
+
+
+def test_deletes_are_forgotten_though_a_partition_is_idle() -> None:
+    table = play(Table(SQLSERVER, partitions=2).take(event("c", "idle", at(1), partition=1)), range(1, 500))
+    kept = {int(name.removeprefix("k")) for name in table.state.deleted_keys}
+    assert kept <= set(range(500 - 130, 500)), "what is two hours old and more is forgotten"
+    assert set(range(500 - 60, 500)) <= kept, "an hour is not"
+
+
+def test_a_partition_that_was_never_read_holds_nothing_up_either() -> None:
+    assert len(play(Table(SQLSERVER, partitions=3), range(1, 500)).state.deleted_keys) <= 130
+
+
+def test_nothing_is_forgotten_while_records_are_unread() -> None:
+    table = Table(SQLSERVER, partitions=2).take(event("c", "idle", at(1), partition=1))
+    assert len(play(table, range(1, 500), caught_up=False).state.deleted_keys) == 499
+
+
+@pytest.mark.parametrize("ago", [0, 59])
+def test_2_5_what_was_deleted_within_the_hour_does_not_come_back_by_a_new_partition(ago: int) -> None:
+    table = play(Table(SQLSERVER, partitions=2), range(1, 300))
+    grow("sqlserver", table.state, 3)
+    minute = 299 - ago
+    again = event("c", f"k{minute}", at(10 * minute + 1, time=1 + minute * MINUTE), partition=2)
+    assert table.take(again).places() == {}
+
+
+def test_2_5_growth_ends_though_a_partition_is_idle() -> None:
+    table = play(Table(SQLSERVER, partitions=2), range(1, 10))
+    grow("sqlserver", table.state, 3)
+    play(table, range(10, 20))
+    schedule_growth_end("sqlserver", table.state)
+    assert table.state.grown
+    play(table, range(20, 70))
+    assert table.state.grown, "an hour has not passed"
+    play(table, range(70, 200))
+    assert not table.state.grown
+    assert len(table.state.special) <= 1
+
+
+def test_the_hour_is_the_source_s_own() -> None:
+    table = Table(SQLSERVER, partitions=2)
+    for level, time in ((1, 1), (2, SENT_AGAIN), (3, SENT_AGAIN + 1)):
+        table.take(event("c", "a", at(level, time=time)))
+        note_caught_up("sqlserver", table.state)
+        assert table.state.quiet is None
+    table.take(event("u", "a", at(4, time=SENT_AGAIN + 2)))
+    note_caught_up("sqlserver", table.state)
+    assert table.state.quiet is not None
+    assert table.state.quiet.position == at(1, time=1)
