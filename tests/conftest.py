@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 from tests.support.jvm import short_lived
@@ -18,6 +19,9 @@ from tests.support.shared_servers import ADDRESS, SharedServers, address_of
 
 # Most processes of the tests live for some minutes, as the demo's does; for others see tests/support/jvm.py.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", short_lived())
+# How long an example takes says something about the machine alone.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -97,7 +97,7 @@ class Quarantine(Section):
 class Trigger(Section):
     """When a batch starts and how much it takes."""
 
-    interval: Duration = Field("10s", description="The time from one batch to the next: 500ms, 10s, 1m, 2h.")
+    interval: Duration = Field("1s", description="The time from one batch to the next: 500ms, 10s, 1m, 2h.")
     max_records: WholeNumber = Field(
         500_000, ge=1, description="The most records that one batch takes from Kafka; fewer where they are large."
     )

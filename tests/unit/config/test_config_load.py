@@ -22,7 +22,7 @@ def test_the_smallest_config_has_the_documented_defaults(write: Write) -> None:
     assert (config.target.path, config.target.table) == ("/data/lake", "{schema}/{table}")
     assert config.quarantine_path() == "/data/lake/_quarantine"
     assert config.quarantine.max_ratio == 0.1
-    assert (config.trigger.interval_seconds(), config.trigger.max_records) == (10.0, 500_000)
+    assert (config.trigger.interval_seconds(), config.trigger.max_records) == (1.0, 500_000)
     assert (config.http.enabled, config.http.host, config.http.port) == (True, "127.0.0.1", 8080)
 
 

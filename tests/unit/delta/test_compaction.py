@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.delta.test_writer import RECORD, Lake
 
@@ -70,6 +70,7 @@ def test_a_piece_is_bounded() -> None:
     assert len(next_piece(files, WANTED)) == 4
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2**32), st.sampled_from([2_000, 20_000, 300_000, 3_000_000, 20_000_000]))
 def test_however_small_commits_are_files_stay_few_and_bytes_are_written_a_few_times(seed: int, usual: int) -> None:
     dice = random.Random(seed)
