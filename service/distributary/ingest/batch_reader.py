@@ -17,7 +17,7 @@ from distributary.consume.remaining import Places
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
-from distributary.decode.options import DecodeOptions
+from distributary.decode.options import DecodeOptions, TypeSources
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_block import BY_OFFSET, SOURCE_TABLE_COLUMN
 from distributary.decode.source_order import order_of
@@ -220,7 +220,8 @@ class BatchReader:
     def _has_new_announcement(self) -> bool:
         """Whether the connector announces other types than before."""
         columns = self.sent.renames.as_source(self._table.now)
-        found = taken_as(self._ask_announced(), columns, self._source.connector_properties)
+        sources = TypeSources(self._settings.columns, {}, self._source.connector_properties, self._settings.timestamps)
+        found = taken_as(self._ask_announced(), columns, sources)
         is_new = found != self._announced
         self._announced, self._has_asked = found, True
         return is_new

@@ -76,7 +76,8 @@ class Progress(BaseModel):
     of partitions at the time when an operator accepted such a loss: snapshots up to there may lack rows. `undecided`
     counts deletes that may have been of another row (rule 2.7). `masks` says how the rows are masked (see
     decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where none are, both by
-    the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down).
+    the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down), `timestamps` what
+    becomes of the source's points in time without a zone (None: ntz, there was no choice).
     `short` has the ends of partitions that Kafka was seen to have lost what was applied already of, until an operator
     has accepted it: by then they have grown again. `memory` is the file of what the rules recall of keys, `recalled`
     the same as a text where that is short. `growth` has where all partitions ended when the topic was seen to have got
@@ -116,6 +117,7 @@ class Progress(BaseModel):
     masks: Mapping[str, str] | None = None
     renames: Mapping[str, str] | None = None
     marks_deleted: bool | None = None
+    timestamps: str | None = None
     short: Mapping[int, int] | None = None
     memory: str | None = None
     recalled: str | None = None
