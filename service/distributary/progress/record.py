@@ -83,8 +83,9 @@ class Progress(BaseModel):
     the same as a text where that is short. `growth` has where all partitions ended when the topic was seen to have got
     more of them, until all up to there was applied. `key` has the table's names. `source_table` is the one whose
     changes the topic had so far, None where several may come (see ingest/source_tables.py), or none was told. `order`
-    are the fields that make positions, where the connector has no rules of its own. Fields that a later
-    version has added are kept.
+    are the fields that make positions, where the connector has no rules of its own. `adopted` are the
+    offsets from which on the service applied records to a table that it took over from another writer: it has rows that
+    none of them wrote. Fields that a later version has added are kept.
     """
 
     model_config = _RECORD
@@ -124,6 +125,7 @@ class Progress(BaseModel):
     growth: Mapping[int, int] | None = None
     source_table: str | None = None
     order: tuple[tuple[str, str], ...] | None = None
+    adopted: Mapping[int, int] | None = None
 
     @property
     def is_new(self) -> bool:
