@@ -137,7 +137,7 @@ def column_changes(
 
 def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) -> TableHalt:
     column, source = f"{name!r}{renames.origin(name)}", renames.source(name)
-    if _is_another_thing(table_type, wire_type):
+    if is_another_thing(table_type, wire_type):
         return TableHalt(
             "column-type-changed",
             f"the column {column} is {table_type} in the table, and the source now sends {wire_type}, which is"
@@ -162,7 +162,7 @@ def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) 
     )
 
 
-def _is_another_thing(table_type: str, wire_type: str) -> bool:
+def is_another_thing(table_type: str, wire_type: str) -> bool:
     """Whether `columns` would have nothing made of the values (see decode.conversions), or other values: bare numbers
     of times, times of bare numbers, bytes of texts."""
     if "binary" in (table_type, wire_type):

@@ -96,6 +96,11 @@ class BatchReader:
         """The source's columns that the table has: name to Spark type."""
         return self._table.now
 
+    @property
+    def observed(self) -> tuple[ObservedColumns, ...]:
+        """The columns of the first records, once their format was detected."""
+        return self._observed
+
     def detect_format(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> TopicFormat | None:
         """The format of the records from `start` on; None for a new table without records (aborted transactions leave
         offsets). Raises TableHalt."""

@@ -77,6 +77,10 @@ class LakeTable:
         """The source's columns: name to Spark type."""
         return {n: t for n, t in self._schema().items() if n not in self._service_columns}
 
+    def all_columns(self) -> dict[str, str]:
+        """All columns, the service's own included."""
+        return self._schema()
+
     def _schema(self) -> dict[str, str]:
         return {f.name: f.dataType.simpleString() for f in self._frame().schema.fields}
 
@@ -132,6 +136,10 @@ class LakeTable:
             self._set_properties(needed)
         new = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
         self.session.sql(f"ALTER TABLE {self._name()} ADD COLUMNS ({new})")
+
+    def fill(self, column: str, value: str) -> None:
+        """Writes a value (SQL) into a column wherever that is NULL."""
+        self.session.sql(f"UPDATE {self._name()} SET {_quoted(column)} = {value} WHERE {_quoted(column)} IS NULL")
 
     def widen_columns(self, columns: Mapping[str, str]) -> None:
         """Gives columns wider types; files written before are read as these. Cut short, it is done again by the next.
