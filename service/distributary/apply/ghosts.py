@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.apply.stored_rows import DELETED
+from distributary.apply.key_text import key_texts
+from distributary.apply.stored_rows import DELETED, with_origin
 from distributary.rules.columns import Bools, as_bools, one_array
 from distributary.rules.position_columns import precede_truncate
 from distributary.rules.position_text import read_position
@@ -44,6 +45,7 @@ def are_ghosts(connector: str, rows: pa.Table, snapshot: str) -> Bools:
         scns = pc.extract_regex(texts, r"^[0-9]+:(?P<commit>[0-9]*)/(?P<own>[0-9]*)")
         names_commit = pc.not_equal(pc.struct_field(scns, 0), pc.struct_field(scns, 1))
         ghosts &= as_bools(pc.equal(one_array(rows["__op"]), "r")) | as_bools(names_commit)
+    ghosts |= as_bools(texts.is_null())  # adopted, and neither the snapshot nor a change had the row since
     if DELETED in rows.column_names:
         ghosts &= ~as_bools(one_array(rows[DELETED]))
     return ghosts
@@ -61,6 +63,8 @@ def deletes_of(
     count = ghosts.num_rows
     position = snapshot.replace("r", "?").replace("R", "?") if connector == "postgresql" else snapshot
     keys = [one_array(ghosts[field.name]).cast(field.type) for field in key]
+    struct = pa.StructArray.from_arrays(keys, fields=list(key))
+    ghosts = with_origin(ghosts, key_texts(struct))
     no_key = pa.nulls(count, pa.struct(list(key)))
     texts = pa.nulls(count, pa.string())
     no = pa.array(np.zeros(count, np.bool_))
@@ -80,7 +84,7 @@ def deletes_of(
             "snapshot_identity": texts,
             "moved_in": no,
             "moved_out": no,
-            "key": pa.StructArray.from_arrays(keys, fields=list(key)),
+            "key": struct,
             "old_key": no_key,
             "new_key": no_key,
             "unavailable": pa.nulls(count, pa.list_(pa.string())),

@@ -2,15 +2,21 @@
 
 `__partition` and `__offset` name the record that wrote the row, `__position` is that of the row's last change (of a row
 that was deleted softly the delete's), `__op` its operation: `t` after a soft truncate, which leaves the position as it
-was. Of `mode: history` they are those of the change that opened the version, and `__end_at` is where it ended.
+was. All four are NULL in rows that were in the table before the service had it. Of `mode: history` they are those of
+the change that opened the version, and `__end_at` is where it ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
-from distributary.rules.event import Position
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.apply.values import one_array
+from distributary.rules.event import ADOPTED, Position
 from distributary.rules.order import compare
 from distributary.rules.position_text import read_position
 from distributary.rules.state import Row, Rules
@@ -19,6 +25,26 @@ DELETED = "__deleted"
 END = "__end_at"
 CURRENT = "__current"
 ORIGIN = ("__op", "__position", "__partition", "__offset")
+
+
+def with_origin(rows: pa.Table, keys: pa.Array) -> pa.Table:
+    """Rows with `__partition` and `__offset`, of which those that were adopted have neither: these get a place of their
+    own, below all of Kafka's and the same each time, by which the rules can name their values. `keys`: those of the
+    rows, as texts."""
+    adopted = one_array(rows["__offset"]).is_null()
+    offsets = pa.array([_own_place(key) for key in keys.filter(adopted).to_pylist()], pa.int64())
+    filled = {
+        "__offset": pc.replace_with_mask(one_array(rows["__offset"]).cast(pa.int64()), adopted, offsets),
+        "__partition": one_array(rows["__partition"]).fill_null(ADOPTED),
+        **({"__op": one_array(rows["__op"]).fill_null("c")} if "__op" in rows.column_names else {}),
+    }
+    for name, column in filled.items():
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return rows
+
+
+def _own_place(key: str) -> int:
+    return -2 - (int.from_bytes(blake2b(key.encode(), digest_size=8).digest(), "big") >> 2)
 
 
 def columns_of_end(rules: Rules) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from distributary.apply.key_text import key_texts, keys_of
 from distributary.apply.stored_rows import DELETED, ORIGIN, columns_of_end, row_of
 from distributary.rules.columns import Bools, as_bools, one_array
-from distributary.rules.event import Pointer, Position
+from distributary.rules.event import ADOPTED, Pointer, Position
 from distributary.rules.plain_keys import Found
 from distributary.rules.state import Row, Rules
 
@@ -69,7 +69,7 @@ class TableRows:
         deleted = self._taken(DELETED, places) if DELETED in self._columns else None
         alive: Bools = exists if deleted is None else exists & ~as_bools(deleted)
         is_read = pc.equal(self._taken("__op", places), "r")
-        partition = self._taken("__partition", places).fill_null(-1).to_numpy().astype(np.int64)
+        partition = self._taken("__partition", places).fill_null(ADOPTED).to_numpy().astype(np.int64)
         return Found(exists, alive, partition, pc.if_else(is_read, self._taken("__position", places), None))
 
     def _taken(self, name: str, places: pa.Array) -> pa.Array:

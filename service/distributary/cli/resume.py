@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,8 +12,12 @@ from distributary import logs
 from distributary.cli import output
 from distributary.config import Config
 from distributary.config.load import load
+from distributary.consume.starting_point import StartingPoint, starting_point
 from distributary.errors import UsageError
 from distributary.halt_actions import ResumeAction
+
+if TYPE_CHECKING:
+    from distributary.workers.adopt import Adopted
 
 
 @click.command(short_help="Start a halted table again.")
@@ -40,8 +46,34 @@ from distributary.halt_actions import ResumeAction
     is_flag=True,
     help="Remove the rows that the table's last complete snapshot does not have (`status` counts them as ghosts).",
 )
+@click.option(
+    "--adopt",
+    is_flag=True,
+    help="Go on with a table that another job has filled, after its columns, key and rows were checked.",
+)
+@click.option(
+    "--from-offsets",
+    metavar="P:OFFSET,…",
+    help="With --adopt: the first record to apply in each partition (0:1234,1:88). Default: the first that Kafka has.",
+)
+@click.option(
+    "--from-time",
+    metavar="TIME",
+    help="With --adopt: the same by Kafka's time of the records (2026-01-31T06:00:00Z).",
+)
+@click.option("--check", is_flag=True, help="With --adopt: only say what would be done, and what stands against it.")
 @output.output_option
-def resume(config_file: Path, table: str, accept: str | None, reconcile: bool, output_format: str) -> None:
+def resume(
+    config_file: Path,
+    table: str,
+    accept: str | None,
+    reconcile: bool,
+    adopt: bool,
+    from_offsets: str | None,
+    from_time: str | None,
+    check: bool,
+    output_format: str,
+) -> None:
     """Start a halted TABLE (schema.table) again, or do for it what else needs an operator's word.
 
     Without an option the table is tried again from its own offsets, once what halted it is mended. A service that runs
@@ -51,12 +83,22 @@ def resume(config_file: Path, table: str, accept: str | None, reconcile: bool, o
     after it; with `deletes: soft` they are marked. It is done at once, by a Spark of its own; the service may run
     meanwhile, but not on S3. Not after a snapshot that was told to read only some rows (`additional-conditions` of a
     signal, `snapshot.select.statement.overrides`): the other rows would be removed.
+
+    --adopt takes over a table of another job, which must have stopped: its rows stay, and the topic's changes are
+    applied over them from the given place on. All changes before it must be in the table already. It is done at once,
+    by a Spark of its own. Exits with 1 if the table is not as it must be, and says in what.
     """
     logs.configure()
+    if (from_offsets or from_time or check) and not adopt:
+        raise UsageError("only-with-adopt", "--from-offsets, --from-time and --check go with --adopt", "add --adopt")
+    if sum((reconcile, adopt, accept is not None)) > 1:
+        raise UsageError(
+            "one-at-a-time", f"--reconcile or --adopt and another option for {table} in one command", "run it twice"
+        )
     config = load(config_file)
-    if reconcile and accept:
-        raise UsageError("one-at-a-time", f"--reconcile and another option for {table} in one command", "run it twice")
-    if reconcile:
+    if adopt:
+        _adopt(config, table, starting_point(from_offsets, from_time), output_format, check_only=check)
+    elif reconcile:
         _reconcile(config, table, output_format)
     else:
         _resume(config, table, ResumeAction(accept or ResumeAction.NOTHING), output_format)
@@ -72,6 +114,34 @@ def _resume(config: Config, name: str, accept: ResumeAction, output_format: str)
         return
     was = f"halted [{asked.halt['code']}]" if asked.halt else "not halted"
     output.show_text(f"{asked.table} was {was}: the service takes the request up within seconds, or when it starts")
+
+
+def _adopt(config: Config, name: str, point: StartingPoint, output_format: str, *, check_only: bool) -> None:
+    from distributary.workers.adopt import adopt
+
+    done = adopt(config, name, point, check_only=check_only)
+    if output_format == "json":
+        output.show_json({**asdict(done), "adopted": not (done.differences or check_only)})
+    elif done.differences:
+        output.show_text(f"{done.table} can't be adopted as it is", style="bold red")
+        for one in done.differences:
+            output.show_text(f"  {one.what}", style="red")
+            output.show_text(f"      {one.fix}", style="dim")
+    else:
+        output.show_text(f"{done.table} {'can be' if check_only else 'is'} adopted", style="green")
+        _show_adopted(done)
+    if done.differences:
+        click.get_current_context().exit(1)
+
+
+def _show_adopted(done: Adopted) -> None:
+    starts = ", ".join(f"{p}: {offset}" for p, offset in sorted(done.start.items()))
+    output.show_text(f"  key: {', '.join(done.key)}")
+    output.show_text(f"  first record to apply, by partition: {starts}; the table must have all changes before it")
+    output.show_text(f"  added columns: {', '.join(done.added) or 'none'}")
+    if done.not_sent:
+        output.show_text(f"  columns that no record has, NULL in rows that change: {', '.join(done.not_sent)}")
+    output.show_text(f"  last written: {done.last_written}; that job must not write any more")
 
 
 def _reconcile(config: Config, table: str, output_format: str) -> None:

@@ -20,6 +20,7 @@ Deletes = Literal["hard", "soft"]
 Truncate = Literal["apply", "soft", "ignore", "halt"]
 FileLayout = Literal["auto", "rewrite", "vectors"]
 Keyless = Literal["append", "halt"]
+Timestamps = Literal["ntz", "utc"]
 SchemaChanges = Literal["evolve", "halt", "ignore"]
 Engine = Literal["auto", "spark", "deltalake"]
 Mask = Literal["hash", "redact"]
@@ -109,6 +110,12 @@ class TableDefaults(Section):
         description="Whether one topic may have the changes of several source tables (shards, partitions). true: the "
         "name of each row's source table is a part of the key (__physical_table), unless the records' own key tells it "
         "(ByLogicalTableRouter). false: the table halts where a second one comes. Default: false.",
+    )
+    timestamps: Timestamps | None = Field(
+        None,
+        description="What points in time without a zone become, such as datetime2. ntz: timestamp_ntz. utc: "
+        "timestamp, as a clock in UTC shows it, for readers that know no timestamp_ntz. A table that has such columns "
+        "halts when this changes. Default: ntz.",
     )
     schema_changes: SchemaChanges | None = Field(
         None,
@@ -207,6 +214,7 @@ class TableSettings:
     key: tuple[str, ...] = ()
     keyless: Keyless = "halt"
     merge_sources: bool = False
+    timestamps: Timestamps = "ntz"
     schema_changes: SchemaChanges = "evolve"
     columns: dict[str, str] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
@@ -276,6 +284,7 @@ def resolve(
         key=rule.key if rule.key is not None else defaults.key or (),
         keyless=rule.keyless or defaults.keyless or "halt",
         merge_sources=rule.merge_sources if rule.merge_sources is not None else defaults.merge_sources or False,
+        timestamps=rule.timestamps or defaults.timestamps or "ntz",
         schema_changes=rule.schema_changes or defaults.schema_changes or "evolve",
         columns={**(defaults.columns or {}), **(rule.columns or {})},
         exclude=tuple(dict.fromkeys((*(defaults.exclude or ()), *(rule.exclude or ())))),

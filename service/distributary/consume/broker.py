@@ -136,6 +136,12 @@ class Broker:
         """The offset after the last committed record of each partition."""
         return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
+    def at_time(self, topic: Topic, milliseconds: int) -> Offsets:
+        """The offset of each partition's first record of that time (since 1970) or later, by Kafka's time of the
+        records; the partition's end where there is none."""
+        found, end = self._offsets(topic, OffsetSpec.for_timestamp(milliseconds)), self.latest(topic)
+        return {p: offset if offset >= 0 else end[p] for p, offset in found.items()}
+
     def _offsets(self, topic: Topic, spec: OffsetSpec) -> Offsets:
         wanted = {TopicPartition(topic.name, p): spec for p in topic.partitions}
         try:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from distributary.decode.avro.schema import AvroSchemas
 from distributary.decode.bounds import Bounds
 from distributary.decode.masks import NO_MASKS, Masks
 from distributary.decode.order_fields import Order
 from distributary.decode.source_block import BINLOG_CONNECTORS, BY_OFFSET, CONNECTORS
+from distributary.decode.types.base import ColumnType
+from distributary.decode.types.zones import has_no_zone, in_utc
 from distributary.decode.unwrapped import Unwrapped
 
 DEFAULT_PLACEHOLDER = "__debezium_unavailable_value"
@@ -23,12 +26,20 @@ class TypeSources:
 
     Without a schema the first that knows a column counts: `configured` by the config, `announced` by the connector's
     schema-change topic, and then the table's own. With a schema `configured` says what becomes of what the schema
-    tells. `properties` are the connector's settings.
+    tells. `properties` are the connector's settings. `timestamps`: whether points in time without a zone stay so (ntz)
+    or become instants (utc), but where `configured` names timestamp_ntz itself.
     """
 
     configured: Mapping[str, str] = field(default_factory=dict)
     announced: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+    timestamps: Literal["ntz", "utc"] = "ntz"
+
+    def in_zone(self, kind: ColumnType, configured: str | None) -> ColumnType:
+        """What a column that would be of that type is. `configured`: what the config calls its type, if it does."""
+        if self.timestamps == "ntz" or has_no_zone(configured or ""):
+            return kind
+        return in_utc(kind)
 
 
 @dataclass(frozen=True)

@@ -88,11 +88,12 @@ def type_told(column: str, table: Mapping[str, str], options: DecodeOptions) -> 
         named = sources.configured.get(column)
         kind = STRING if named is None else type_of_name(named, sources.properties, bounds)
         return options.masks.over(column, kind)
+    for types in (sources.configured, sources.announced):
+        if column in types:
+            kind = type_of_name(types[column], sources.properties, bounds)
+            return sources.in_zone(kind, sources.configured.get(column))
     lake = options.lake_name(column)
-    for types, name in ((sources.configured, column), (sources.announced, column), (table, lake)):
-        if name in types:
-            return type_of_name(types[name], sources.properties, bounds)
-    return None
+    return type_of_name(table[lake], sources.properties, bounds) if lake in table else None
 
 
 def _parsed(schema: bytes, options: DecodeOptions) -> ConnectType:
@@ -143,7 +144,8 @@ def _shape(sent: Mapping[str, ConnectType], options: DecodeOptions, added: Mappi
                 "name another type, or take the column out of `columns`",
             )
             continue
-        types[name] = options.masks.over(name, kind)
+        # What is masked is a text by then: its hashes are of the same texts whatever `timestamps` says.
+        types[name] = options.types.in_zone(options.masks.over(name, kind), wanted)
     lake, twins = lake_names(types, options)
     return RowShape(types, lake, added, conflict or twins)
 

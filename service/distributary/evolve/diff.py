@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from distributary.decode.bounds import Bounds
+from distributary.decode.options import TypeSources
 from distributary.decode.renames import NO_RENAMES, Renames
 from distributary.decode.types.from_name import type_of_name
 from distributary.errors import TableHalt
@@ -74,12 +75,12 @@ def _whole_digits(spark_type: str) -> int | None:
     return found[0] - found[1] if found else None
 
 
-def taken_as(told: Mapping[str, str], table: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
+def taken_as(told: Mapping[str, str], table: Mapping[str, str], sources: TypeSources) -> dict[str, str]:
     """Those of the types (named as in `columns` of the config) whose values the table's columns hold, or are widened
-    for; all of a column that the table lacks. `properties` are the connector's settings."""
+    for; all of a column that the table lacks. `sources` has the connector's settings."""
 
     def fits(name: str, kind: str) -> bool:
-        wire = type_of_name(kind, properties, Bounds()).spark
+        wire = sources.in_zone(type_of_name(kind, sources.properties, Bounds()), sources.configured.get(name)).spark
         return name not in table or holds(table[name], wire) or wider(table[name], wire) is not None
 
     return {name: kind for name, kind in told.items() if fits(name, kind)}
@@ -136,7 +137,7 @@ def column_changes(
 
 def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) -> TableHalt:
     column, source = f"{name!r}{renames.origin(name)}", renames.source(name)
-    if _is_another_thing(table_type, wire_type):
+    if is_another_thing(table_type, wire_type):
         return TableHalt(
             "column-type-changed",
             f"the column {column} is {table_type} in the table, and the source now sends {wire_type}, which is"
@@ -161,7 +162,7 @@ def _type_changed(name: str, table_type: str, wire_type: str, renames: Renames) 
     )
 
 
-def _is_another_thing(table_type: str, wire_type: str) -> bool:
+def is_another_thing(table_type: str, wire_type: str) -> bool:
     """Whether `columns` would have nothing made of the values (see decode.conversions), or other values: bare numbers
     of times, times of bare numbers, bytes of texts."""
     if "binary" in (table_type, wire_type):

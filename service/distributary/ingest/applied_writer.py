@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from distributary.apply.batch import Applied
 from distributary.apply.key_text import key_texts
 from distributary.apply.memory import TableLayout
-from distributary.apply.stored_rows import CURRENT, DELETED, END, columns_of_end
+from distributary.apply.stored_rows import CURRENT, DELETED, END, columns_of_end, with_origin
 from distributary.delta.commit import Committed, ProgressRecord
 from distributary.delta.key_index import FoundInFile
 from distributary.delta.stored_rows import joined
@@ -43,7 +43,8 @@ class AppliedWriter:
         names = list(dict.fromkeys([*self._key, *columns, *service]))
         found = self._writer.read_rows(wanted, names)
         if mode == "upsert":
-            return found.rows
+            adopted = "__offset" in columns and found.rows["__offset"].null_count > 0
+            return with_origin(found.rows, self._texts(found.rows)) if adopted else found.rows
         return found.rows.take(pa.array(self._newest(found.keys, found.rows), pa.int64()))
 
     def _newest(self, numbers: npt.NDArray[np.int64], rows: pa.Table) -> list[int]:

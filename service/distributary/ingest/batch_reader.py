@@ -17,7 +17,7 @@ from distributary.consume.remaining import Places
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
-from distributary.decode.options import DecodeOptions
+from distributary.decode.options import DecodeOptions, TypeSources
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_block import BY_OFFSET, SOURCE_TABLE_COLUMN
 from distributary.decode.source_order import order_of
@@ -95,6 +95,11 @@ class BatchReader:
     def columns(self) -> Mapping[str, str]:
         """The source's columns that the table has: name to Spark type."""
         return self._table.now
+
+    @property
+    def observed(self) -> tuple[ObservedColumns, ...]:
+        """The columns of the first records, once their format was detected."""
+        return self._observed
 
     def detect_format(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> TopicFormat | None:
         """The format of the records from `start` on; None for a new table without records (aborted transactions leave
@@ -220,7 +225,8 @@ class BatchReader:
     def _has_new_announcement(self) -> bool:
         """Whether the connector announces other types than before."""
         columns = self.sent.renames.as_source(self._table.now)
-        found = taken_as(self._ask_announced(), columns, self._source.connector_properties)
+        sources = TypeSources(self._settings.columns, {}, self._source.connector_properties, self._settings.timestamps)
+        found = taken_as(self._ask_announced(), columns, sources)
         is_new = found != self._announced
         self._announced, self._has_asked = found, True
         return is_new

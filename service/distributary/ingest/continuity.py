@@ -136,7 +136,8 @@ def not_ours(path: str) -> TableHalt:
     return TableHalt(
         "not-our-table",
         f"there is a Delta table with rows at {path} that this service did not write",
-        "choose another target.path or move that table away",
+        "`distributary resume -c FILE TABLE --adopt` goes on with its rows, once it has checked them against the"
+        " topic; or choose another target.path, or move that table away",
     )
 
 

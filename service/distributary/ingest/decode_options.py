@@ -26,7 +26,7 @@ def decode_options(
     return DecodeOptions(
         connector=topic_format.order,
         epoch=settings.epoch,
-        types=TypeSources(settings.columns, {}, properties),
+        types=TypeSources(settings.columns, {}, properties, settings.timestamps),
         exclude=frozenset(settings.exclude),
         renames=settings.rename,
         masks=masks,

@@ -9,6 +9,7 @@ from distributary.decode.decoder import Decoded
 from distributary.decode.masks import NO_MASKS, Masks
 from distributary.decode.renames import Renames, check_renames
 from distributary.evolve.masks import Marks, check_masks, configured_marks, masks_of
+from distributary.evolve.timestamps import check_timestamps
 from distributary.evolve.unknown_columns import CODE, FIX, UnknownColumn, check_protected_columns, unknown_columns
 from distributary.ingest.table_columns import TableColumns
 from distributary.progress.record import Progress
@@ -41,7 +42,8 @@ class SentColumns:
         self.masks = masks_of(self._settings)
 
     def check_table(self, progress: Progress) -> None:
-        """Raises TableHalt if the table was filled with other renames or masks."""
+        """Raises TableHalt if the table was filled with other renames or masks, or with other types of times."""
+        check_timestamps(progress.timestamps, self._settings, self._table.now)
         check_renames(progress.renames, self.renames, self._table.now)
         check_masks(self.masks, progress.masks, self.renames, self._table.now)
         self._marks = Marks(progress.masks, self._table.now)

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from distributary.errors import TableHalt
 from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class, lines_of, scala_object
 from distributary.progress.record import (
+    APP_ID,
     Head,
     Progress,
     Restored,
@@ -30,6 +31,7 @@ class DeltaLog:
 
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session
+        self._place = path
         self._path = java_class(session, HADOOP_PATH)
         self._folder = self._path(path, "_delta_log")
         self._files = self._folder.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
@@ -51,7 +53,8 @@ class DeltaLog:
         return known
 
     def head(self) -> Head | None:
-        """The newest version and the progress record that holds for it; None where there is no table.
+        """The newest version and the progress record that holds for it (None in a table of another writer); None where
+        there is no table.
 
         Raises TableHalt where a record was there but its commit file is gone.
         """
@@ -62,7 +65,7 @@ class DeltaLog:
             return None
         if (found := self._below(versions)) is not None:
             return replace(found, version=versions[0])
-        if versions[-1] > 0 or len(versions) > _LOOK_BACK:
+        if (versions[-1] > 0 or len(versions) > _LOOK_BACK) and last_sequence(self._session, self._place):
             raise TableHalt(
                 "progress-lost",
                 f"no commit file from version {versions[-1]} to {versions[0]} holds the table's progress record:"
@@ -136,6 +139,14 @@ def log_of_spark(session: SparkSession, path: str) -> tuple[Any, Any]:
     none = java_class(session, "scala.Option").empty()
     log = java_class(session, DELTA_LOG).forTable(session._jsparkSession, path)
     return log, log.update(False, none, none)
+
+
+def last_sequence(session: SparkSession, path: str) -> int:
+    """The number of the service's last commit to a table, which Delta keeps as long as the table is there; 0 where it
+    never committed."""
+    _, snapshot = log_of_spark(session, path)
+    known = snapshot.transactions().get(APP_ID)
+    return int(known.get()) if known.isDefined() else 0
 
 
 def local_path(files: Any, folder: Any) -> str | None:

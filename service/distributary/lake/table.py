@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from distributary import sql
+from distributary.decode.types.zones import has_no_zone
 from distributary.delta.commit import ProgressRecord, concurrent_change
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import USER_METADATA, DeltaCommitter
@@ -32,6 +33,8 @@ _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 # Characters that a Parquet column name can't have: such a table needs Delta's column mapping.
 _NEEDS_MAPPING = set(" ,;{}()\n\t=")
+# A table gets the feature with its first such column.
+_NTZ = {"delta.feature.timestampNtz": "supported"}
 _MAPPING = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
 # Delta's and Spark's names of reasons stand in front of their messages. Another writer that was faster is no refusal.
 _CONDITION = re.compile(r"\[((?:DELTA_(?!CONCURRENT|METADATA_CHANGED|PROTOCOL_CHANGED)|UNSUPPORTED_TABLE_)[A-Z0-9_]+)")
@@ -73,6 +76,10 @@ class LakeTable:
         """The source's columns: name to Spark type."""
         return {n: t for n, t in self._schema().items() if n not in self._service_columns}
 
+    def all_columns(self) -> dict[str, str]:
+        """All columns, the service's own included."""
+        return self._schema()
+
     def _schema(self) -> dict[str, str]:
         return {f.name: f.dataType.simpleString() for f in self._frame().schema.fields}
 
@@ -87,8 +94,7 @@ class LakeTable:
     ) -> None:
         builder = make(self.session).location(self.path)
         builder = builder.addColumns(_struct({**columns, **self._service_columns}))
-        builder = builder.property("delta.feature.timestampNtz", "supported")
-        for key, value in {**layout.at_first, **(_MAPPING if _needs_mapping(columns) else {})}.items():
+        for key, value in _with_features({**layout.at_first, **_needed(columns)}).items():
             builder = builder.property(key, value)
         if layout.partition_by:
             builder = builder.partitionedBy(*layout.partition_by)
@@ -120,22 +126,26 @@ class LakeTable:
         )
 
     def _set_properties(self, properties: Mapping[str, str]) -> None:
-        given = ", ".join(f"{sql.text(key)} = {sql.text(value)}" for key, value in properties.items())
+        given = ", ".join(f"{sql.text(key)} = {sql.text(value)}" for key, value in _with_features(properties).items())
         self.session.sql(f"ALTER TABLE {self._name()} SET TBLPROPERTIES ({given})")
 
     def add_columns(self, columns: Mapping[str, str]) -> None:
         """Adds columns that the source got; older rows have NULL in them."""
-        if _needs_mapping(columns):
-            self._set_properties(_MAPPING)
+        if needed := _needed(columns):
+            self._set_properties(needed)
         new = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
         self.session.sql(f"ALTER TABLE {self._name()} ADD COLUMNS ({new})")
+
+    def fill(self, column: str, value: str) -> None:
+        """Writes a value (SQL) into a column wherever that is NULL."""
+        self.session.sql(f"UPDATE {self._name()} SET {_quoted(column)} = {value} WHERE {_quoted(column)} IS NULL")
 
     def widen_columns(self, columns: Mapping[str, str]) -> None:
         """Gives columns wider types; files written before are read as these. Cut short, it is done again by the next.
 
         From then on the table has Delta's feature for that, which fewer readers know.
         """
-        self._set_properties({"delta.enableTypeWidening": "true"})
+        self._set_properties({"delta.enableTypeWidening": "true", **_needed(columns)})
         for name, kind in columns.items():
             self.session.sql(f"ALTER TABLE {self._name()} ALTER COLUMN {_quoted(name)} TYPE {kind}")
 
@@ -234,6 +244,20 @@ def _refusing(properties: Mapping[str, str], columns: Collection[str]) -> Iterat
 
 def _needs_mapping(columns: Mapping[str, str]) -> bool:
     return any(_NEEDS_MAPPING & set(name) for name in columns) or any("`" in kind for kind in columns.values())
+
+
+def _needed(columns: Mapping[str, str]) -> Mapping[str, str]:
+    """The properties without which a table can't have such columns."""
+    has_ntz = any(map(has_no_zone, columns.values()))
+    return {**(_MAPPING if _needs_mapping(columns) else {}), **(_NTZ if has_ntz else {})}
+
+
+def _with_features(properties: Mapping[str, str]) -> Mapping[str, str]:
+    """Column mapping never comes without a feature of reader version 3: by version 2 the deltalake library does not see
+    it, and reads NULL in every column."""
+    said = {name.lower(): value.lower() for name, value in properties.items()}
+    is_mapped = said.get("delta.columnmapping.mode", "none") != "none"
+    return {**properties, **_NTZ} if is_mapped else properties
 
 
 def _struct(columns: Mapping[str, str]) -> StructType:

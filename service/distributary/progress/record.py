@@ -76,14 +76,16 @@ class Progress(BaseModel):
     of partitions at the time when an operator accepted such a loss: snapshots up to there may lack rows. `undecided`
     counts deletes that may have been of another row (rule 2.7). `masks` says how the rows are masked (see
     decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where none are, both by
-    the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down).
+    the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down), `timestamps` what
+    becomes of the source's points in time without a zone (None: ntz, there was no choice).
     `short` has the ends of partitions that Kafka was seen to have lost what was applied already of, until an operator
     has accepted it: by then they have grown again. `memory` is the file of what the rules recall of keys, `recalled`
     the same as a text where that is short. `growth` has where all partitions ended when the topic was seen to have got
     more of them, until all up to there was applied. `key` has the table's names. `source_table` is the one whose
     changes the topic had so far, None where several may come (see ingest/source_tables.py), or none was told. `order`
-    are the fields that make positions, where the connector has no rules of its own. Fields that a later
-    version has added are kept.
+    are the fields that make positions, where the connector has no rules of its own. `adopted` are the
+    offsets from which on the service applied records to a table that it took over from another writer: it has rows that
+    none of them wrote. Fields that a later version has added are kept.
     """
 
     model_config = _RECORD
@@ -116,12 +118,14 @@ class Progress(BaseModel):
     masks: Mapping[str, str] | None = None
     renames: Mapping[str, str] | None = None
     marks_deleted: bool | None = None
+    timestamps: str | None = None
     short: Mapping[int, int] | None = None
     memory: str | None = None
     recalled: str | None = None
     growth: Mapping[int, int] | None = None
     source_table: str | None = None
     order: tuple[tuple[str, str], ...] | None = None
+    adopted: Mapping[int, int] | None = None
 
     @property
     def is_new(self) -> bool:

@@ -25,8 +25,8 @@ def after_slice(
     asked for a batch that ends a snapshot alone, as rows of the snapshot may lie before them.
     """
     lowest = min(filter(None, (progress.lowest, found.lowest)), default=None)
-    if progress.records and progress.lowest is None:
-        lowest = None  # a record of a version that did not keep it: some row may be older
+    if (progress.records or progress.adopted is not None) and progress.lowest is None:
+        lowest = None  # a record of a version that did not keep it, or rows of another writer: some may be older
     read = max(filter(None, (progress.read, found.read)), default=None)
     snapshot = progress.snapshot
     # A record that can't be read may be a snapshot's row, also in a batch that has no other one.

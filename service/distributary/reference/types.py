@@ -28,6 +28,12 @@ A value that its column's type can't hold is never rounded, cut or made NULL: th
 with the column's name in the reason. `columns` in the config names another type for a column; see
 [config.md](config.md#tables-and-defaults). [Where a column's type comes from](#where-a-columns-type-comes-from) is
 below the tables.
+
+A point in time without a zone is a `timestamp_ntz` in these tables. With `timestamps: utc`, under `defaults` or for one
+table, it is a `timestamp`, also within arrays, maps and structs: `2026-01-02 03:04:05` at the source becomes that
+moment in UTC. Readers that know no `timestamp_ntz` read such tables. A type that `columns` names `timestamp_ntz` stays.
+A table that has such columns halts when the setting changes (`timestamps-changed`), until it is set back or the table
+is filled again (`resume --rebuild`).
 """
 _WIRE = """
 ## By what is on the wire

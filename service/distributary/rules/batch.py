@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from distributary.rules.admit import Verdict, admit, forget_reads, remember_read
 from distributary.rules.closing import close_key, forget, is_open_read
-from distributary.rules.event import TOMBSTONE, Event, Pointer
+from distributary.rules.event import ADOPTED, TOMBSTONE, Event, Pointer
 from distributary.rules.fold import fold, insert, is_above, is_same, keep_copy, merge
 from distributary.rules.keyless import forget_changes, number_equal_rows, remember_change
 from distributary.rules.order import compare
@@ -133,7 +133,7 @@ class EventProcessor:
         if key.base is None and key.known is not None:
             return True
         partitions = {other.partition for other in key.recent} | ({key.base.at[0]} if key.base is not None else set())
-        return bool(partitions - {event.partition})
+        return bool(partitions - {event.partition, ADOPTED})
 
     def _is_first(self, event: Event) -> bool:
         """Whether an event is above its key's highest position: compaction took the first copy away."""

@@ -79,5 +79,8 @@ class Event:
 Pointer = tuple[int, int]
 """(partition, offset) of the record that holds a value."""
 
+ADOPTED = -1
+"""The partition of what no record of the topic wrote: the row was in the table before the service had it."""
+
 Plain = Any
 """What JSON can hold."""

@@ -32,6 +32,7 @@ from distributary.rules.columns import (
     as_bools,
     compare_rows,
 )
+from distributary.rules.event import ADOPTED
 from distributary.rules.order import compare, is_ahead, precedes_truncate, ties_by_arrival
 from distributary.rules.state import Row, Rules, TableState
 
@@ -39,7 +40,7 @@ from distributary.rules.state import Row, Rules, TableState
 @dataclass(frozen=True)
 class Found:
     """What the table has of some keys. `exists`: a row; `alive`: one that is not marked as deleted; `partition`: that
-    of the record that wrote it, -1 for none; `snapshot_place`: its place in a form that is equal for equal places,
+    of the record that wrote it, ADOPTED for none; `snapshot_place`: its place in a form that is equal for equal places,
     where a snapshot row wrote it, else null."""
 
     exists: Bools
@@ -212,7 +213,7 @@ def _exclude_by_table(
     found = rows.find(columns.names.take(pa.array(codes)))
     operation = columns.operation[first]
     bad = (found.alive & (operation == CREATE)) | (found.exists & (operation == READ))
-    bad |= found.exists & (found.partition != columns.partition[first])
+    bad |= found.exists & (found.partition != columns.partition[first]) & (found.partition != ADOPTED)
     if rules.connector == "postgresql":
         bad |= found.exists & ~found.alive
     places = found.snapshot_place.dictionary_encode()

@@ -15,6 +15,7 @@ from distributary.errors import DistributaryError, TableHalt
 from distributary.evolve.diff import check_key, check_key_columns, taken_as
 from distributary.evolve.masks import Marks, check_masks, masks_of
 from distributary.evolve.policy import allowed_changes, heeded
+from distributary.evolve.timestamps import check_timestamps
 from distributary.evolve.unknown_columns import check_protected_columns
 from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.continuity import check_continuity, not_ours
@@ -158,6 +159,7 @@ def _check_place(
     """The table must be ours, and Kafka must still have what comes next (see TableWorker)."""
     if progress is not None:
         check_continuity(progress, sample.topic, sample.first, one.settings, one.path)
+        check_timestamps(progress.timestamps, one.settings, columns)
         renames = Renames(one.settings.rename)
         check_renames(progress.renames, renames, columns)
         check_masks(masks_of(one.settings), progress.masks, renames, columns)
@@ -194,7 +196,7 @@ def _looked(scene: Scene, columns: Mapping[str, str], told: Told, *, only_known:
         schema = RecordSchema(columns, {name: columns[name] for name in key if name in columns})
         shows = shown(found, schema, options)
         if any(not one.has_schema for one in shows.observed):
-            announced = taken_as(told(sample.topic.name), Renames(settings.rename).as_source(columns), properties)
+            announced = taken_as(told(sample.topic.name), Renames(settings.rename).as_source(columns), options.types)
             options = replace(options, types=replace(options.types, announced=announced))
             shows = shown(found, schema, options)
         return replace(scene, shown=shows)

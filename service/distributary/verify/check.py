@@ -170,7 +170,13 @@ class _Check:
         with _folder(self._config, lake.session) as folder:
             copy = copied(self._config, one, self._broker, lake, progress, topic, part, folder)
             settings = self._broker.settings([one.topic]).get(one.topic, {})
-            lost = lost_start(progress.records, copy.applied, part.start, settings.get("cleanup.policy", ""))
+            lost = lost_start(
+                progress.records,
+                copy.applied,
+                part.start,
+                settings.get("cleanup.policy", ""),
+                adopted=progress.adopted is not None,
+            )
             self._tell("comparing")
             given = Given(
                 copy,

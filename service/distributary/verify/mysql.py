@@ -35,7 +35,7 @@ _COMPARABLE: Mapping[str, tuple[str, ...]] = {
     "string": (*_TEXTS, "decimal", "json", "time"),
     "date": ("date",),
     "timestamp_ntz": ("datetime",),
-    "timestamp": ("timestamp",),
+    "timestamp": ("timestamp", "datetime"),  # datetime by `timestamps: utc`, which reads it in UTC as the session here
     "binary": _BYTES,
 }
 _NO_SUCH_TABLE = (1044, 1049, 1142, 1146)

@@ -31,7 +31,8 @@ _COMPARABLE: Mapping[str, tuple[str, ...]] = {
     "string": ("text", "character varying", "character", "uuid", "json", "jsonb", "numeric"),
     "date": ("date",),
     "timestamp_ntz": ("timestamp without time zone",),
-    "timestamp": ("timestamp with time zone",),
+    # Without a zone by `timestamps: utc`, which reads it in UTC as the session here does.
+    "timestamp": ("timestamp with time zone", "timestamp without time zone"),
     "binary": ("bytea",),
 }
 # How a value of the source becomes text; others are cast to it. A cast cuts the blanks behind a character(n), which the

@@ -24,24 +24,31 @@ def range_read(one: ConfiguredTable, progress: Progress, first: Mapping[int, int
             "compare with the source (--source-dsn); or have a connector with another topic.prefix begin anew, and"
             " `distributary resume -c FILE TABLE --rebuild` fill the table from there",
         )
-    ends = {p: end for p, end in progress.next.items() if p in first and end > first[p]}
+    adopted = progress.adopted or {}  # what came before is in the rows of another writer
+    begin = {p: max(offset, adopted.get(p, offset)) for p, offset in first.items()}
+    ends = {p: end for p, end in progress.next.items() if p in begin and end > begin[p]}
     if not ends:
         raise TableHalt(
             "no-records-left",
             f"{one.topic} has none of the records any more that the table has applied",
             "compare with the source, or keep records longer (retention.ms)",
         )
-    return OffsetRange(one.topic, {p: first[p] for p in ends}, ends)
+    return OffsetRange(one.topic, {p: begin[p] for p in ends}, ends)
 
 
-def lost_start(taken_in: int, applied: int | None, start: Mapping[int, int], cleanup_policy: str) -> str | None:
+def lost_start(
+    taken_in: int, applied: int | None, start: Mapping[int, int], cleanup_policy: str, *, adopted: bool = False
+) -> str | None:
     """Says that the topic does not have all that the table has applied; None where it has.
 
     `taken_in`: the records that the table has applied; `applied`: those that the topic has, None where not all were
-    counted: then `start`, the first offsets, and the topic's cleanup.policy have to tell.
+    counted: then `start`, the first offsets, and the topic's cleanup.policy have to tell. `adopted`: the table
+    has rows of another writer.
     """
     why = None
-    if applied is not None:
+    if adopted:
+        why = "the table was adopted, with rows that another job wrote"
+    elif applied is not None:
         if applied < taken_in:
             why = f"the topic has {applied:,} of the {taken_in:,} records that the table has applied"
     elif any(start.values()):

@@ -200,6 +200,7 @@ class BatchProcessor:
             changed["key"] = key
         changed["unwrapped"] = topic_format.unwrapped is not None
         changed["marks_deleted"] = self._settings.marks_deleted
+        changed["timestamps"] = None if self._settings.timestamps == "ntz" else self._settings.timestamps
         check_key(progress.key or key, key)
         return progress.model_copy(update=changed)
 

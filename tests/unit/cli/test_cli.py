@@ -187,7 +187,19 @@ class TestErrors:
         assert "ValueError: why" in result.stderr
 
 
-def test_resume_does_one_thing_at_a_time() -> None:
-    result = CliRunner().invoke(main, ["resume", "-c", RIGHT, "dbo.t", "--reconcile", "--rebuild"])
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--reconcile", "--rebuild"], "one-at-a-time"),
+        (["--adopt", "--accept-loss"], "one-at-a-time"),
+        (["--adopt", "--reconcile"], "one-at-a-time"),
+        (["--from-offsets", "0:1"], "only-with-adopt"),
+        (["--rebuild", "--check"], "only-with-adopt"),
+        (["--adopt", "--from-time", "yesterday"], "bad-time"),
+        (["--adopt", "--from-time", "2026-01-31T06:00:00Z", "--from-offsets", "0:1"], "one-start"),
+    ],
+)
+def test_resume_does_one_thing_at_a_time(options: list[str], code: str) -> None:
+    result = CliRunner().invoke(main, ["resume", "-c", RIGHT, "dbo.t", *options])
     assert result.exit_code == 2
-    assert "[one-at-a-time]" in result.stderr
+    assert f"[{code}]" in result.stderr

@@ -77,6 +77,14 @@ def test_3_10_a_table_that_never_had_an_older_row_has_no_ghosts_and_is_not_looke
     assert not to_count(record)
 
 
+def test_3_10_rows_of_another_writer_may_be_older() -> None:
+    before = progress(adopted={0: 3}, next={0: 3})
+    first = after(before, facts(snapshot="000:20", read="000:20", lowest="000:20"), {0: 9}, {0: 9})
+    assert to_count(first)
+    later = after(first.model_copy(update={"records": 6}), facts(snapshot="000:30", lowest="000:30"), {0: 12}, {0: 12})
+    assert to_count(later)
+
+
 def test_3_10_what_an_older_version_took_in_may_be_older() -> None:
     before = progress(records=7, next={0: 7})
     assert to_count(after(before, facts(snapshot="000:20", read="000:20", lowest="000:20"), {0: 9}, {0: 9}))

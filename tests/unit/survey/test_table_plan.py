@@ -267,3 +267,15 @@ def test_a_misspelt_mask_is_told_and_halts_a_table_that_would_publish_the_column
     going_on = plan_of(sample(pair, pair, taken=1), own, progress(1), Stored(columns, has_files=True))
     assert going_on.error is None
     assert "c.yaml:6" in warnings_of(going_on)["unknown-column"].detail
+
+
+def test_points_in_time_that_are_to_be_of_another_type_would_halt_the_table() -> None:
+    at = {"id": 1, "at": 1_700_000_000_123_456}
+    rule = {"columns": {"id": "bigint", "at": "timestamp_us"}}
+    found = sample(envelope("c", at))
+    assert plan_of(found, rule).columns == {"id": "bigint", "at": "timestamp_ntz"}
+    assert plan_of(found, {**rule, "timestamps": "utc"}).columns == {"id": "bigint", "at": "timestamp"}
+    lake = Stored({"id": "bigint", "at": "timestamp_ntz", **SERVICE}, has_files=True)
+    halted = plan_of(found, {**rule, "timestamps": "utc"}, known=progress(0), lake=lake)
+    assert halted.error is not None
+    assert (halted.action, halted.error["code"]) == (HALT, "timestamps-changed")

@@ -32,6 +32,13 @@ def test_all_is_read_that_kafka_has_and_the_table_has_taken_in() -> None:
     assert (part.start, part.end, part.records) == ({0: 0, 2: 5}, {0: 10, 2: 7}, 12)
 
 
+def test_of_an_adopted_table_nothing_is_read_that_the_other_writer_applied() -> None:
+    adopted = progress(p0=10, p1=4, p2=7).model_copy(update={"adopted": {0: 6, 1: 4, 2: 1}})
+    part = range_read(table(), adopted, {0: 0, 1: 0, 2: 5, 3: 0})
+    assert (part.start, part.end) == ({0: 6, 2: 5}, {0: 10, 2: 7})
+    assert "adopted" in str(lost_start(4, 4, {0: 0}, "delete", adopted=True))
+
+
 def test_a_topic_that_tells_nothing_is_refused() -> None:
     with pytest.raises(TableHalt, match="no-records-left"):
         range_read(table(), progress(p0=10), {0: 10})

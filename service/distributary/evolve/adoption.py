@@ -1,0 +1,146 @@
+"""A table of another writer against the topic and the config: what keeps the service from going on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from distributary.config.table import TableSettings
+from distributary.decode.renames import Renames
+from distributary.errors import TableHalt
+from distributary.evolve.diff import Changes, column_changes, is_another_thing
+from distributary.evolve.policy import heeded
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something in which the table is not as the service would have made it, and what to do about it."""
+
+    what: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.fix}"
+
+
+@dataclass(frozen=True)
+class OtherTable:
+    """The table: all its columns (name to Spark type), and those that must not be NULL."""
+
+    columns: Mapping[str, str]
+    required: Collection[str] = ()
+
+
+def mode_refused(settings: TableSettings) -> Difference | None:
+    """Why no table of this mode can be taken over; None where it can."""
+    why = {
+        "append": "nothing tells which of the topic's changes its rows are already, so that these would come twice",
+        "history": "its rows have no positions, so that nothing tells which version a change of the topic ends",
+    }.get(settings.mode)
+    if why is None:
+        return None
+    return Difference(
+        f"mode: {settings.mode} ({settings.where}) can't go on with another writer's rows: {why}",
+        "adopt it with mode: upsert; or give the service a new table, under another target.path or target.table, and"
+        " have the connector send a snapshot",
+    )
+
+
+def differences(
+    settings: TableSettings,
+    table: OtherTable,
+    service_columns: Mapping[str, str],
+    sent: Sequence[Mapping[str, str]],
+    key: Sequence[str],
+) -> Iterator[Difference]:
+    """All differences of a table whose records have these columns (see observed_columns.table_columns) and this key."""
+    own = {name: kind for name, kind in table.columns.items() if name not in service_columns}
+    yield from _of_service_columns(table, service_columns)
+    if not key:
+        yield Difference("the topic's records have no key", f"name its columns under `key` ({settings.where})")
+    for name in key:
+        if name not in own:
+            yield Difference(
+                f"the table has no column {name}, which is of the key",
+                f"give it the column, with its values; or name the table's column under `rename` ({settings.where})",
+            )
+    yield from _of_protected(settings, own)
+    yield from _of_types(settings, own, service_columns, sent, key)
+    columns = {name for one in sent for name in one}
+    for name in sorted(set(table.required) - columns):
+        yield Difference(
+            f"the column {name} must not be NULL, and no record has it",
+            f"ALTER TABLE … ALTER COLUMN {name} DROP NOT NULL",
+        )
+
+
+def not_sent(table: OtherTable, service_columns: Collection[str], sent: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    """The table's columns that no record has: rows keep what they have in them until they change."""
+    columns = {name for one in sent for name in one}
+    return tuple(name for name in table.columns if name not in columns and name not in service_columns)
+
+
+def _of_service_columns(table: OtherTable, service_columns: Mapping[str, str]) -> Iterator[Difference]:
+    by_lower = {name.lower(): name for name in table.columns}
+    for name, kind in service_columns.items():
+        found = by_lower.get(name.lower())
+        if found is not None and (found, table.columns[found]) != (name, kind):
+            yield Difference(
+                f"the table has the column {found} {table.columns[found]}, and the service needs its own {name} {kind}",
+                "rename or drop that column",
+            )
+
+
+def _of_protected(settings: TableSettings, own: Mapping[str, str]) -> Iterator[Difference]:
+    renames = Renames(settings.rename)
+    for key, names in (("exclude", settings.exclude), ("mask", tuple(settings.mask))):
+        for name in names:
+            if renames.of(name) in own:
+                yield Difference(
+                    f"`{key}` names {name} ({settings.where}), and the table's rows have values in it",
+                    "drop the column from the table and VACUUM its files; the service adds it again where it is masked",
+                )
+
+
+def _of_types(
+    settings: TableSettings,
+    own: Mapping[str, str],
+    service_columns: Collection[str],
+    sent: Sequence[Mapping[str, str]],
+    key: Collection[str],
+) -> Iterator[Difference]:
+    renames = Renames(settings.rename)
+    new: dict[str, str] = {}
+    wider: dict[str, str] = {}
+    told: set[tuple[str, str]] = set()
+    for columns in sent:
+        for name, kind in heeded(settings.schema_changes, own, columns).items():
+            if (name, kind) in told:
+                continue
+            told.add((name, kind))
+            try:
+                changes = column_changes(own, [{name: kind}], service_columns, key, renames)
+            except TableHalt as halt:
+                yield _of_column(halt, own, name, kind, renames)
+                continue
+            new.update(changes.added)
+            wider.update(changes.widened)
+    if settings.schema_changes == "halt" and Changes(new, wider):
+        asked = ", ".join(f"{name} {kind}" for name, kind in {**new, **wider}.items())
+        yield Difference(
+            f"the table would get columns or wider types ({asked}), and schema_changes is halt ({settings.where})",
+            "alter the table, or set schema_changes: evolve or ignore",
+        )
+
+
+def _of_column(halt: TableHalt, own: Mapping[str, str], name: str, sent: str, renames: Renames) -> Difference:
+    if halt.code != "column-type-changed":
+        return Difference(halt.message, halt.fix)
+    has, source = own[name], renames.source(name)
+    what = f"the column {name} is {has} in the table, and the topic sends {sent}"
+    named = f"set `columns: {{{source}: {has}}}` if all values fit it (others go to the quarantine table)"
+    fix = {
+        ("timestamp", "timestamp_ntz"): "set timestamps: utc for this table if its values are in UTC",
+        ("timestamp_ntz", "timestamp"): f"{named}, or timestamps: ntz if the source's column has no zone",
+    }.get((has, sent), "" if is_another_thing(has, sent) else named)
+    return Difference(what, f"{fix}; or write the column anew as {sent}" if fix else f"write the column anew as {sent}")

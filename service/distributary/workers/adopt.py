@@ -1,0 +1,235 @@
+"""Takes over a table that another job has filled (`distributary resume TABLE --adopt`), at an operator's request.
+
+Only tables of `mode: upsert`. Its rows stay as they are, with NULL in the service's columns, and changes from the
+starting point on are applied over them. Where that lies at or before the other job's end, the same changes come once
+more, in their order, and each key ends as its last one says: so every key that they concern is right once they are
+applied, and all others are as the job left them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import functions as F
+
+from distributary import sql
+from distributary.apply.stored_rows import DELETED
+from distributary.config import Config
+from distributary.consume.broker import Broker, Topic
+from distributary.consume.offsets import Offsets
+from distributary.consume.starting_point import StartingPoint
+from distributary.control.resume_requests import Request, ask
+from distributary.decode.observed_columns import renames_of, table_columns
+from distributary.decode.source_order import order_of
+from distributary.delta.log_reader import LogReader
+from distributary.delta.snapshot import Snapshot
+from distributary.delta.table_storage import table_files
+from distributary.error_mapping import classified
+from distributary.errors import TableHalt, UsageError
+from distributary.evolve.adoption import Difference, OtherTable, differences, mode_refused, not_sent
+from distributary.halt_actions import ResumeAction
+from distributary.ingest.batch_reader import BatchReader
+from distributary.ingest.batch_writer import BatchWriter, service_columns_of
+from distributary.ingest.index_folder import index_cache
+from distributary.ingest.registry import registry_of
+from distributary.ingest.source_types import told_to
+from distributary.ingest.tables import ConfiguredTable, listed, named
+from distributary.ingest.topic_format import TopicFormat
+from distributary.lake.log import last_sequence
+from distributary.lake.table import LakeTable
+from distributary.launch.session import close_session, open_session, stdout_kept_for_results
+from distributary.logs import get_logger
+from distributary.progress.record import Head, Progress, first_progress
+
+_EXAMPLES = 5
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """What was done, or would be. `differences` are what stands against it: then nothing was done.
+
+    `start` is the next offset per partition, `added` the columns that the service adds, `not_sent` those that no record
+    has; `last_written` tells by which operation, and when.
+    """
+
+    table: str
+    differences: tuple[Difference, ...] = ()
+    key: tuple[str, ...] = ()
+    start: Mapping[int, int] = field(default_factory=dict)
+    added: tuple[str, ...] = ()
+    not_sent: tuple[str, ...] = ()
+    last_written: str = ""
+
+
+class Adoption:
+    """One table of the config and the Delta table at its place. `lake` has the service's columns of the config."""
+
+    def __init__(self, config: Config, one: ConfiguredTable, broker: Broker, lake: LakeTable) -> None:
+        self._config, self._one, self._broker, self._lake = config, one, broker, lake
+        self._reader = BatchReader(
+            broker,
+            config.source,
+            one.settings,
+            lake,
+            BatchWriter(one.settings, index_cache),
+            _log,
+            threading.Event(),
+            registry_of(config.source),
+            lambda: told_to(config, broker).of(one.topic),
+        )
+
+    def run(self, point: StartingPoint, *, check_only: bool = False) -> Adopted:
+        """Checks the table and, unless told otherwise, takes it over where nothing stands against it. Raises UsageError
+        where there is no such table or starting point, TableHalt where the records or the table can't be understood or
+        written, and what Kafka and Spark raise."""
+        one, lake = self._one, self._lake
+        if refused := mode_refused(one.settings):
+            return Adopted(one.name, (refused,))
+        head = self._other_head()
+        topic = self._broker.topics([one.topic])[one.topic]
+        start = point.of(topic, self._broker)
+        topic_format = self._format(topic, start)
+        key = self._reader.sent.renames.all_of(topic_format.key or one.settings.key)
+        snapshot = LogReader(table_files(lake.session, lake.path)).newest().snapshot
+        table = OtherTable(lake.all_columns(), self._required(snapshot))
+        service = service_columns_of(one.settings)
+        # A delete without a schema counts as having all columns of the table.
+        observed = self._reader.observed
+        sent = table_columns([one for one in observed if one.has_schema] or observed)
+        found = [*self._of_features(snapshot), *differences(one.settings, table, service, sent, key)]
+        if not any(name not in table.columns for name in key):
+            found += self._of_rows(key)
+        added = tuple(name for name in service if name not in table.columns)
+        unknown = not_sent(table, service, sent)
+        told = Adopted(one.name, tuple(found), key, start, added, unknown, self._last_written())
+        if not (found or check_only):
+            self._take_over(
+                head, {name: service[name] for name in added}, self._record(topic, topic_format, key, start)
+            )
+        return told
+
+    def _other_head(self) -> Head:
+        name, lake = self._one.name, self._lake
+        head = lake.head()
+        if head is None:
+            raise UsageError(
+                "no-table",
+                f"there is no Delta table at {lake.path}",
+                "set target.path and target.table so that this is the place of the table to be adopted; one that is not"
+                " there is made by `distributary run`",
+            )
+        if head.progress is not None:
+            raise UsageError(
+                "already-ours", f"{name} is the service's already", "start it again without --adopt, if it is halted"
+            )
+        return head
+
+    def _format(self, topic: Topic, start: Offsets) -> TopicFormat:
+        """The format of the records from the start on; of earlier ones where none has come yet."""
+        found = self._reader.detect_format(topic, start, None)
+        found = found or self._reader.detect_format(topic, self._broker.earliest(topic), None)
+        if found is None:
+            raise UsageError(
+                "no-records-left",
+                f"{topic.name} has no record: nothing tells the key and the columns of {self._one.name}",
+                "adopt it once a change has come, or have the connector send a snapshot",
+            )
+        return found
+
+    @staticmethod
+    def _required(snapshot: Snapshot) -> list[str]:
+        return [column.name for column in snapshot.schema.columns if not column.nullable]
+
+    @staticmethod
+    def _of_features(snapshot: Snapshot) -> list[Difference]:
+        if not snapshot.is_append_only:
+            return []
+        return [
+            Difference(
+                "rows can't change, by the table's property delta.appendOnly",
+                "ALTER TABLE … UNSET TBLPROPERTIES ('delta.appendOnly')",
+            )
+        ]
+
+    def _of_rows(self, key: Sequence[str]) -> list[Difference]:
+        """Rows that the key does not tell apart. The operator, who asked, is shown some keys."""
+        rows = self._lake.rows()
+        columns = [F.col(sql.name(name)) for name in key]
+        found = []
+        empty = F.lit(False)
+        for column in columns:
+            empty = empty | column.isNull()
+        if nulls := rows.filter(empty).count():
+            found.append(Difference(f"{nulls} rows have NULL in a column of the key", "give them a key or delete them"))
+        several = rows.filter(~empty).groupBy(*columns).count().filter("count > 1")
+        if number := several.count():
+            shown = ["(" + ", ".join(map(str, row[:-1])) + ")" for row in several.limit(_EXAMPLES).collect()]
+            found.append(
+                Difference(
+                    f"{number} keys ({', '.join(key)}) have several rows, such as {', '.join(shown)}",
+                    "keep one row of each (docs/adopt.md has the statement)",
+                )
+            )
+        return found
+
+    def _last_written(self) -> str:
+        row = self._lake.delta().history(1).select("timestamp", "operation", "engineInfo").collect()[0]
+        by = f" by {row['engineInfo']}" if row["engineInfo"] else ""
+        return f"{row['timestamp']:%Y-%m-%d %H:%M:%S} UTC, {row['operation']}{by}"
+
+    def _record(self, topic: Topic, topic_format: TopicFormat, key: tuple[str, ...], start: Offsets) -> Progress:
+        settings = self._one.settings
+        first = first_progress(topic.name, topic.topic_id, topic_format.order, settings.mode, key)
+        return first.model_copy(
+            update={
+                "sequence": last_sequence(self._lake.session, self._lake.path),
+                "next": start,
+                "adopted": start,
+                "order": order_of(topic_format.order, self._config.source.order_fields) or None,
+                "unwrapped": topic_format.unwrapped is not None,
+                "marks_deleted": settings.marks_deleted,
+                "timestamps": None if settings.timestamps == "ntz" else settings.timestamps,
+                "renames": dict(renames_of(self._reader.observed).lake) or None,
+            }
+        )
+
+    def _take_over(self, head: Head, added: Mapping[str, str], record: Progress) -> None:
+        """Cut short, it is done again by the next."""
+        lake = self._lake
+        now = lake.head(head)
+        if now is None or now.version != head.version:
+            raise UsageError(
+                "still-written",
+                f"another job wrote to the table {self._one.name} while it was checked",
+                "stop that job, and adopt the table again",
+            )
+        if added:
+            lake.add_columns(added)
+        if self._one.settings.marks_deleted:
+            lake.fill(DELETED, "false")
+        now = lake.head(head) or head
+        lake.commit(now, record.next_commit(), lake.empty_commit())
+
+
+def adopt(config: Config, name: str, point: StartingPoint, *, check_only: bool = False) -> Adopted:
+    """Takes over the table `name`. The service may run meanwhile: it goes on with the table at once. Raises UsageError
+    where it can't be taken over, and what Kafka and Spark raise."""
+    broker = Broker(config.kafka_properties())
+    one = named(name, listed(config, broker))
+    with stdout_kept_for_results():
+        session = open_session(config.spark_properties())
+    try:
+        lake = LakeTable(session, one.path, service_columns_of(one.settings))
+        done = Adoption(config, one, broker, lake).run(point, check_only=check_only)
+    except TableHalt as halt:
+        raise UsageError(halt.code, f"{one.name} can't be adopted: {halt.message}", halt.fix) from halt
+    except Exception as error:
+        raise classified(error) from error
+    finally:
+        close_session(session)
+    if not (done.differences or check_only):
+        ask(config, Request(one.topic, ResumeAction.NOTHING))
+    return done
