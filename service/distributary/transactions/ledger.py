@@ -36,6 +36,7 @@ from distributary.transactions.frontier import (
     holds,
     offsets_of,
     passed,
+    versions_of,
 )
 
 MOST_PENDING = 50_000
@@ -168,15 +169,19 @@ class TransactionLedger:
             )
             waiting = sorted(set(lacking))
             if not waiting:
-                self.claim = Claim(transaction, offsets_of(standings))
+                self.claim = Claim(transaction, offsets_of(standings), versions_of(standings))
                 self.asks.clear()
                 if self._base is not None:
                     self._base = None
                 else:
                     self._pending.popleft()
         self.asks |= set(waiting)
-        complete = self.claim.transaction if self.claim and holds(self.claim, standings, kafka.partitions) else None
-        return Answer(complete, len(self._pending) + (self._base is not None), tuple(waiting))
+        pending = len(self._pending) + (self._base is not None)
+        if self.claim is None or not holds(self.claim, standings, kafka.partitions):
+            return Answer(None, pending, tuple(waiting))
+        now = versions_of(standings)
+        versions = {topic: version for topic, version in self.claim.versions.items() if now.get(topic, -1) >= version}
+        return Answer(self.claim.transaction, pending, tuple(waiting), versions)
 
     def _filled_again(self, standings: Mapping[str, Standing]) -> list[str]:
         """The tables that are behind where they were: start() is needed then."""
@@ -185,6 +190,9 @@ class TransactionLedger:
         self._last = now
         if again:
             self._known.clear()
+            if self.claim is not None:  # their versions may be those of another table now
+                kept = {topic: version for topic, version in self.claim.versions.items() if topic not in again}
+                self.claim = replace(self.claim, versions=kept)
         return again
 
     def _front(self) -> tuple[Transaction, dict[str, _Need]] | None:
