@@ -19,11 +19,12 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.kafka import Record, committed_offsets, create_topic, produce
-from tests.support.spark import rows_of
+from tests.support.spark import Bench, rows_of
 from tests.support.waiting import wait_until
 
 from distributary.config import load
 from distributary.consume.broker import Broker
+from distributary.errors import TableHalt
 from distributary.job import Service
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
@@ -181,3 +182,21 @@ def test_a_batch_of_aborted_transactions_alone_leaves_a_table_as_it_is_and_the_s
         played = beside.submit(play)
         assert running.run(once=False) == 0
     played.result()
+
+
+@pytest.mark.parametrize("mode", ["history", "append"])
+def test_3_9_rows_tell_the_transaction_of_their_change_in_all_batches(bench: Bench, mode: str) -> None:
+    bench.rule = {"mode": mode, "transaction_columns": True}
+    topic = Topic(bench.create().topic)
+    topic.change("r", {"id": 1}, {"id": 1, "v": "a"}, at=1)
+    topic.change("u", {"id": 1}, {"id": 1, "v": "b"}, at=2, transaction=("7", 3))
+    bench.take(topic.records)
+    bench.take([topic.change("u", {"id": 1}, {"id": 1, "v": "c"}, at=3, transaction=("8", 1))])
+    assert rows_of(bench.table, "v", "__transaction_id", "__transaction_order") == [
+        ("a", None, None),
+        ("b", "7", 3),
+        ("c", "8", 1),
+    ]
+    bench.rule = {"mode": mode}
+    with pytest.raises(TableHalt, match="transactions-changed"):
+        bench.take([topic.change("u", {"id": 1}, {"id": 1, "v": "d"}, at=4)])
