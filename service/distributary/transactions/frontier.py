@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from distributary.consume.offsets import Offsets
 
@@ -75,6 +75,19 @@ def offsets_of(standings: Mapping[str, Standing]) -> dict[str, Offsets]:
 def versions_of(standings: Mapping[str, Standing]) -> dict[str, int]:
     """The Delta versions of all tables that are there, by topic."""
     return {topic: table.version for topic, table in standings.items() if table.version is not None}
+
+
+def with_live_versions(claim: Claim, standings: Mapping[str, Standing]) -> Claim:
+    """The claim without the versions of tables that are behind it: those are filled again, and their versions may begin
+    anew."""
+    versions = {}
+    for topic, version in claim.versions.items():
+        table = standings.get(topic)
+        if table is None or table.version is None or table.version < version:
+            continue
+        if passed(table, claim.held[topic], claim.held[topic]):
+            versions[topic] = version
+    return replace(claim, versions=versions)
 
 
 def holds(claim: Claim, standings: Mapping[str, Standing], topics: Iterable[str]) -> bool:

@@ -37,6 +37,7 @@ from distributary.transactions.frontier import (
     offsets_of,
     passed,
     versions_of,
+    with_live_versions,
 )
 
 MOST_PENDING = 50_000
@@ -176,12 +177,12 @@ class TransactionLedger:
                 else:
                     self._pending.popleft()
         self.asks |= set(waiting)
+        if self.claim is not None:
+            self.claim = with_live_versions(self.claim, standings)
         pending = len(self._pending) + (self._base is not None)
         if self.claim is None or not holds(self.claim, standings, kafka.partitions):
             return Answer(None, pending, tuple(waiting))
-        now = versions_of(standings)
-        versions = {topic: version for topic, version in self.claim.versions.items() if now.get(topic, -1) >= version}
-        return Answer(self.claim.transaction, pending, tuple(waiting), versions)
+        return Answer(self.claim.transaction, pending, tuple(waiting), self.claim.versions)
 
     def _filled_again(self, standings: Mapping[str, Standing]) -> list[str]:
         """The tables that are behind where they were: start() is needed then."""
@@ -190,9 +191,6 @@ class TransactionLedger:
         self._last = now
         if again:
             self._known.clear()
-            if self.claim is not None:  # their versions may be those of another table now
-                kept = {topic: version for topic, version in self.claim.versions.items() if topic not in again}
-                self.claim = replace(self.claim, versions=kept)
         return again
 
     def _front(self) -> tuple[Transaction, dict[str, _Need]] | None:
