@@ -15,14 +15,16 @@ from typing import Any
 import pytest
 import yaml
 from confluent_kafka import Producer
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from tests.support.changes import Topic
 from tests.support.kafka import Record, committed_offsets, create_topic, produce
-from tests.support.spark import rows_of
+from tests.support.spark import Bench, rows_of
 from tests.support.waiting import wait_until
 
 from distributary.config import load
 from distributary.consume.broker import Broker
+from distributary.errors import TableHalt
 from distributary.job import Service
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
@@ -88,6 +90,11 @@ def shown_after_a_run(session: SparkSession, source: Source, folder: Path) -> An
     return status.snapshot().get("transactions")
 
 
+def newest_versions(folder: Path) -> dict[str, int]:
+    """The Delta versions of both tables."""
+    return {f"dbo.{name}": DeltaTable(str(folder / "lake" / "dbo" / name)).version() for name in ("one", "two")}
+
+
 def lag_tools_see(source: Source, status: ServiceStatus) -> None:
     """What the tables have applied stands in the consumer group, at the end of a run with `--once` too."""
     told = committed_offsets(source.kafka, f"distributary-{source.prefix}")
@@ -101,17 +108,19 @@ def test_3_9_up_to_which_transaction_all_tables_are_complete(session: SparkSessi
     source.send(source.transaction(one=1, two=2))
     first = {"id": "00000027:00000001:ffff", "ts_ms": 1000}
     shown = shown_after_a_run(session, source, tmp_path)
-    assert shown == {"complete": first, "pending": 0, "waiting_for": []}
+    versions = newest_versions(tmp_path)
+    assert shown == {"complete": {**first, "versions": versions}, "pending": 0, "waiting_for": []}
 
     # The next one's END is there before the changes of one table: the broker of its partition is slow.
     second = source.transaction(one=2, two=1)
     source.send(second, without="two")
     shown = shown_after_a_run(session, source, tmp_path)
-    assert shown == {"complete": first, "pending": 1, "waiting_for": ["dbo.two"]}
+    assert shown == {"complete": {**first, "versions": versions}, "pending": 1, "waiting_for": ["dbo.two"]}
     assert len(rows_of(tmp_path / "lake" / "dbo" / "one")) == 3
     note = tmp_path / "lake" / "_distributary" / "transactions" / f"{source.prefix}.json"
     noted = json.loads(note.read_text(encoding="utf-8"))
     assert (noted["next"], noted["complete"]) == (2, first)
+    assert versions != newest_versions(tmp_path)
 
     # The note says where to go on, but nothing depends on it.
     note.write_text("{half of", encoding="utf-8")
@@ -119,7 +128,8 @@ def test_3_9_up_to_which_transaction_all_tables_are_complete(session: SparkSessi
     source.send(source.transaction(one=1))
     third = {"id": "00000027:00000003:ffff", "ts_ms": 3000}
     shown = shown_after_a_run(session, source, tmp_path)
-    assert shown == {"complete": third, "pending": 0, "waiting_for": []}
+    versions = newest_versions(tmp_path)
+    assert shown == {"complete": {**third, "versions": versions}, "pending": 0, "waiting_for": []}
     assert json.loads(note.read_text(encoding="utf-8"))["next"] == 6
 
 
@@ -172,3 +182,21 @@ def test_a_batch_of_aborted_transactions_alone_leaves_a_table_as_it_is_and_the_s
         played = beside.submit(play)
         assert running.run(once=False) == 0
     played.result()
+
+
+@pytest.mark.parametrize("mode", ["history", "append"])
+def test_3_9_rows_tell_the_transaction_of_their_change_in_all_batches(bench: Bench, mode: str) -> None:
+    bench.rule = {"mode": mode, "transaction_columns": True}
+    topic = Topic(bench.create().topic)
+    topic.change("r", {"id": 1}, {"id": 1, "v": "a"}, at=1)
+    topic.change("u", {"id": 1}, {"id": 1, "v": "b"}, at=2, transaction=("7", 3))
+    bench.take(topic.records)
+    bench.take([topic.change("u", {"id": 1}, {"id": 1, "v": "c"}, at=3, transaction=("8", 1))])
+    assert rows_of(bench.table, "v", "__transaction_id", "__transaction_order") == [
+        ("a", None, None),
+        ("b", "7", 3),
+        ("c", "8", 1),
+    ]
+    bench.rule = {"mode": mode}
+    with pytest.raises(TableHalt, match="transactions-changed"):
+        bench.take([topic.change("u", {"id": 1}, {"id": 1, "v": "d"}, at=4)])

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.model.case import MODES, Case, Kept
 from tests.model.packs import pack
 from tests.model.strategies import ALL
-from tests.support.changes import Topic, key, row
+from tests.support.changes import INT, LONG, TEXT, Row, Topic, key, row
 from tests.support.histories import Service
 from tests.support.kafka import delete_records
 from tests.support.spark import Bench
@@ -150,6 +150,24 @@ def test_2_8_an_upserted_table_is_what_its_topic_says_and_damage_is_named(bench:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("rule", [{}, {"column_defaults": "fill"}, {"column_defaults": "fill", "mode": "history"}])
+def test_5_1_rows_with_the_default_of_a_new_column_are_what_the_topic_says(bench: Bench, rule: dict[str, Any]) -> None:
+    bench.rule = rule
+    older: dict[str, Row] = {"id": LONG, "v": TEXT}
+    newer: dict[str, Row] = {**older, "n": {**INT, "optional": False, "default": 5}}
+    topic = Topic(bench.create(partitions=2).topic)
+    for number in (1, 2, 3):
+        topic.with_schema(topic.change("c", key(number), row(number, "a"), at=number), older)
+    bench.take(topic.records)
+    added = Topic(bench.topic)
+    added.with_schema(added.change("u", key(1), row(1, "b", n=7), at=10), newer)
+    added.with_schema(added.change("c", key(4), row(4, "late"), at=4, partition=1), older)
+    bench.take(added.records)
+    assert_equal(verified(bench), 4)
+    table = bench.session.read.format("delta").load(str(bench.table)).where("v <> 'b'").select("n").distinct()
+    assert [tuple(one) for one in table.collect()] == [(5 if rule else None,)]
+
+
 def test_4_2_the_current_versions_of_a_history_are_compared(bench: Bench) -> None:
     bench.rule = {"mode": "history"}
     assert_equal(filled(bench, "sqlserver"))

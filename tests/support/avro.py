@@ -109,7 +109,8 @@ def _required(connect: Mapping[str, Any], defined: dict[str, Any]) -> Any:
     if connect.get("parameters"):
         more["connect.parameters"] = connect["parameters"]
     if connect.get("default") is not None:
-        more["connect.default"] = connect["default"]
+        given = connect["default"]
+        more["connect.default"] = base64.b64decode(given).decode("latin-1") if kind == "bytes" else given
     if kind == "struct":
         return _record(connect, more, defined)
     if kind == "array":

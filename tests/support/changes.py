@@ -127,5 +127,5 @@ class Topic:
 
 
 def _struct(fields: dict[str, Row], **more: Any) -> Row:
-    named = [{**kind, "optional": True, "field": name} for name, kind in fields.items()]
+    named = [{"optional": True, **kind, "field": name} for name, kind in fields.items()]
     return {"type": "struct", "fields": named, "optional": True, **more}

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.apply.values import source_timestamps
+from distributary.apply.values import TRANSACTION_COLUMNS, source_timestamps, transactions_of
 from distributary.rules.columns import Ints, one_array
 
 UNAVAILABLE = "__unavailable"
 
 
-def appended_rows(events: pa.Table, places: Ints, row: pa.StructType, topic: str) -> pa.Table:
+def appended_rows(
+    events: pa.Table, places: Ints, row: pa.StructType, topic: str, *, with_transactions: bool
+) -> pa.Table:
     """The rows of the decoded events at those places.
 
     A delete leaves the row before it, as far as the source sent it, else its key. `__unavailable` has the names of
@@ -40,5 +42,10 @@ def appended_rows(events: pa.Table, places: Ints, row: pa.StructType, topic: str
             "__partition": taken["partition"],
             "__offset": taken["offset"],
             UNAVAILABLE: taken["unavailable"],
+            **(_transactions(taken) if with_transactions else {}),
         }
     )
+
+
+def _transactions(events: pa.Table) -> dict[str, pa.Array]:
+    return {TRANSACTION_COLUMNS[name]: array for name, array in transactions_of(events).items()}

@@ -15,7 +15,14 @@ from distributary.apply.key_text import keys_of
 from distributary.apply.memory import Memory, TableLayout
 from distributary.apply.new_rows import NewRows
 from distributary.apply.table_rows import StoredRows, TableRows
-from distributary.apply.values import ValueSources, no_values, values_of_events, values_of_rows, with_columns
+from distributary.apply.values import (
+    TRANSACTION_COLUMNS,
+    ValueSources,
+    no_values,
+    values_of_events,
+    values_of_rows,
+    with_columns,
+)
 from distributary.apply.versions import new_versions
 from distributary.decode.envelope import MESSAGE
 from distributary.rules.batch import needed
@@ -129,7 +136,15 @@ class _Batch:
         layout, memory = self._layout, self._memory
         outcomes = changes.outcomes
         sources = self._sources(_pointers(version.row for outcome in outcomes.values() for version in outcome.versions))
-        new = new_versions(outcomes, sources, memory.aliases, layout.key, layout.topic, layout.rules.connector)
+        new = new_versions(
+            outcomes,
+            sources,
+            memory.aliases,
+            layout.key,
+            layout.topic,
+            layout.rules.connector,
+            with_transactions=layout.transactions,
+        )
         kept = needed(memory.state)
         memory.aliases = {at: first for at, first in {**memory.aliases, **new.aliases}.items() if at in kept}
         self._keep(sources)
@@ -144,7 +159,7 @@ class _Batch:
         places = [place for place in found if place is not None]
         begin = events.num_rows - self._events[-1].num_rows
         every = np.concatenate([np.array(places, np.int64), plain.appended + begin]).astype(np.int64)
-        rows = appended_rows(events, every, layout.row, layout.topic)
+        rows = appended_rows(events, every, layout.row, layout.topic, with_transactions=layout.transactions)
         return Applied(changes, (), keys_of([], layout.key), rows, plain=len(plain.keys))
 
     def _named(self) -> set[Pointer]:
@@ -158,7 +173,7 @@ class _Batch:
         aliases = self._memory.aliases
         wanted = pointers | self._named() | {aliases[at] for at in pointers if at in aliases}
         events = [values_of_events(one) for one in self._events]
-        kept = with_columns(self._memory.values, self._layout.row)
+        kept = with_columns(self._memory.values, self._layout.row, self._layout.defaults)
         return ValueSources([kept, *events, self._read_rows(wanted, keys)])
 
     def _keep(self, sources: ValueSources) -> None:
@@ -176,6 +191,8 @@ class _Batch:
         service = ["__op", "__position", "__partition", "__offset", "__source_ts"]
         if layout.rules.mode == "history":
             service += ["__start_at", "__moved_from"]
+        if layout.transactions:
+            service += TRANSACTION_COLUMNS.values()
         return values_of_rows(self._rows.read_whole(wanted, [*columns, *service]), layout.row)
 
     def _mark_plain(self, new: NewRows, plain: PlainKeys, deleted: Ints, sources: ValueSources) -> None:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from distributary.apply.values import no_values
 from distributary.apply.versions import Aliases
+from distributary.decode.column_default import ColumnDefault
 from distributary.rules.state import Rules, TableState
 
 
 @dataclass(frozen=True)
 class TableLayout:
-    """What is known of a table: its topic, its columns and those of its key, and what the rules need."""
+    """What is known of a table: its topic, its columns and those of its key, and what the rules need. `defaults`: what
+    older rows have in columns that were added after them. `transactions`: its rows tell their transaction."""
 
     rules: Rules
     topic: str
     row: pa.StructType
     key: pa.StructType
+    defaults: Mapping[str, ColumnDefault] = field(default_factory=dict)
+    transactions: bool = False
 
 
 @dataclass

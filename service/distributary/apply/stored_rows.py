@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.apply.values import one_array
+from distributary.rules.columns import one_array
 from distributary.rules.event import ADOPTED, Position
 from distributary.rules.order import compare
 from distributary.rules.position_text import read_position

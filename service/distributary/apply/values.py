@@ -8,6 +8,7 @@ The rules name values by pointers (partition, offset). A table of values has
 | op, position | string | its operation and its place in the source's log |
 | source_time | int64 | milliseconds since 1970 |
 | start, moved_from | string | of a version (`mode: history`): where it started, and the key that its row had before |
+| transaction_id, transaction_order | string, int64 | the record's transaction, and its place among that one's changes |
 | row | struct | the columns of the table |
 """
 
@@ -22,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.key_text import key_json
+from distributary.decode.column_default import ColumnDefault, array_of_text
 from distributary.rules.columns import Ints, one_array
 from distributary.rules.event import Pointer
 from distributary.rules.state import Origin
@@ -34,7 +36,15 @@ SERVICE = {
     "source_time": pa.int64(),
     "start": pa.string(),
     "moved_from": pa.string(),
+    "transaction_id": pa.string(),
+    "transaction_order": pa.int64(),
 }
+_EVENTS_OWN_ID = "^([0-9]+):[0-9]+$"
+"""PostgreSQL's connector puts the place of the single event behind the transaction's number."""
+
+
+TRANSACTION_COLUMNS = {"transaction_id": "__transaction_id", "transaction_order": "__transaction_order"}
+"""The columns that tables may have of transactions, by those of values."""
 
 
 def values_type(row: pa.StructType) -> pa.Schema:
@@ -56,8 +66,20 @@ def values_of_events(events: pa.Table) -> pa.Table:
         "op": events["operation"],
         "start": events["position"],
         "moved_from": moved_from,
+        **transactions_of(events),
     }
     return pa.table({name: columns[name] for name in (*SERVICE, "row")})
+
+
+def transactions_of(events: pa.Table) -> dict[str, pa.Array]:
+    """The transaction of each event, by an id that its other events have too, and the event's place among all of that
+    transaction's changes; null where the events do not tell."""
+    names = {"transaction_id": "transaction_id", "transaction_order": "transaction_total_order"}
+    told = {
+        name: one_array(events[column]) if column in events.column_names else pa.nulls(events.num_rows, SERVICE[name])
+        for name, column in names.items()
+    }
+    return {**told, "transaction_id": pc.replace_substring_regex(told["transaction_id"], _EVENTS_OWN_ID, r"\1")}
 
 
 def values_of_rows(rows: pa.Table, row: pa.StructType) -> pa.Table:
@@ -71,25 +93,45 @@ def values_of_rows(rows: pa.Table, row: pa.StructType) -> pa.Table:
         "position": rows["__position"],
         "source_time": pc.divide(time, 1000),
         **{
-            name: rows[column] if column in rows.column_names else pa.nulls(rows.num_rows, pa.string())
-            for name, column in (("start", "__start_at"), ("moved_from", "__moved_from"))
+            name: rows[column] if column in rows.column_names else pa.nulls(rows.num_rows, SERVICE[name])
+            for name, column in (
+                ("start", "__start_at"),
+                ("moved_from", "__moved_from"),
+                *TRANSACTION_COLUMNS.items(),
+            )
         },
         "row": pa.StructArray.from_arrays(arrays, fields=list(row)),
     }
     return pa.table(columns).cast(values_type(row))
 
 
-def with_columns(values: pa.Table, row: pa.StructType) -> pa.Table:
-    """The values when the table has got other columns: new ones are null, types are widened."""
+def with_columns(values: pa.Table, row: pa.StructType, defaults: Mapping[str, ColumnDefault]) -> pa.Table:
+    """The values when the table has got other columns: types are widened, new columns have their default in rows of
+    before them, and are null elsewhere."""
+    for place, (name, kind) in enumerate(SERVICE.items()):
+        if name not in values.column_names:  # kept by a version that did not know of it
+            values = values.add_column(place, name, pa.nulls(values.num_rows, kind))
     if values.schema.field("row").type == row:
         return values
     old = one_array(values["row"])
     known = {field.name: part for field, part in zip(old.type, old.flatten(), strict=True)}
     arrays = [
-        known[field.name].cast(field.type) if field.name in known else pa.nulls(len(old), field.type) for field in row
+        known[field.name].cast(field.type)
+        if field.name in known
+        else _older(values["position"], field.type, defaults.get(field.name))
+        for field in row
     ]
     struct = pa.StructArray.from_arrays(arrays, fields=list(row), mask=old.is_null())
     return values.set_column(values.schema.get_field_index("row"), "row", struct)
+
+
+def _older(position: pa.ChunkedArray, kind: pa.DataType, default: ColumnDefault | None) -> pa.Array:
+    """A new column of rows with these positions."""
+    nothing = pa.nulls(len(position), kind)
+    if default is None:
+        return nothing
+    is_older = pc.fill_null(pc.less(one_array(position), default.before), False)
+    return pc.if_else(is_older, array_of_text(default.value, kind)[0], nothing)
 
 
 def source_timestamps(milliseconds: pa.Array) -> pa.Array:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from distributary.apply.key_text import keys_of
-from distributary.apply.values import ValueSources, source_timestamps
+from distributary.apply.values import TRANSACTION_COLUMNS, ValueSources, source_timestamps
 from distributary.rules.columns import one_array
 from distributary.rules.event import Event, Pointer
 from distributary.rules.outcome import Outcome
@@ -50,6 +50,8 @@ def new_versions(
     key: pa.StructType,
     topic: str,
     connector: str,
+    *,
+    with_transactions: bool,
 ) -> NewVersions:
     """The versions that the outcomes of keys mean. Raises KeyError where a value is not among the sources."""
     opened: list[_Opened] = []
@@ -74,7 +76,7 @@ def new_versions(
         opened += of_key
     pointers = [at for _, at in removed]
     return NewVersions(
-        gather.table(opened, topic, connector),
+        gather.table(opened, topic, connector, with_transactions=with_transactions),
         keys_of([name for name, _ in removed], key),
         pa.table(
             {
@@ -113,7 +115,7 @@ class _Gatherer:
         null = pa.scalar(None, column.type)
         return null if place is None else column[place]
 
-    def table(self, opened: list[_Opened], topic: str, connector: str) -> pa.Table:
+    def table(self, opened: list[_Opened], topic: str, connector: str, *, with_transactions: bool) -> pa.Table:
         opening = pa.array([one.opening for one in opened], pa.int64())
         taken = self._sources.table.take(opening)
         columns = {
@@ -138,6 +140,7 @@ class _Gatherer:
                 "__partition": taken["partition"],
                 "__offset": taken["offset"],
                 "__moved_from": taken["moved_from"],
+                **({of: taken[name] for name, of in TRANSACTION_COLUMNS.items()} if with_transactions else {}),
             }
         )
 

@@ -25,6 +25,8 @@ Loc = tuple[str | int, ...]
 
 _FIX_REFERENCE = "write the value out; write $${ for a literal ${"
 _NOTHING = ("", "~", "null", "Null", "NULL")
+_NULL_IS_A_WORD = ("column_defaults",)
+"""Keys of which `null` is one of the values."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,8 @@ class _Reader:
             self.document.faulty.add(loc)
             return ""
         if node.style is None and node.value in _NOTHING:
+            if node.value and loc[-1:] and loc[-1] in _NULL_IS_A_WORD:
+                return "null"
             # A section whose lines are all commented out is as good as left out. Deeper down an empty value is a slip.
             if len(loc) > 1:
                 fix = "write a value, or take the key out"

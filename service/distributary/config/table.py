@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, WithJsonSchema, model_validator
 
 from distributary.config import column_types, maintenance
 from distributary.config.delta_properties import DeltaProperties
@@ -22,10 +22,13 @@ FileLayout = Literal["auto", "rewrite", "vectors"]
 Keyless = Literal["append", "halt"]
 Timestamps = Literal["ntz", "utc"]
 SchemaChanges = Literal["evolve", "halt", "ignore"]
+ColumnDefaults = Literal["fill", "null"]
 Engine = Literal["auto", "spark", "deltalake"]
 Mask = Literal["hash", "redact"]
 
 _MOST_CLUSTERED = 4
+_FILL_OR_NULL = WithJsonSchema({"enum": ["fill", "null", None]})
+"""YAML reads a bare null as nothing: here it is a word (see document.py)."""
 
 
 def _column_types(columns: dict[str, str]) -> dict[str, str]:
@@ -122,6 +125,12 @@ class TableDefaults(Section):
         description="evolve: new columns are added and types widened where nothing is lost. halt: the table stops at "
         "a change. ignore: columns that the table does not have are left out. Default: evolve.",
     )
+    column_defaults: Annotated[ColumnDefaults, _FILL_OR_NULL] | None = Field(
+        None,
+        description="What rows have in a column that the source adds later, where the records' schema has a default of "
+        "it. fill: the default, as the source's own rows do; all files of the table are written anew for it, once. "
+        "null: NULL, until the row's next change. Tables of mode: append always keep NULL. Default: null.",
+    )
     columns: Annotated[dict[str, Text], AfterValidator(_column_types)] | None = Field(
         None,
         description="Column types, for JSON without schema and to override what the records say: any Spark type, "
@@ -143,6 +152,12 @@ class TableDefaults(Section):
         description="Columns whose values never reach the lake as they are. hash: a keyed hash in their place, equal "
         "for equal values, with masking.salt. redact: ***. NULL stays NULL. A rule's masks are added to those of the "
         "defaults.",
+    )
+    transaction_columns: Flag | None = Field(
+        None,
+        description="true: rows of mode: history and append tell the transaction of their change (__transaction_id) "
+        "and its place among all changes of that transaction (__transaction_order), as far as the connector sends them "
+        "(provide.transaction.metadata). No effect on mode: upsert. Default: false.",
     )
     epoch: Count | None = Field(
         None,
@@ -216,9 +231,11 @@ class TableSettings:
     merge_sources: bool = False
     timestamps: Timestamps = "ntz"
     schema_changes: SchemaChanges = "evolve"
+    column_defaults: ColumnDefaults = "null"
     columns: dict[str, str] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     rename: dict[str, str] = field(default_factory=dict)
+    transaction_columns: bool = False
     epoch: int = 0
     paused: bool = False
     properties: dict[str, str] = field(default_factory=dict)
@@ -234,6 +251,16 @@ class TableSettings:
     def is_for_one_table(self) -> bool:
         """Whether the rule names one table, without a pattern."""
         return not GLOB.search(self.match)
+
+    @property
+    def fills_defaults(self) -> bool:
+        """Whether older rows get the default of a column that is added. A row of an append table stays as it is."""
+        return self.column_defaults == "fill" and self.mode != "append"
+
+    @property
+    def has_transactions(self) -> bool:
+        """Whether rows tell the transaction of their change."""
+        return self.transaction_columns and self.mode != "upsert"
 
     @property
     def marks_deleted(self) -> bool:
@@ -286,9 +313,13 @@ def resolve(
         merge_sources=rule.merge_sources if rule.merge_sources is not None else defaults.merge_sources or False,
         timestamps=rule.timestamps or defaults.timestamps or "ntz",
         schema_changes=rule.schema_changes or defaults.schema_changes or "evolve",
+        column_defaults=rule.column_defaults or defaults.column_defaults or "null",
         columns={**(defaults.columns or {}), **(rule.columns or {})},
         exclude=tuple(dict.fromkeys((*(defaults.exclude or ()), *(rule.exclude or ())))),
         rename=_names(defaults.rename or {}, rule.rename or {}),
+        transaction_columns=rule.transaction_columns
+        if rule.transaction_columns is not None
+        else defaults.transaction_columns or False,
         epoch=rule.epoch if rule.epoch is not None else defaults.epoch or 0,
         paused=rule.paused if rule.paused is not None else defaults.paused or False,
         properties={**(defaults.properties or {}), **(rule.properties or {})},

@@ -32,10 +32,13 @@ class ConnectType:
 
 @dataclass(frozen=True)
 class ConnectField:
-    """A named field of a struct."""
+    """A named field of a struct. `default` is the default that the schema has, as JsonConverter writes values; None
+    where it has none. `optional`: it may be null."""
 
     name: str
     type: ConnectType
+    default: Json | None = None
+    optional: bool = False
 
 
 class NotAConnectSchema(ValueError):
@@ -92,7 +95,8 @@ def _fields(nodes: Json, bounds: Bounds, depth: int) -> tuple[ConnectField, ...]
         name = node.get("field") if isinstance(node, dict) else None
         if not isinstance(name, str):
             raise NotAConnectSchema("a field without a name")
-        fields.append(ConnectField(name, _parse(node, bounds, depth + 1)))
+        optional = node.get("optional") is True
+        fields.append(ConnectField(name, _parse(node, bounds, depth + 1), node.get("default"), optional))
     if len({part.name for part in fields}) < len(fields):
         raise NotAConnectSchema("two fields of one name")
     return tuple(fields)

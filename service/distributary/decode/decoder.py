@@ -82,6 +82,8 @@ class Decoder:
         """Events and rejected records; of half the records at once where all become too large."""
         batch = read_batch(step, readers, self.options)
         readers.source_tables.update(filter(None, batch.source_tables))
+        if self.options.defaults is not None:
+            readers.note_positions(batch.positions, batch.after.readers)
         try:
             yield make_events(step, batch, schema, self.options)
         except TooMuchText:

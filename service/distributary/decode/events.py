@@ -14,6 +14,7 @@ from distributary.decode.batch import Batch, Side
 from distributary.decode.change_keeper import is_snapshot_end
 from distributary.decode.columns import Columns, Rows, make_columns, struct_array
 from distributary.decode.envelope import KEPT_ROW, MESSAGE
+from distributary.decode.older_rows import fill_older_rows
 from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.record_schema import RecordSchema
@@ -34,12 +35,13 @@ def make_events(
     source block says), snapshot_end, snapshot_identity (of a PostgreSQL snapshot row), moved_in, moved_out; key,
     old_key and new_key STRUCT of the key's columns; unavailable LIST of the names of columns that the source did not
     send; row STRUCT of the table's columns; and as far as the options ask for them before (as row) and transaction_id,
-    transaction_order.
+    transaction_order (among the transaction's changes of the table), transaction_total_order (among all of them).
     """
     placeholder = Placeholder(options.placeholder) if options.has_placeholders else None
     most = 8 * options.bounds.text_bytes + 2 * step.nbytes
     after = _columns(batch.after, schema.row, batch.count, placeholder, most)
     before = _columns(batch.before, schema.row, batch.count, placeholder, most) if options.reads_before else None
+    fill_older_rows(after, batch, options.defaults or {})
     _judge_values(batch, after, before, options)
     if options.key_from_row and before is not None:
         keys_of_rows = RowKeys(batch, after, before, options.key_from_row)
@@ -191,8 +193,9 @@ def _common(step: pa.Table, batch: Batch, options: DecodeOptions) -> dict[str, A
     if options.tells_transactions:
         blocks = [block if block is not None and block.id is not None else None for block in batch.blocks]
         columns["transaction_id"] = pa.array([block and block.id for block in blocks], pa.string())
-        orders = [None if block is None else whole_number(block.data_collection_order) for block in blocks]
-        columns["transaction_order"] = pa.array(orders, pa.int64())
+        for name, field in (("transaction_order", "data_collection_order"), ("transaction_total_order", "total_order")):
+            orders = [None if block is None else whole_number(getattr(block, field)) for block in blocks]
+            columns[name] = pa.array(orders, pa.int64())
     return columns
 
 

@@ -17,7 +17,8 @@ class ObservedColumns:
     `types` are Spark types and `marks` how values are masked (see base.ColumnType.mark), by the lake's names. `renames`
     has the lake's names of columns that the source calls otherwise. `names` are all columns that were sent, also those
     that are left out, by the source's names. `has_schema`: a schema has the types. `guessed` are those of `types` that
-    were inferred from values alone.
+    were inferred from values alone. `defaults` are those of the shape (see row_shape.RowShape), `since` is the lowest
+    position of these records, where the options ask for it.
     """
 
     is_key: bool
@@ -27,6 +28,8 @@ class ObservedColumns:
     names: frozenset[str]
     has_schema: bool = True
     guessed: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    since: str | None = None
 
 
 def columns_of_shape(shape: RowShape, *, is_key: bool, has_schema: bool = True) -> ObservedColumns:
@@ -38,6 +41,7 @@ def columns_of_shape(shape: RowShape, *, is_key: bool, has_schema: bool = True) 
         {name: lake for name, lake in shape.lake.items() if name != lake},
         shape.names,
         has_schema,
+        defaults=shape.defaults,
     )
 
 

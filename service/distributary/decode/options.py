@@ -8,6 +8,7 @@ from typing import Literal
 
 from distributary.decode.avro.schema import AvroSchemas
 from distributary.decode.bounds import Bounds
+from distributary.decode.column_default import ColumnDefault
 from distributary.decode.masks import NO_MASKS, Masks
 from distributary.decode.order_fields import Order
 from distributary.decode.source_block import BINLOG_CONNECTORS, BY_OFFSET, CONNECTORS
@@ -52,10 +53,11 @@ class DecodeOptions:
     (the lake's names) stand for it; an update that changes them is a delete and a create then. `unwrapped`: the records
     are rows without an envelope. `before`, `transactions`: the row before the change, and the change's place in its
     transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
-    addresses in the registry; the caller may add to them between two batches. `payload_alone`: keys and values are
-    objects with the one field `payload`, which holds them. `cloud_events`: values are Debezium's CloudEvents.
-    `source_in_key`: the key has the name of the source table
-    (SOURCE_TABLE_COLUMN), as the topic has several. `order` are the fields that make positions, where the connector has
+    addresses in the registry; the caller may add to them between two batches. `defaults`: what older rows
+    get in columns that were added after them, by the lake's names; None where they keep NULL. `payload_alone`: keys and
+    values are objects with the one field `payload`, which holds them. `cloud_events`: values are Debezium's
+    CloudEvents. `source_in_key`: the key has the name of the source table (SOURCE_TABLE_COLUMN), as the topic has
+    several. `order` are the fields that make positions, where the connector has
     no rules of its own. `long_ids`: ids of schemas in eight bytes are Apicurio's content ids.
     """
 
@@ -77,6 +79,7 @@ class DecodeOptions:
     source_in_key: bool = False
     order: Order = ()
     long_ids: bool = False
+    defaults: Mapping[str, ColumnDefault] | None = None
     bounds: Bounds = field(default_factory=Bounds)
 
     @property

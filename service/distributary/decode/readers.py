@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterable, MutableMapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from distributary.decode import reasons
@@ -49,6 +50,7 @@ class Readers:
         self._plain_keys: dict[tuple[str, ...], KeyReader] = {}
         self._new = Counter[str]()
         self._used_readers: dict[int, RowReader | KeyReader] = {}
+        self._since: dict[int, str] = {}
         self.conflict: TableHalt | None = None
         """Why the config can't have the columns of some record of this batch."""
 
@@ -57,6 +59,7 @@ class Readers:
         self._new.clear()
         self.plain.start_batch()
         self._used_readers.clear()
+        self._since.clear()
         self.conflict = None
         self.unknown_schemas.clear()
         self.source_tables.clear()
@@ -93,9 +96,20 @@ class Readers:
         self._used_readers[id(found)] = found
         return found
 
+    def note_positions(self, positions: Iterable[str | None], readers: Iterable[RowReader | None]) -> None:
+        """Keeps the lowest position of the records of each reader."""
+        for position, reader in zip(positions, readers, strict=True):
+            if position is not None and reader is not None:
+                known = self._since.get(id(reader))
+                if known is None or position < known:
+                    self._since[id(reader)] = position
+
     def observed_columns(self) -> tuple[ObservedColumns, ...]:
         """The columns of the batch's records, one entry for each reader, in the order of their first use."""
-        observed = [reader.observed_columns() for reader in self._used_readers.values()]
+        observed = [
+            replace(reader.observed_columns(), since=self._since.get(known))
+            for known, reader in self._used_readers.items()
+        ]
         if self._options.source_in_key:
             observed = [with_source_table(one) if one.is_key else one for one in observed]
         others = self.plain.columns_of_other_names()

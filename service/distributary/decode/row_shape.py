@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from distributary.decode import reasons
 from distributary.decode.bounds import Bounds
+from distributary.decode.column_default import default_text
 from distributary.decode.connect_schema import ConnectType, NotAConnectSchema, SchemaBeyondLimits, parse_schema
 from distributary.decode.conversions import NoConversion, type_over
 from distributary.decode.options import DecodeOptions
@@ -24,13 +25,15 @@ class RowShape:
     """`types` by the source's names, and the lake's name of each in `lake`. `added` are fields of a row without an
     envelope that are no columns, and what they are (see unwrapped.Unwrapped). `conflict` is why the config can't have
     these columns: the table is to halt, and until then their records are rejected. `names` are all columns that were
-    sent, also those that are left out, by the source's names."""
+    sent, also those that are left out, by the source's names. `defaults` are those that older rows have in
+    the source (see column_default.py), by the lake's names."""
 
     types: Mapping[str, ColumnType]
     lake: Mapping[str, str]
     added: Mapping[str, str] = field(default_factory=dict)
     conflict: TableHalt | None = None
     names: frozenset[str] = frozenset()
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
 
 def row_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:
@@ -48,7 +51,13 @@ def row_shape_of_type(struct: ConnectType, options: DecodeOptions) -> RowShape:
     added = {part.name: meanings[part.name] for part in row.fields if part.name in meanings}
     sent = {part.name: part.type for part in row.fields if part.name not in added}
     shape = _shape({name: kind for name, kind in sent.items() if name not in options.exclude}, options, added)
-    return replace(shape, names=frozenset(sent))
+    defaults = {
+        shape.lake[part.name]: text
+        for part in row.fields
+        if part.name in shape.types
+        and (text := default_text(part, shape.types[part.name], options.connector)) is not None
+    }
+    return replace(shape, names=frozenset(sent), defaults=defaults)
 
 
 def key_shape_of_schema(schema: bytes, options: DecodeOptions) -> RowShape:

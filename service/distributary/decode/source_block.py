@@ -49,6 +49,7 @@ class Transaction(msgspec.Struct, gc=False):
 
     id: str | None = None
     data_collection_order: _Told = None
+    total_order: _Told = None
 
 
 SOURCE_FIELDS = Source.__struct_fields__
@@ -79,7 +80,7 @@ def restate_source(block: Mapping[str, Json], of: type[Source] = Source) -> Sour
 
 def restate_transaction(block: Mapping[str, Json]) -> Transaction:
     """The same of a transaction block."""
-    return Transaction(_text(block.get("id")), _text(block.get("data_collection_order")))
+    return Transaction(*(_text(block.get(name)) for name in Transaction.__struct_fields__))
 
 
 def _text(value: Json) -> str | None:

@@ -38,7 +38,7 @@ from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_fo
 from distributary.lake.mode import Wants
 from distributary.lake.table import LakeTable
 from distributary.progress.batch_stats import BatchStats
-from distributary.progress.record import Progress
+from distributary.progress.record import AddedColumn, Progress
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,9 @@ class BatchReader:
         self._mode = mode
         self._log = log
         self._transactions = transactions
-        self._table = TableColumns(lake, settings.schema_changes, mode.service_columns, log)
+        self._table = TableColumns(
+            lake, settings.schema_changes, mode.service_columns, log, fills=settings.fills_defaults
+        )
         self.sent = SentColumns(settings, self._table, log)
         """The columns of the records so far."""
         self._observed: tuple[ObservedColumns, ...] = ()
@@ -101,6 +103,11 @@ class BatchReader:
         """The columns of the first records, once their format was detected."""
         return self._observed
 
+    @property
+    def added(self) -> Mapping[str, AddedColumn]:
+        """Columns whose defaults older rows have (see Progress)."""
+        return self._table.added
+
     def detect_format(self, topic: Topic, start: Mapping[int, int], progress: Progress | None) -> TopicFormat | None:
         """The format of the records from `start` on; None for a new table without records (aborted transactions leave
         offsets). Raises TableHalt."""
@@ -120,7 +127,7 @@ class BatchReader:
                 " states until their end",
                 fix="name the source's position under add.fields of ExtractNewRecordState",
             )
-        self._table.look()
+        self._table.look(None if progress is None else progress.added)
         if progress is not None:
             self.sent.check_table(progress)
         key = progress.key if progress is not None else self.sent.renames.all_of(topic_format.key or self._settings.key)
@@ -185,13 +192,18 @@ class BatchReader:
 
     def _follow(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> tuple[bool, Decoded]:
         """Decodes a batch until the table has its columns; whether it was changed, and what was decoded."""
-        altered = self._table.follow(self._observed, progress.key)
+        altered = self._follow_columns(self._observed, progress)
         decoded = self._decode(raw, topic_format, progress)
-        while self._table.follow(decoded.observed, progress.key):
+        while self._follow_columns(decoded.observed, progress):
             altered = True
             decoded = self._decode(raw, topic_format, progress)
         check_key_columns(progress.key, self._table.now, self._settings.where)
         return altered, decoded
+
+    def _follow_columns(self, observed: Sequence[ObservedColumns], progress: Progress) -> bool:
+        if progress.is_new:
+            self._table.note_defaults(observed)
+        return self._table.follow(observed, progress.key)
 
     def _decode(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Decoded:
         """Decodes the records with the table's columns."""
@@ -239,7 +251,13 @@ class BatchReader:
         self, topic_format: TopicFormat, key: tuple[str, ...], progress: Progress | None = None
     ) -> DecodeOptions:
         options = decode_options(
-            self._source, self._settings, topic_format, key, masks=self.sent.masks, reads_before=self._mode.reads_before
+            self._source,
+            self._settings,
+            topic_format,
+            key,
+            masks=self.sent.masks,
+            reads_before=self._mode.reads_before,
+            added=self._table.added,
         )
         # Truncates alone tell no key, and the table knows its own.
         known_key = progress.key if progress is not None else ()
@@ -250,6 +268,6 @@ class BatchReader:
             source_in_key=options.source_in_key or SOURCE_TABLE_COLUMN in known_key,
             connector=connector,
             types=replace(options.types, announced=self._announced),
-            transactions=self._transactions.is_set(),
+            transactions=self._transactions.is_set() or self._settings.has_transactions,
             avro=self._avro,
         )

@@ -15,6 +15,7 @@ from distributary.apply.memory import TableLayout
 from distributary.apply.stored_rows import DELETED
 from distributary.config.delta_properties import interval_seconds
 from distributary.config.table import TableSettings
+from distributary.decode.column_default import ColumnDefault
 from distributary.decode.record_schema import arrow_of
 from distributary.delta.checkpoint import LogKeeper
 from distributary.delta.commit import ProgressRecord, concurrent_change
@@ -38,6 +39,7 @@ from distributary.rules.state import Rules, TableState
 from distributary.rules.watermark import SENT_AGAIN, grow, note_caught_up, schedule_growth_end
 
 _CHANGES = pa.array(["c", "u", "d", "r", "t"])
+_TRANSACTION_COLUMNS = {"__transaction_id": "string", "__transaction_order": "bigint"}
 _FILES_KEPT, _USUALLY_KEPT = "delta.deletedFileRetentionDuration", "interval 7 days"
 
 
@@ -84,11 +86,12 @@ class Prepared:
 
 def service_columns_of(settings: TableSettings) -> Mapping[str, str]:
     """The columns that a table has beside the source's: name to Spark type."""
+    of_transactions = _TRANSACTION_COLUMNS if settings.has_transactions else {}
     if settings.mode == "history":
         ends = {"__start_at": "string", "__end_at": "string", "__current": "boolean"}
-        return {**ends, **ORIGIN_COLUMNS, "__moved_from": "string"}
+        return {**ends, **ORIGIN_COLUMNS, "__moved_from": "string", **of_transactions}
     if settings.mode == "append":
-        return {**ORIGIN_COLUMNS, "__unavailable": "array<string>"}
+        return {**ORIGIN_COLUMNS, "__unavailable": "array<string>", **of_transactions}
     return {**ORIGIN_COLUMNS, **({DELETED: "boolean"} if settings.marks_deleted else {})}
 
 
@@ -133,7 +136,9 @@ class BatchWriter:
             keyless=not batch.key,
         )
         row, key = (arrow_struct(columns) for columns in (batch.columns, batch.key))
-        layout = TableLayout(rules, batch.topic, row, key)
+        layout = TableLayout(
+            rules, batch.topic, row, key, defaults_of(batch.before), transactions=settings.has_transactions
+        )
         files = table_files(lake.session, lake.path)
         writer = self._writer_of(lake, files, list(batch.key))
         self._sync(writer, lake, head)
@@ -272,6 +277,12 @@ def _has_key(records: pa.Table) -> pa.Array:
     for part in keys.flatten():
         found = pc.and_(found, part.is_valid())
     return found
+
+
+def defaults_of(progress: Progress | None) -> dict[str, ColumnDefault]:
+    """What older rows have in columns that were added after them, by the table's record."""
+    added = {} if progress is None else progress.added or {}
+    return {name: ColumnDefault(one.value, one.before) for name, one in added.items()}
 
 
 def arrow_struct(columns: Mapping[str, str]) -> pa.StructType:

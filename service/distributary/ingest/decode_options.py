@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from distributary.config.connector import PLACEHOLDER
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
+from distributary.decode.column_default import ColumnDefault
 from distributary.decode.masks import Masks
 from distributary.decode.options import DEFAULT_PLACEHOLDER, DecodeOptions, TypeSources
 from distributary.decode.source_block import SOURCE_TABLE_COLUMN
 from distributary.decode.source_order import order_of
 from distributary.ingest.topic_format import TopicFormat
+from distributary.progress.record import AddedColumn
 
 
 def decode_options(
@@ -20,9 +24,12 @@ def decode_options(
     *,
     masks: Masks,
     reads_before: bool,
+    added: Mapping[str, AddedColumn] | None = None,
 ) -> DecodeOptions:
-    """The options of a table; `key` has the key's columns by the lake's names, as far as they are known."""
+    """The options of a table; `key` has the key's columns by the lake's names, as far as they are known;
+    `added` are columns that the table got later (see Progress)."""
     properties = source.connector_properties
+    defaults = {name: ColumnDefault(one.value, one.before) for name, one in (added or {}).items()}
     return DecodeOptions(
         connector=topic_format.order,
         epoch=settings.epoch,
@@ -39,5 +46,6 @@ def decode_options(
         long_ids=source.has_long_ids,
         payload_alone=topic_format.payload_alone,
         cloud_events=topic_format.cloud_events,
+        defaults=defaults if settings.fills_defaults or defaults else None,
         source_in_key=SOURCE_TABLE_COLUMN in topic_format.key,
     )

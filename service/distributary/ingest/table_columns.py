@@ -12,13 +12,14 @@ from distributary.decode.observed_columns import ObservedColumns, renames_of, ta
 from distributary.evolve.diff import check_key
 from distributary.evolve.policy import allowed_changes, heeded
 from distributary.lake.table import LakeTable
+from distributary.progress.record import AddedColumn
 
 _Value = TypeVar("_Value")
 
 
 class TableColumns:
     """The columns of one table. `policy` is the config's `schema_changes`; `service_columns` are those that the service
-    adds of its own."""
+    adds of its own. `fills`: older rows get the defaults of columns that are added."""
 
     def __init__(
         self,
@@ -26,11 +27,16 @@ class TableColumns:
         policy: SchemaChanges,
         service_columns: Mapping[str, str],
         log: FilteringBoundLogger,
+        *,
+        fills: bool = False,
     ) -> None:
         self._lake = lake
         self._policy = policy
         self._service_columns = service_columns
         self._log = log
+        self._fills = fills
+        self.added: Mapping[str, AddedColumn] = {}
+        """Columns whose defaults older rows have (see Progress)."""
         self._now: Mapping[str, str] = {}
 
     @property
@@ -38,13 +44,24 @@ class TableColumns:
         """The source's columns, as last seen: name to Spark type; none before the table was made."""
         return self._now
 
-    def look(self) -> None:
-        """Reads them from the table."""
+    def look(self, added: Mapping[str, AddedColumn] | None) -> None:
+        """Reads them from the table. `added`: see Progress."""
         self._now = self._lake.columns() if self._lake.exists() else {}
+        self.added = added or {}
 
     def heeded(self, row: Mapping[str, _Value]) -> dict[str, _Value]:
         """Those of a row's columns that count for the table."""
         return heeded(self._policy, self._now, row)
+
+    def note_defaults(self, observed: Sequence[ObservedColumns]) -> None:
+        """Keeps the defaults of the columns of a table's first records: of those that come later some may be older than
+        a column."""
+        if self._fills:
+            found = defaults_of(observed)
+            for name, known in self.added.items():
+                if name in found:
+                    found[name] = known.model_copy(update={"before": min(known.before, found[name].before)})
+            self.added = {**self.added, **found}
 
     def follow(self, observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> bool:
         """Makes the table, adds columns or widens them, where records have more than it holds; whether it did. `key`
@@ -60,8 +77,7 @@ class TableColumns:
             self._lake.create(changes.added)
             self._log.info("table created", path=self._lake.path, columns=dict(changes.added))
         elif changes.added:
-            self._lake.add_columns(changes.added)
-            self._log.info("columns added", columns=dict(changes.added))
+            self._add(changes.added, observed)
         if changes.widened:
             self._lake.widen_columns(changes.widened)
             self._log.warning(
@@ -70,3 +86,35 @@ class TableColumns:
             )
         self._now = self._lake.columns()
         return True
+
+    def _add(self, columns: Mapping[str, str], observed: Sequence[ObservedColumns]) -> None:
+        """Adds columns. That older rows are to get their defaults is in the table's record before it has the columns:
+        whatever ends the service in between, it is done (see column_fill.py)."""
+        defaults = {name: one for name, one in defaults_of(observed).items() if name in columns}
+        if self._fills and defaults:
+            head = self._lake.head()
+            if head is not None and head.progress is not None and not head.progress.is_new:
+                pending = {name: one.model_copy(update={"pending": True}) for name, one in defaults.items()}
+                self.added = {**(head.progress.added or {}), **pending}
+                record = head.progress.next_commit(added=self.added)
+                self._lake.commit(head, record, self._lake.empty_commit())
+        elif defaults:
+            self._log.warning(
+                "columns added that have a default in the source: older rows may have it there, and have NULL here",
+                columns=list(defaults),
+                fix="set column_defaults: fill for columns that come later; a snapshot of the table brings the values",
+            )
+        self._lake.add_columns(columns)
+        self._log.info("columns added", columns=dict(columns))
+
+
+def defaults_of(observed: Sequence[ObservedColumns]) -> dict[str, AddedColumn]:
+    """The defaults of columns of such records, each with the lowest position of the records that have its column. Of
+    several schemas the oldest one counts: a default that a column gets or changes later is not that of older rows."""
+    found: dict[str, AddedColumn | None] = {}
+    rows = [one for one in observed if not one.is_key]
+    for one in sorted(rows, key=lambda one: (one.since is None, one.since or "")):
+        for name in one.types:
+            value = one.defaults.get(name)
+            found.setdefault(name, None if value is None else AddedColumn(value=value, before=one.since or ""))
+    return {name: column for name, column in found.items() if column is not None}

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from delta.tables import DeltaTable, DeltaTableBuilder
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from distributary import sql
@@ -136,9 +137,26 @@ class LakeTable:
         new = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
         self.session.sql(f"ALTER TABLE {self._name()} ADD COLUMNS ({new})")
 
-    def fill(self, column: str, value: str) -> None:
+    def fill_nulls(self, column: str, value: str) -> None:
         """Writes a value (SQL) into a column wherever that is NULL."""
         self.session.sql(f"UPDATE {self._name()} SET {_quoted(column)} = {value} WHERE {_quoted(column)} IS NULL")
+
+    def fill(self, values: Mapping[str, str]) -> Write:
+        """A write that puts values, texts as in decode.column_default, into columns of rows that have NULL there."""
+
+        def run(head: Head, progress: Progress) -> None:
+            kinds = self.columns()
+            filled: dict[str, str | Column] = {
+                _quoted(name): F.expr(f"coalesce({_quoted(name)}, {_literal(value, kinds[name])})")
+                for name, value in values.items()
+            }
+            with self._carrying(progress):
+                self.delta().update(F.expr(" OR ".join(f"{name} IS NULL" for name in filled)), filled)
+            now = self._log.since(head)
+            if now is not None and (now.progress is None or now.progress.commit != progress.commit):
+                self.empty_commit()(now, progress)  # no row had NULL, and Delta wrote nothing
+
+        return run
 
     def widen_columns(self, columns: Mapping[str, str]) -> None:
         """Gives columns wider types; files written before are read as these. Cut short, it is done again by the next.
@@ -262,6 +280,13 @@ def _with_features(properties: Mapping[str, str]) -> Mapping[str, str]:
 
 def _struct(columns: Mapping[str, str]) -> StructType:
     return StructType([StructField(name, _parse_datatype_string(kind)) for name, kind in columns.items()])
+
+
+def _literal(value: str, kind: str) -> str:
+    """The text of a value (see decode.column_default) as SQL of that type."""
+    if kind in ("string", "binary", "variant"):
+        return {"string": "{}", "binary": "unhex({})", "variant": "parse_json({})"}[kind].format(sql.text(value))
+    return f"CAST({sql.text(value + ('Z' if kind == 'timestamp' else ''))} AS {kind})"
 
 
 def _quoted(name: str) -> str:

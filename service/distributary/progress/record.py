@@ -51,6 +51,17 @@ class Last(BaseModel):
     transaction: InTransaction | None = None
 
 
+class AddedColumn(BaseModel):
+    """A column whose default older rows have, as a text (see decode/column_default.py): those whose last change comes
+    `before` that position. `pending`: the rows that the table had when it got the column do not have it yet."""
+
+    model_config = _RECORD
+
+    value: str
+    before: str
+    pending: bool = False
+
+
 class Snapshot(BaseModel):
     """The newest complete snapshot of a table: the position that all its rows have; per partition the end up to which
     rows of it may still be unread; and how many rows it leaves over, None while they are not counted."""
@@ -77,7 +88,8 @@ class Progress(BaseModel):
     counts deletes that may have been of another row (rule 2.7). `masks` says how the rows are masked (see
     decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where none are, both by
     the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down), `timestamps` what
-    becomes of the source's points in time without a zone (None: ntz, there was no choice).
+    becomes of the source's points in time without a zone (None: ntz, there was no choice), `transactions` whether they
+    tell their transaction (None: they do not).
     `short` has the ends of partitions that Kafka was seen to have lost what was applied already of, until an operator
     has accepted it: by then they have grown again. `memory` is the file of what the rules recall of keys, `recalled`
     the same as a text where that is short. `growth` has where all partitions ended when the topic was seen to have got
@@ -85,7 +97,8 @@ class Progress(BaseModel):
     changes the topic had so far, None where several may come (see ingest/source_tables.py), or none was told. `order`
     are the fields that make positions, where the connector has no rules of its own. `adopted` are the
     offsets from which on the service applied records to a table that it took over from another writer: it has rows that
-    none of them wrote. Fields that a later version has added are kept.
+    none of them wrote. `added` are columns whose defaults older rows have, by the table's names. Fields that a later
+    version has added are kept.
     """
 
     model_config = _RECORD
@@ -119,6 +132,7 @@ class Progress(BaseModel):
     renames: Mapping[str, str] | None = None
     marks_deleted: bool | None = None
     timestamps: str | None = None
+    transactions: bool | None = None
     short: Mapping[int, int] | None = None
     memory: str | None = None
     recalled: str | None = None
@@ -126,6 +140,7 @@ class Progress(BaseModel):
     source_table: str | None = None
     order: tuple[tuple[str, str], ...] | None = None
     adopted: Mapping[int, int] | None = None
+    added: Mapping[str, AddedColumn] | None = None
 
     @property
     def is_new(self) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from distributary.decode.bounds import Bounds
-from distributary.decode.connect_schema import ConnectType, NotAConnectSchema
+from distributary.decode.connect_schema import ConnectField, ConnectType, NotAConnectSchema
 from distributary.decode.row_shape import row_of_schema
 from distributary.decode.source_block import BY_OFFSET
 from distributary.survey.concern import Code, Concern
@@ -18,6 +18,7 @@ _IN_MILLISECONDS = ("org.apache.kafka.connect.data.Timestamp", "org.apache.kafka
 _IN_NANOSECONDS = "io.debezium.time.NanoTimestamp"
 _FIRST_THAT_DOES_NOT_WRAP = (3, 7)
 _IN_FLIGHT = "producer.override.max.in.flight.requests.per.connection"
+_REPLACES_NULL = "value.converter.replace.null.with.default"
 _IDEMPOTENT = "producer.override.enable.idempotence"
 
 
@@ -145,7 +146,43 @@ def _legacy_source_struct(scene: Scene) -> Concern | None:
     )
 
 
+def _nulls_replaced(scene: Scene) -> Concern | None:
+    if scene.said(_REPLACES_NULL) == "false":
+        return None
+    columns = _fields(scene, lambda field: field.optional and field.default is not None)
+    if not columns:
+        return None
+    return Concern(
+        Code.NULLS_REPLACED,
+        f"the converter writes a column's default in place of NULL, unless {_REPLACES_NULL} is false",
+        f"set {_REPLACES_NULL}: false in the connector, name it under source.connector_properties, and take a new"
+        " snapshot of the table",
+        ", ".join(columns),
+    )
+
+
+def _defaults_not_filled(scene: Scene) -> Concern | None:
+    settings = scene.settings
+    is_asked = settings.column_defaults == "fill" or settings.mode == "append" or settings.schema_changes != "evolve"
+    if is_asked or not scene.table_columns:
+        return None
+    told = {name for one in scene.shown.observed for name in one.defaults}
+    if not (new := sorted(told - scene.table_columns.keys())):
+        return None
+    return Concern(
+        Code.DEFAULTS_NOT_FILLED,
+        "the source added columns with a default: its older rows may have the default, those of the table get NULL",
+        "set column_defaults: fill before the table gets the columns, or take a snapshot of it afterwards",
+        ", ".join(new),
+    )
+
+
 def _columns(scene: Scene, wanted: Callable[[ConnectType], bool]) -> list[str]:
+    """The columns whose type a schema of the records describes so, by the source's names."""
+    return _fields(scene, lambda field: wanted(field.type))
+
+
+def _fields(scene: Scene, wanted: Callable[[ConnectField], bool]) -> list[str]:
     """The columns that a schema of the records describes so, by the source's names."""
     found: dict[str, None] = {}
     for schema in {json.dumps(cut.schema) for cut in scene.cuts if cut.schema is not None}:
@@ -153,11 +190,11 @@ def _columns(scene: Scene, wanted: Callable[[ConnectType], bool]) -> list[str]:
             row = row_of_schema(schema.encode(), Bounds(), unwrapped=scene.is_unwrapped)
         except NotAConnectSchema:
             continue
-        found.update((part.name, None) for part in row.fields if wanted(part.type))
+        found.update((part.name, None) for part in row.fields if wanted(part))
     return [name for name in sorted(found) if name not in scene.settings.exclude]
 
 
 _LOOKS: tuple[Callable[[Scene], Concern | None], ...] = (
     *(_times_cut, _nanoseconds_wrap, _values_cut, _unsigned_wraps, _key_not_unique, _producer_reorders),
-    _legacy_source_struct,
+    *(_legacy_source_struct, _nulls_replaced, _defaults_not_filled),
 )

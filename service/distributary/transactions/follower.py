@@ -221,9 +221,10 @@ class TransactionFollower:
             return
         self._answer = answer
         complete = answer.complete
+        versions = {worker.name: n for t, n in answer.versions.items() if (worker := tables.get(t))}
         names = [worker.name if (worker := tables.get(t)) else t[len(self._prefix) + 1 :] for t in answer.waiting_for]
         shown = {
-            "complete": {"id": complete.id, "ts_ms": complete.ts_ms} if complete else None,
+            "complete": {"id": complete.id, "ts_ms": complete.ts_ms, "versions": versions} if complete else None,
             "pending": answer.pending,
             "waiting_for": names,
         }
@@ -241,6 +242,7 @@ class TransactionFollower:
                 "next": of.next,
                 "complete": {"id": of.id, "ts_ms": of.ts_ms},
                 "held": {topic: {str(p): n for p, n in offsets.items()} for topic, offsets in claim.held.items()},
+                "versions": dict(claim.versions),
             }
         )
         self._saved, self._saved_at = of, time.monotonic()
@@ -266,12 +268,13 @@ def _is_none(topic: str, tables: Mapping[str, TableWorker | None]) -> bool:
 
 
 def _standing(worker: TableWorker) -> Standing:
-    first, progress = worker.first, worker.progress
-    if progress is None:
+    first, head = worker.first, worker.head  # once: the next commit may come in between
+    progress = None if head is None else head.progress
+    if head is None or progress is None:
         return Standing(first)
     told = {p: last.transaction for p, last in progress.last.items()}
     frontier = {p: Frontier(transaction_id(at.id), at.order) for p, at in told.items() if at is not None}
-    return Standing({**first, **progress.next}, frontier)
+    return Standing({**first, **progress.next}, frontier, head.version)
 
 
 def _claim(noted: Any, topic: Topic) -> Claim | None:
@@ -281,7 +284,8 @@ def _claim(noted: Any, topic: Topic) -> Claim | None:
             return None
         complete = noted["complete"]
         held = {str(t): {int(p): int(n) for p, n in offsets.items()} for t, offsets in noted["held"].items()}
-        return Claim(Transaction(str(complete["id"]), complete["ts_ms"], int(noted["next"])), held)
+        versions = {str(t): int(n) for t, n in noted.get("versions", {}).items()}
+        return Claim(Transaction(str(complete["id"]), complete["ts_ms"], int(noted["next"])), held, versions)
     except (AttributeError, KeyError, TypeError, ValueError):
         _log.warning(
             "the note of the last complete transaction can't be read: the topic is read anew",

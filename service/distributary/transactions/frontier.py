@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from distributary.consume.offsets import Offsets
 
@@ -19,10 +19,12 @@ class Frontier:
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a table has come: per partition of its topic the next offset, and the frontier where there is one."""
+    """How far a table has come: per partition of its topic the next offset, and the frontier where there is one;
+    `version` is the Delta version that has it, None where there is no table."""
 
     next: Mapping[int, int]
     frontier: Mapping[int, Frontier] = field(default_factory=dict)
+    version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -37,20 +39,23 @@ class Transaction:
 @dataclass(frozen=True)
 class Claim:
     """All tables are complete up to that transaction, as long as none is behind `held`: the next offsets that they had
-    then, by topic and partition."""
+    then, by topic and partition. `versions`: the Delta versions that they had then, by topic."""
 
     transaction: Transaction
     held: Mapping[str, Offsets]
+    versions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Answer:
     """`complete` is the last transaction up to which all tables are complete, None where there is none or it can't be
-    told now; `waiting_for` are the topics of the tables that hold up the next one of the `pending`."""
+    told now; `waiting_for` are the topics of the tables that hold up the next one of the `pending`. `versions`: Delta
+    versions that have all up to `complete`, by topic."""
 
     complete: Transaction | None
     pending: int
     waiting_for: tuple[str, ...]
+    versions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,24 @@ class Kafka:
 def offsets_of(standings: Mapping[str, Standing]) -> dict[str, Offsets]:
     """The next offsets of all tables, by topic and partition."""
     return {topic: dict(table.next) for topic, table in standings.items()}
+
+
+def versions_of(standings: Mapping[str, Standing]) -> dict[str, int]:
+    """The Delta versions of all tables that are there, by topic."""
+    return {topic: table.version for topic, table in standings.items() if table.version is not None}
+
+
+def with_live_versions(claim: Claim, standings: Mapping[str, Standing]) -> Claim:
+    """The claim without the versions of tables that are behind it: those are filled again, and their versions may begin
+    anew."""
+    versions = {}
+    for topic, version in claim.versions.items():
+        table = standings.get(topic)
+        if table is None or table.version is None or table.version < version:
+            continue
+        if passed(table, claim.held[topic], claim.held[topic]):
+            versions[topic] = version
+    return replace(claim, versions=versions)
 
 
 def holds(claim: Claim, standings: Mapping[str, Standing], topics: Iterable[str]) -> bool:

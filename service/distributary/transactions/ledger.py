@@ -36,6 +36,8 @@ from distributary.transactions.frontier import (
     holds,
     offsets_of,
     passed,
+    versions_of,
+    with_live_versions,
 )
 
 MOST_PENDING = 50_000
@@ -168,15 +170,19 @@ class TransactionLedger:
             )
             waiting = sorted(set(lacking))
             if not waiting:
-                self.claim = Claim(transaction, offsets_of(standings))
+                self.claim = Claim(transaction, offsets_of(standings), versions_of(standings))
                 self.asks.clear()
                 if self._base is not None:
                     self._base = None
                 else:
                     self._pending.popleft()
         self.asks |= set(waiting)
-        complete = self.claim.transaction if self.claim and holds(self.claim, standings, kafka.partitions) else None
-        return Answer(complete, len(self._pending) + (self._base is not None), tuple(waiting))
+        if self.claim is not None:
+            self.claim = with_live_versions(self.claim, standings)
+        pending = len(self._pending) + (self._base is not None)
+        if self.claim is None or not holds(self.claim, standings, kafka.partitions):
+            return Answer(None, pending, tuple(waiting))
+        return Answer(self.claim.transaction, pending, tuple(waiting), self.claim.versions)
 
     def _filled_again(self, standings: Mapping[str, Standing]) -> list[str]:
         """The tables that are behind where they were: start() is needed then."""

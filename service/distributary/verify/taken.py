@@ -162,8 +162,9 @@ def copied(
     reader = BatchReader(
         broker,
         config.source,
-        # A column that the table left out when it took the records in is left out here.
-        replace(one.settings, schema_changes="ignore"),
+        # A column that the table left out when it took the records in is left out here; which ones it filled, its own
+        # record tells.
+        replace(one.settings, schema_changes="ignore", column_defaults="null"),
         frozen,
         writer,
         _log.bind(table=one.name, topic=one.topic),

@@ -209,7 +209,7 @@ class Adoption:
         if added:
             lake.add_columns(added)
         if self._one.settings.marks_deleted:
-            lake.fill(DELETED, "false")
+            lake.fill_nulls(DELETED, "false")
         now = lake.head(head) or head
         lake.commit(now, record.next_commit(), lake.empty_commit())
 

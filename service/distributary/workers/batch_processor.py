@@ -21,6 +21,7 @@ from distributary.evolve.unknown_columns import CODE, FIX
 from distributary.ingest.batch_reader import BatchReader, Read
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import Batch, BatchWriter
+from distributary.ingest.column_fill import fill_added
 from distributary.ingest.preconditions import too_many_bad
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.replay import replayed
@@ -91,6 +92,7 @@ class BatchProcessor:
         """Commits a batch, or its beginning where the source went back in its middle; nothing where no record is left
         to make a table of. `goal`: where the topic ended when the batch was planned. Gives how many of the table's last
         records were bad, where that is more than the config allows."""
+        self._place.head = fill_added(self._lake, self._place.head, self._log)
         if aside := self._set_aside(part):
             context, withheld = self._context, withheld_columns(self._settings)
             with watch.phase("quarantine"):
@@ -108,7 +110,8 @@ class BatchProcessor:
         if came.altered:
             failpoints.passing("after-schema-change", self._name)
             self._context.recorder.schema_changed(self._name)
-            self._place.head = self._lake.head(self._place.head)
+            self._place.head = fill_added(self._lake, self._lake.head(self._place.head), self._log)
+        progress = self._with_added(progress)
         check_truncates(came.found, progress, self._settings, part.topic)
         fit = self._of_one_form(came.found, topic, part, progress)
         if fit != part:
@@ -156,8 +159,8 @@ class BatchProcessor:
             return
         came = self._reader.read(self._source.of_frame(waiting), topic_format, progress)
         if came.altered:
-            self._place.head = head = self._lake.head(head) or head
-        progress = self._with_names(progress)
+            self._place.head = head = fill_added(self._lake, self._lake.head(head), self._log) or head
+        progress = self._with_added(self._with_names(progress))
         again = replayed(came.decoded, came.found, progress, truncates=self._truncates())
         self._log.warning("records in quarantine are applied again", **again.told)
         if not again.events.num_rows:
@@ -201,6 +204,7 @@ class BatchProcessor:
         changed["unwrapped"] = topic_format.unwrapped is not None
         changed["marks_deleted"] = self._settings.marks_deleted
         changed["timestamps"] = None if self._settings.timestamps == "ntz" else self._settings.timestamps
+        changed["transactions"] = self._settings.has_transactions or None
         check_key(progress.key or key, key)
         return progress.model_copy(update=changed)
 
@@ -213,6 +217,13 @@ class BatchProcessor:
         if (renamed, masked, table) == (progress.renames, progress.masks, progress.source_table):
             return progress
         return progress.model_copy(update={"renames": renamed, "masks": masked, "source_table": table})
+
+    def _with_added(self, progress: Progress) -> Progress:
+        """The record with the columns that the table got for this batch, by commits of their own."""
+        now = _filled(self._place.progress)
+        if now is None:
+            return progress.model_copy(update={"added": self._reader.added or None})
+        return progress.model_copy(update={"commit": now.commit, "sequence": now.sequence, "added": now.added})
 
     def _of_one_form(self, found: BatchStats, topic: Topic, part: OffsetRange, progress: Progress) -> OffsetRange:
         """What of the batch comes before the connector's transforms were changed so that its records got or lost their

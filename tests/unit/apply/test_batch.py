@@ -13,6 +13,7 @@ from tests.support.recorded import Record
 
 from distributary.apply.batch import Applied, apply_events
 from distributary.apply.memory import Memory, TableLayout, first_memory
+from distributary.decode.column_default import ColumnDefault
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema, arrow_of
@@ -32,20 +33,24 @@ class NoRows:
 class Table:
     """Applies records of one topic."""
 
-    def __init__(self, columns: dict[str, str], key: Sequence[str] = ("id",), connector: str = "postgresql") -> None:
-        self.decoder = Decoder(DecodeOptions(connector))
-        self.rules = Rules(connector)
+    def __init__(
+        self, columns: dict[str, str], key: Sequence[str] = ("id",), connector: str = "postgresql", mode: str = "upsert"
+    ) -> None:
+        self.transactions = mode != "upsert"
+        self.decoder = Decoder(DecodeOptions(connector, transactions=self.transactions))
+        self.rules = Rules(connector, mode)
         self.key = key
         self.memory: Memory | None = None
         self.offset = 0
         self.columns = columns
+        self.defaults: dict[str, ColumnDefault] = {}
 
     def apply(self, *records: dict[str, Any]) -> Applied:
         schema = RecordSchema(self.columns, {name: self.columns[name] for name in self.key})
         row, key = (
             pa.struct([(name, arrow_of(kind)) for name, kind in part.items()]) for part in (schema.row, schema.key)
         )
-        layout = TableLayout(self.rules, "t", row, key)
+        layout = TableLayout(self.rules, "t", row, key, self.defaults, transactions=self.transactions)
         self.memory = self.memory or first_memory(layout, 1)
         written = [self._record(**record) for record in records]
         events = self.decoder.decode(raw_table(written), schema).events
@@ -54,6 +59,8 @@ class Table:
     def _record(self, op: str, after: Any, key: Any, at: int, tx: int = 1, **headers: Any) -> Record:
         source = {"connector": "postgresql", "sequence": json.dumps([str(tx), str(at)]), "lsn": at, "txId": tx}
         envelope = {"op": op, "after": after, "source": {**source, "ts_ms": 1000 + at}}
+        if op != "r":
+            envelope["transaction"] = {"id": f"{tx}:{at}", "total_order": 10 + at, "data_collection_order": 1}
         self.offset += 1
         told = tuple((f"__debezium.{name}", json.dumps(value).encode()) for name, value in headers.items())
         value, raw_key = json.dumps(envelope).encode(), None if key is None else json.dumps(key).encode()
@@ -72,7 +79,8 @@ def test_1_2_messages_are_passed_over() -> None:
     assert table.apply({**message, "at": 13}).rows.num_rows == 0
 
 
-def test_5_1_values_that_are_kept_get_columns_that_are_new() -> None:
+@pytest.mark.parametrize(("before", "value"), [("", None), ("999", 5)])
+def test_5_1_values_that_are_kept_get_columns_that_are_new(before: str, value: int | None) -> None:
     table = Table({"id": "int", "v": "string"})
     placeholder = "__debezium_unavailable_value"
     # The row of key 2 waits for the value of key 1, whose departure has not come.
@@ -80,13 +88,26 @@ def test_5_1_values_that_are_kept_get_columns_that_are_new() -> None:
     [row] = table.apply({**waiting, "oldkey": {"id": 1}}).rows.to_pylist()
     assert (row["id"], row["v"]) == (2, None)
     table.columns = {"id": "bigint", "v": "string", "more": "bigint"}
-    first = {"op": "c", "after": {"id": 1, "v": "here", "more": 5}, "key": {"id": 1}, "at": 10, "tx": 1}
+    table.defaults = {"more": ColumnDefault("5", before)}
+    first = {"op": "c", "after": {"id": 1, "v": "here", "more": 7}, "key": {"id": 1}, "at": 10, "tx": 1}
     leaving = {"op": "d", "after": None, "key": {"id": 1}, "at": 20, "tx": 2, "newkey": {"id": 2}}
     assert table.memory is not None
     table.memory.state.marks.clear()  # these two come by another partition
     rows = {row["id"]: row for row in table.apply(first, leaving).rows.to_pylist()}
     assert rows[2]["v"] == "here"
-    assert rows[2]["more"] is None
+    assert rows[2]["more"] == value
+
+
+@pytest.mark.parametrize("mode", ["history", "append"])
+def test_4_2_and_4_3_rows_tell_the_transaction_of_their_change(mode: str) -> None:
+    table = Table({"id": "bigint", "v": "string"}, mode=mode)
+    applied = table.apply(
+        {"op": "r", "after": {"id": 2, "v": "a"}, "key": {"id": 2}, "at": 1},
+        {"op": "c", "after": {"id": 1, "v": "a"}, "key": {"id": 1}, "at": 10, "tx": 7},
+        {"op": "u", "after": {"id": 1, "v": "b"}, "key": {"id": 1}, "at": 12, "tx": 7},
+    )
+    told = {row["__offset"]: (row["__transaction_id"], row["__transaction_order"]) for row in applied.rows.to_pylist()}
+    assert told == {0: (None, None), 1: ("7", 20), 2: ("7", 22)}
 
 
 @pytest.mark.parametrize("kind", ["string", "decimal(9,2)", "date"])

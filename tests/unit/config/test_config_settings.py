@@ -30,6 +30,7 @@ def test_without_a_word_everything_has_its_default(write: Write, tmp_path: Path)
         truncate="apply",
         key=(),
         schema_changes="evolve",
+        column_defaults="null",
         columns={},
         exclude=(),
         epoch=0,
@@ -90,6 +91,20 @@ tables:
     assert (plain.schema_changes, plain.key, plain.epoch) == ("ignore", ("a", "b"), 5)
     assert (other.mode, other.deletes, other.truncate) == ("upsert", "hard", "apply")
     assert (other.schema_changes, other.key, other.epoch) == ("evolve", (), 0)
+
+
+@pytest.mark.parametrize(("said", "counts"), [("null", "null"), ("'null'", "null"), ("fill", "fill")])
+def test_null_is_a_word_where_it_says_what_older_rows_have(write: Write, said: str, counts: str) -> None:
+    text = f"defaults: {{column_defaults: fill}}\ntables: [{{match: a.b, column_defaults: {said}}}, {{match: a.c}}]\n"
+    config = load(write(text))
+    assert settings(config, "a", "b").column_defaults == counts
+    assert settings(config, "a", "c").column_defaults == "fill"
+
+
+def test_tables_of_changes_keep_null(write: Write) -> None:
+    config = load(write("tables: [{match: a.b, column_defaults: fill, mode: append}, {match: a.c}]\n"))
+    assert not settings(config, "a", "b").fills_defaults
+    assert settings(config, "a", "c").column_defaults == "null"
 
 
 def test_each_key_of_the_maintenance_counts_by_itself(write: Write) -> None:

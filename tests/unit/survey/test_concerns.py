@@ -21,6 +21,7 @@ from distributary.survey.overall import overall
 from distributary.survey.sample import Sample
 from distributary.survey.scene import Scene
 from distributary.survey.shown import cuts
+from distributary.survey.stored import Stored
 
 ROW = {"id": 1, "text": "a"}
 COMPACT = MappingProxyType({"cleanup.policy": "compact"})
@@ -253,6 +254,25 @@ def test_unsigned_numbers_that_wrap() -> None:
     found = sample(described(a=unsigned, b=small, c={"type": "int64"}))
     assert warnings_of(plan_of(found))["unsigned-wraps"].detail == "a"
     assert "unsigned-wraps" not in codes(found, properties={"bigint.unsigned.handling.mode": "precise"})
+
+
+def test_nulls_that_become_defaults() -> None:
+    may_be_null, never = {"type": "int32", "default": 5, "optional": True}, {"type": "int32", "default": 5}
+    found = sample(described(a=may_be_null, b=never, c={"type": "int32"}))
+    assert warnings_of(plan_of(found))["nulls-replaced"].detail == "a"
+    assert warnings_of(plan_of(found, {"exclude": ("a",)})) == {}
+    assert codes(found, properties={"value.converter.replace.null.with.default": "false"}) == set()
+
+
+def test_new_columns_whose_defaults_older_rows_do_not_get() -> None:
+    never = {"type": "int32", "default": 5}
+    found, here = sample(described(a={"type": "int32"}, b=never, c=never)), {"id": "int", "a": "int", "b": "int"}
+    lake = Stored({**here, "__op": "string", "__position": "string"}, has_files=True)
+    known = progress(0, connector="mysql")
+    assert warnings_of(plan_of(found, known=known, lake=lake))["defaults-not-filled"].detail == "c"
+    for rule in ({"column_defaults": "fill"}, {"schema_changes": "ignore"}):
+        assert "defaults-not-filled" not in warnings_of(plan_of(found, rule, known=known, lake=lake))
+    assert "defaults-not-filled" not in warnings_of(plan_of(found))
 
 
 @pytest.mark.parametrize(

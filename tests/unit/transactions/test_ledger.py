@@ -44,6 +44,7 @@ class World:
     boundaries: list[tuple[Begin | End, int]] = field(default_factory=list)
     topics: dict[Lane, list[Change]] = field(default_factory=dict)
     taken: dict[Lane, int] = field(default_factory=dict)
+    commits: dict[str, list[dict[Lane, int]]] = field(default_factory=dict)
     partitions: dict[str, tuple[int, ...]] = field(default_factory=dict)
     in_flight: list[tuple[Lane | None, Begin | End | Change, int, int]] = field(default_factory=list)
     log: list[Sent] = field(default_factory=list)
@@ -61,6 +62,7 @@ class World:
         lanes = [(topic, p) for topic, numbers in self.partitions.items() for p in numbers]
         self.topics = {lane: [] for lane in lanes}
         self.taken = dict.fromkeys(lanes, 0)
+        self.commits = {topic: [] for topic in TOPICS}
 
     def transact(self) -> None:
         """The source commits a transaction, the connector is going to send it."""
@@ -153,6 +155,8 @@ class World:
         topic = self.chance.choice(TOPICS)
         for p in self.partitions[topic]:
             self.taken[topic, p] = 0
+        self.commits[topic].clear()
+        self.look()
 
     def follow(self) -> None:
         """The tracker reads on."""
@@ -185,7 +189,8 @@ class World:
             if seen := self.topics[topic, p][: self.taken[topic, p]]:
                 last = max(seen, key=lambda change: (change.place, change.order))
                 frontier[p] = Frontier(last.transaction, last.order)
-        return Standing({p: self.taken[topic, p] for p in numbers}, frontier)
+        self.commits[topic].append(dict(self.taken))
+        return Standing({p: self.taken[topic, p] for p in numbers}, frontier, len(self.commits[topic]) - 1)
 
     def _check(self, standings: Mapping[str, Standing]) -> None:
         """The claim, against what the tables have: every change of every transaction up to it."""
@@ -199,6 +204,9 @@ class World:
                 there = self.topics[lane][: standings[lane[0]].next[lane[1]]]
                 places = {change.place for change in there if change.transaction == id_}
                 assert len(places) == lanes.count(lane), f"{claimed.id} claimed, but {id_} is not whole in {lane}"
+                if (version := self.answer.versions.get(lane[0])) is not None:
+                    there = self.topics[lane][: self.commits[lane[0]][version][lane]]
+                    assert len({change.place for change in there if change.transaction == id_}) == len(places)
 
     def settle(self) -> None:
         """One more transaction; all is sent, applied and looked at, then time goes by."""
@@ -230,6 +238,7 @@ def test_3_9_a_claim_is_never_wrong_and_reaches_the_end(seed: int, steps: int, p
     for _ in range(4):
         world.settle()
     assert world.answer.complete is not None
+    assert world.answer.versions.keys() == set(TOPICS)
     # With several partitions the last transaction may have to wait until the connector has gone on for a while.
     assert len(world.sent) - 1 - int(world.answer.complete.id[1:]) <= partitions - 1
     assert partitions > 1 or world.answer.waiting_for == ()

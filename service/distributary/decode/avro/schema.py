@@ -7,6 +7,7 @@ that the converters would read from them.
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -168,7 +169,11 @@ class _Parser:
         fields = tuple((_field_name(part["name"]), self.parse(part["type"], inner)) for part in nodes)
         if len(dict(fields)) < len(fields):
             raise NotAnAvroSchema("two fields of one name")
-        connect = ConnectType("struct", full, fields=tuple(ConnectField(name, kind.connect) for name, kind in fields))
+        columns = tuple(
+            ConnectField(name, kind.connect, _default(part, kind), kind.null_tag is not None)
+            for part, (name, kind) in zip(nodes, fields, strict=True)
+        )
+        connect = ConnectType("struct", full, fields=columns)
         found = AvroType("record", _with_semantics(connect, node), fields=fields)
         found = self._holding(found, [kind for _, kind in fields])
         self._known[full] = found
@@ -201,6 +206,21 @@ def _field_name(name: Json) -> str:
     if not isinstance(name, str) or not is_readable(name):
         raise NotAnAvroSchema("a field's name that Avro does not allow")
     return name
+
+
+def _default(node: Mapping[str, Json], kind: AvroType) -> Json | None:
+    """The field's default as JsonConverter writes values. The converters keep it beside the type too, where Avro's own
+    may only be of a union's first type."""
+    found, of_type = node.get("default"), node["type"]
+    branches = of_type if isinstance(of_type, list) else [of_type]
+    kept = [branch.get("connect.default") for branch in branches if isinstance(branch, dict)]
+    found = next(iter(kept), None) if found is None else found
+    if kind.kind not in ("bytes", "fixed") or not isinstance(found, str):
+        return found
+    try:  # each character is a byte
+        return base64.b64encode(found.encode("latin-1")).decode()
+    except UnicodeEncodeError:
+        return None
 
 
 def _fixed_size(size: Json) -> int:

@@ -1,0 +1,64 @@
+"""Defaults of columns that a source table got later: its rows of before have them, and no change event says so.
+
+A default is written as a text: what Spark's CAST makes of it, in UTC, and hexadecimal digits of bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from distributary.decode.connect_schema import ConnectField
+from distributary.decode.strict_json import Number
+from distributary.decode.types.base import FAILURES, ColumnType, WrongKind
+from distributary.decode.types.spark_text import spark_texts
+
+_FILLING = ("postgresql", "mysql", "mariadb", "oracle", "db2")
+"""Connectors whose databases give the default to the rows that are there even where the column may be NULL. SQL Server
+leaves NULL in these."""
+
+
+@dataclass(frozen=True)
+class ColumnDefault:
+    """What rows have in a column that was added after them: `value` (a text), where their last change comes `before`
+    the first one that has the column, by positions."""
+
+    value: str
+    before: str
+
+
+def default_text(field: ConnectField, kind: ColumnType, connector: str) -> str | None:
+    """The default that rows of before the column was added have in the source. None where the schema has none, and
+    where it does not tell: the column may be NULL and the database leaves NULL there; a time's zero, by which
+    connectors write expressions such as now(); arrays, maps and structs."""
+    if field.default is None or (field.optional and connector not in _FILLING):
+        return None
+    document = json.loads(json.dumps(field.default), parse_int=Number, parse_float=Number)
+    try:
+        array, bad = kind.convert([kind.restate(document)])
+    except (*FAILURES, WrongKind, pa.ArrowException):
+        return None
+    if bad or array.null_count or pa.types.is_nested(array.type) or _is_zero_time(array):
+        return None
+    (text,) = spark_texts(array, kind.spark)
+    try:
+        return text if text is not None and array_of_text(text, array.type).equals(array) else None
+    except (*FAILURES, pa.ArrowException):  # a year that has no four digits
+        return None
+
+
+def _is_zero_time(array: pa.Array) -> bool:
+    if pa.types.is_timestamp(array.type):
+        return bool(array.view(pa.int64())[0].as_py() == 0)
+    return bool(pa.types.is_date32(array.type) and array.view(pa.int32())[0].as_py() == 0)
+
+
+def array_of_text(text: str, arrow: pa.DataType) -> pa.Array:
+    """The one value that a default's text stands for. Raises ValueError where the type can't hold it."""
+    if pa.types.is_binary(arrow):
+        return pa.array([bytes.fromhex(text)], arrow)
+    if pa.types.is_timestamp(arrow):
+        return pa.array([text]).cast(pa.timestamp(arrow.unit)).cast(arrow)
+    return pa.array([text]).cast(arrow)

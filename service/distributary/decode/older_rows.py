@@ -1,0 +1,37 @@
+"""Rows of before a column was added, which lack it: in the source they have its default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.decode.batch import Batch
+from distributary.decode.column_default import ColumnDefault, array_of_text
+from distributary.decode.columns import Columns
+
+
+def fill_older_rows(columns: Columns, batch: Batch, defaults: Mapping[str, ColumnDefault]) -> None:
+    """Puts defaults into the rows that lack a column which was added after them."""
+    for name, default in defaults.items():
+        array = columns.arrays.get(name)
+        if array is None:
+            continue
+        older = [
+            row is not None and position is not None and position < default.before and name not in has
+            for row, position, has in zip(batch.after.rows, batch.positions, _names(batch.after.readers), strict=True)
+        ]
+        if any(older):
+            value = array_of_text(default.value, array.type)[0]
+            columns.arrays[name] = pc.if_else(pa.array(older), value, array)
+
+
+def _names(readers: Iterable[Any]) -> Iterator[frozenset[str]]:
+    """The lake's names of the columns that each reader's records have."""
+    known: dict[int, frozenset[str]] = {}
+    for reader in readers:
+        if id(reader) not in known:
+            known[id(reader)] = frozenset() if reader is None else frozenset(reader.shape.lake.values())
+        yield known[id(reader)]

@@ -1,0 +1,29 @@
+"""Older rows of a table get the defaults of columns that were added after them.
+
+The table's record says so before the table has the columns, and says that it is done by the commit that does it. No
+change that has the columns is applied in between: so a row that has NULL there is one of the older ones.
+"""
+
+from __future__ import annotations
+
+from structlog.typing import FilteringBoundLogger
+
+from distributary.lake.table import LakeTable
+from distributary.progress.record import Head
+
+
+def fill_added(lake: LakeTable, head: Head | None, log: FilteringBoundLogger) -> Head | None:
+    """Fills the columns that are to be filled, by one commit, which writes all files of the table anew; gives the head
+    that the table has then. Raises what LakeTable.commit raises."""
+    if head is None or head.progress is None:
+        return head
+    added = head.progress.added or {}
+    there = lake.columns() if any(one.pending for one in added.values()) else {}
+    values = {name: one.value for name, one in added.items() if one.pending and name in there}
+    if not values:
+        return head
+    done = {name: one.model_copy(update={"pending": False}) for name, one in added.items() if name in values}
+    log.info("older rows get the defaults of new columns", columns=list(values))
+    head = lake.commit(head, head.progress.next_commit(added={**added, **done}), lake.fill(values))
+    lake.leave()
+    return head

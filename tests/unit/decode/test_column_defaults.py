@@ -1,0 +1,152 @@
+"""Defaults of columns that a source gets later: which ones count, and which rows get them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.support.changes import DAY, INSTANT, INT, TEXT, Row, Topic, decimal
+from tests.support.comparable import column_values
+from tests.support.decoding import connect_type, decode_all, in_avro, raw_table, struct_rows
+from tests.support.every_type import EVERY_TYPE
+from tests.support.recorded import Record, Scenario
+
+from distributary.decode.bounds import Bounds
+from distributary.decode.column_default import ColumnDefault, array_of_text, default_text
+from distributary.decode.connect_schema import ConnectField
+from distributary.decode.decoder import Decoded, Decoder
+from distributary.decode.masks import Masks
+from distributary.decode.options import DecodeOptions
+from distributary.decode.record_schema import RecordSchema
+from distributary.decode.types.from_schema import type_of_schema
+from distributary.ingest.table_columns import defaults_of
+
+OLD: dict[str, Row] = {"id": INT}
+ZONED = {"type": "string", "name": "io.debezium.time.ZonedTimestamp"}
+
+
+def told(schema: Row, default: Any, connector: str = "postgresql", *, optional: bool = False) -> str | None:
+    connect = connect_type(schema)
+    field = ConnectField("c", connect, default, optional)
+    return default_text(field, type_of_schema(connect, Bounds()), connector)
+
+
+def records(*changes: tuple[int, int, int, dict[str, Row], Row], connector: str = "sqlserver") -> list[Record]:
+    """Creates, each (offset, place in the source's log, id, types of its columns, further values)."""
+    topic, found = Topic("t", connector), []
+    for offset, at, number, types, more in changes:
+        one = topic.with_schema(topic.change("c", {"id": number}, {"id": number, **more}, at=at), types)
+        found.append(Record("t", 0, offset, 0, one.key, one.value, ()))
+    return found
+
+
+def decoded(found: list[Record], options: DecodeOptions, **columns: str) -> Decoded:
+    schema = RecordSchema({"id": "int", **columns}, {"id": "int"})
+    return Decoder(options).decode(raw_table(found), schema)
+
+
+def test_a_default_of_any_plain_type_is_a_text_that_stands_for_the_same_value() -> None:
+    compared = 0
+    for one in EVERY_TYPE:
+        kind = type_of_schema(connect_type(one.schema), Bounds())
+        for sent, value in one.values:
+            text = told(one.schema, sent)
+            if pa.types.is_nested(kind.arrow):
+                assert text is None
+            elif text is not None:
+                assert column_values(pa.chunked_array([array_of_text(text, kind.arrow)])) == [value], one.name
+                compared += 1
+    assert compared > len(EVERY_TYPE)
+
+
+@pytest.mark.parametrize(
+    ("schema", "default", "text"),
+    [
+        (INT, 5, "5"),
+        (INT, 0, "0"),
+        (TEXT, "", ""),
+        (TEXT, "it's \\ ü", "it's \\ ü"),
+        ({"type": "boolean"}, False, "false"),
+        (decimal(10, 2), "Bdw=", "15.00"),
+        ({"type": "bytes"}, "AQI=", "0102"),
+        (DAY, 19782, "2024-02-29"),
+        (INSTANT, 1709210096789012, "2024-02-29 12:34:56.789012"),
+        (ZONED, "2024-02-29T13:00:00+01:00", "2024-02-29 12:00:00"),
+        ({"type": "double"}, 2.5, "2.5"),
+        ({"type": "string"}, None, None),
+        (INT, "no number", None),
+        (DAY, 0, None),
+        (INSTANT, 0, None),
+        (ZONED, "1970-01-01T00:00:00.000000Z", None),
+    ],
+)
+def test_which_defaults_count(schema: Row, default: Any, text: str | None) -> None:
+    assert told(schema, default) == text
+
+
+@pytest.mark.parametrize(("connector", "text"), [("postgresql", "5"), ("mysql", "5"), ("sqlserver", None)])
+def test_a_database_that_leaves_null_in_older_rows_tells_no_default_of_columns_that_may_be_null(
+    connector: str, text: str | None
+) -> None:
+    assert told(INT, 5, connector, optional=True) == text
+    assert told(INT, 5, connector) == "5"
+
+
+NEW: dict[str, Row] = {**OLD, "c": {**INT, "optional": False, "default": 5}}
+CHANGES = records(
+    (0, 1, 1, OLD, {}), (1, 4, 2, NEW, {"c": 7}), (2, 3, 3, NEW, {"c": None}), (3, 2, 4, OLD, {}), (4, 9, 5, OLD, {})
+)
+
+
+@pytest.mark.parametrize("avro", [False, True])
+def test_the_lowest_position_of_the_records_that_have_the_column_is_told(avro: bool) -> None:
+    options = DecodeOptions("sqlserver", defaults={})
+    found = CHANGES
+    if avro:
+        found, schemas = in_avro(CHANGES[:2] + CHANGES[3:])
+        options = DecodeOptions("sqlserver", defaults={}, avro=schemas)
+    rows = [one for one in decoded(found, options).observed if not one.is_key]
+    (new,) = [one for one in rows if one.defaults]
+    assert new.defaults == {"c": "5"}
+    assert new.since is not None
+    events = decoded(found, options).events
+    has = [offset in (1, 2) for offset in events["offset"].to_pylist()]
+    assert new.since == min(at for at, there in zip(events["position"].to_pylist(), has, strict=True) if there)
+
+
+def test_rows_from_before_a_column_get_its_default_and_no_others() -> None:
+    before = min(decoded(CHANGES[1:3], DecodeOptions("sqlserver")).events["position"].to_pylist())
+    options = DecodeOptions(
+        "sqlserver", defaults={"c": ColumnDefault("5", before), "other": ColumnDefault("1", before)}
+    )
+    events = decoded(CHANGES, options, c="bigint").events
+    # 3 says NULL; 5 comes after the column, which was dropped then.
+    rows = {row["id"]: row["c"] for row in struct_rows(events["row"]) if row is not None}
+    assert rows == {1: 5, 2: 7, 3: None, 4: 5, 5: None}
+
+
+def test_a_masked_column_has_a_masked_default() -> None:
+    options = DecodeOptions("sqlserver", defaults={}, masks=Masks({"c": "redact"}, ""))
+    (new,) = [one for one in decoded(CHANGES, options).observed if one.defaults]
+    assert new.defaults == {"c": "***"}
+
+
+def test_recorded_rows_of_before_a_column_are_as_the_source_has_them() -> None:
+    scenario = Scenario("pg_schema_evolution")
+    table = scenario.tables["evo"]
+    records = [one for one in scenario.records if one.topic.endswith(".evo")]
+    options = DecodeOptions("postgresql", exclude=frozenset({"gone"}), defaults={})
+    found, schema = decode_all(records, options)
+    told = defaults_of(found.observed)
+    # c_null got its default later, and that of c_ts is now().
+    assert {name: one.value for name, one in told.items()} == {"c_nn": "42"}
+    filled = replace(options, defaults={name: ColumnDefault(one.value, one.before) for name, one in told.items()})
+    events = Decoder(filled).decode(raw_table(records), schema).events
+    last = {row["id"]: row["c_nn"] for row in struct_rows(events["row"]) if row is not None}
+    truth = {int(row["id"] or 0): None if row["c_nn"] is None else int(row["c_nn"]) for row in table.rows}
+    assert len(truth) > 100
+    # The converter sent the default in place of this row's NULL (replace.null.with.default).
+    assert (truth.pop(90007), last[90007]) == (None, 42)
+    assert {number: last[number] for number in truth} == truth
