@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 TEST_PROCESSES ?= 2
+OSV ?= https://api.osv.dev
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo programs classes test test-quick test-long check bench bench-quick format docs docs-site manifests lock audit clean
+.PHONY: help setup jars demo programs classes test test-quick test-long check bench bench-quick format docs docs-site manifests lock audit sbom clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -71,9 +72,13 @@ lock: ## write requirements.lock anew from pyproject.toml, and the hashes of the
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --no-header --no-emit-index-url --no-emit-find-links --generate-hashes --extra dev pyproject.toml -o requirements.lock
 	PYTHONPATH=service $(BIN)/python -m distributary.launch.jars --lock > jars.new && mv jars.new service/distributary/launch/jars.sha256
 
-audit: $(STAMP) ## look up known weaknesses of what requirements.lock names (asks pypi.org)
-	$(BIN)/python -m pip install --quiet pip-audit
-	$(BIN)/pip-audit --requirement requirements.lock --require-hashes --disable-pip --strict
+audit: $(STAMP) ## look up known weaknesses of Python's packages and of all jars (asks api.osv.dev; OSV=URL names another)
+	$(BIN)/python -m pip_audit --requirement requirements.lock --require-hashes --disable-pip --strict \
+		--vulnerability-service osv --osv-url $(OSV)/v1/query
+	PYTHONPATH=. $(BIN)/python -m tests.support.jar_audit --osv $(OSV)
+
+sbom: $(STAMP) ## what wheel and image are made of, as CycloneDX in build/sbom
+	PYTHONPATH=. $(BIN)/python -m tests.support.bill_of_materials
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

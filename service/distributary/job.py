@@ -90,7 +90,8 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         service = Service(config, session, broker, recorder, registry, watch)
         lease = Lease(session, config, service.leave)
         ending.callback(lease.end)
-        lease.take()
+        with recorder.status.waiting():
+            lease.take()
         gc.collect()
         gc.freeze()  # what is there by now stays: it is not looked through after each step, see maintain/garbage.py
         return service.run(once=once)
@@ -172,9 +173,10 @@ class Service:
         another driver took over meanwhile."""
         self._turns.give_up = once
         self._listen_for_signals()
-        self._pauses.read()  # before anything is applied
-        self._set_aside.read()
-        self._halts.clear()  # what halted an earlier run may be mended: each table is tried anew
+        with self.status.waiting():
+            self._pauses.read()  # before anything is applied
+            self._set_aside.read()
+            self._halts.clear()  # what halted an earlier run may be mended: each table is tried anew
         self._tracker.start()
         self._lag_group.start()
         self._stream.begin(once=once)
@@ -218,9 +220,9 @@ class Service:
                     return
             with self.status.waiting():
                 self._follow()
+                # A topic that can't be looked at ends no run in which other tables are still at work.
+                self._roster.plan_again(give_up=once and not self._tables_have())
             self.status.heartbeat()
-            # A topic that can't be looked at ends no run in which other tables are still at work.
-            self._roster.plan_again(give_up=once and not self._tables_have())
             self._look_for_topics()
             self._turns.nudge()
             self._stopping.wait(_TURN)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tests.support.jar_audit import unknown
+from tests.support.jar_coordinates import read_jar
+
 from distributary.launch.ivy import artifact_name, pyspark_jars
 from distributary.launch.jars import declared
 
@@ -16,3 +19,9 @@ def test_none_of_them_stands_in_front_of_one_of_pysparks() -> None:
     theirs = {artifact_name(file) for file in pyspark_jars().glob("*.jar")}
     assert theirs
     assert mine.isdisjoint(theirs)
+
+
+def test_of_each_it_is_known_what_a_database_of_weaknesses_calls_it() -> None:
+    read = [read_jar(file) for file in declared().cached().glob("*.jar")]
+    assert unknown(read) == []
+    assert "pkg:maven/org.apache.kafka/kafka-clients" in {one.itself.purl.partition("@")[0] for one in read}

@@ -32,11 +32,13 @@ def only(manifests: list[Manifest], kind: str, ends: str = "") -> Manifest:
 
 
 def pods(manifests: list[Manifest]) -> dict[str, Manifest]:
-    """The pod templates: of the driver, and where they have pods of their own of the executors."""
+    """The pod templates: of the driver, of executors that have pods of their own, and of each job by its name."""
     found: dict[str, Manifest] = {}
     for one in manifests:
         if one["kind"] == "Deployment":
             found["driver"] = one["spec"]["template"]
+        if one["kind"] == "CronJob":
+            found[one["metadata"]["name"]] = one["spec"]["jobTemplate"]["spec"]["template"]
         if one["kind"] == "SparkApplication":
             found |= {role: one["spec"][role]["template"] for role in ("driver", "executor")}
         if one["kind"] == "ConfigMap" and one["metadata"]["name"].endswith("-executor"):

@@ -19,6 +19,23 @@ from distributary.quarantine import set_aside
 ROOT = Path(__file__).parents[2]
 
 
+def service_without_spark(status: ServiceStatus, monkeypatch: pytest.MonkeyPatch) -> job.Service:
+    """A service whose stages do nothing, and whose storage has nothing."""
+    for name in (
+        *("TransactionFollower", "ConsumerGroup", "OffsetPlanner", "MaintenanceThread", "Scheduler", "TableSet"),
+        *("KafkaRecords", "Jobs"),
+    ):
+        monkeypatch.setattr(job, name, MagicMock())
+    monkeypatch.setattr(job, "_TURN", 0.01)
+    service = job.Service(load(ROOT / "config/example.yaml"), MagicMock(), MagicMock(), Recorder(status))
+    monkeypatch.setattr(service, "_stream", MagicMock(look=lambda: False))
+    monkeypatch.setattr(service, "_listen_for_signals", lambda: None)
+    monkeypatch.setattr(service._pauses, "read", lambda: None)
+    monkeypatch.setattr(service._set_aside, "read", lambda: None)
+    monkeypatch.setattr(service._halts, "clear", lambda: None)
+    return service
+
+
 def test_the_loop_turns_while_the_storage_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """What operators ask for lies in the storage: who looks for it waits, and the loop does not."""
     answers, asked = threading.Event(), threading.Event()
@@ -30,26 +47,8 @@ def test_the_loop_turns_while_the_storage_does_not_answer(monkeypatch: pytest.Mo
 
     for module in (resume_requests, pauses, set_aside):
         monkeypatch.setattr(module, "names_in", hangs)
-    for name in (
-        "TransactionFollower",
-        "ConsumerGroup",
-        "OffsetPlanner",
-        "MaintenanceThread",
-        "Scheduler",
-        "TableSet",
-        "KafkaRecords",
-        "Jobs",
-    ):
-        monkeypatch.setattr(job, name, MagicMock())
-    monkeypatch.setattr(job, "_TURN", 0.01)
-    config = load(ROOT / "config/example.yaml")
     status = ServiceStatus()
-    service = job.Service(config, MagicMock(), MagicMock(), Recorder(status))
-    monkeypatch.setattr(service, "_stream", MagicMock(look=lambda: False))
-    monkeypatch.setattr(service, "_listen_for_signals", lambda: None)
-    monkeypatch.setattr(service._pauses, "read", lambda: None)
-    monkeypatch.setattr(service._set_aside, "read", lambda: None)
-    monkeypatch.setattr(service._halts, "clear", lambda: None)
+    service = service_without_spark(status, monkeypatch)
     beats: list[float] = []
     monkeypatch.setattr(status, "heartbeat", lambda: beats.append(0))
     running = threading.Thread(target=service.run, kwargs={"once": False})
@@ -63,6 +62,37 @@ def test_the_loop_turns_while_the_storage_does_not_answer(monkeypatch: pytest.Mo
         running.join(30)
         assert not running.is_alive()
         answers.set()
+
+
+@pytest.mark.parametrize("place", ["_pauses.read", "_set_aside.read", "_halts.clear", "_roster.plan_again"])
+def test_a_storage_that_does_not_answer_for_ten_minutes_does_not_end_the_service(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """Neither while it starts nor while it looks again at topics that wait."""
+    answers, asked = threading.Event(), threading.Event()
+    now = [0.0]
+    status = ServiceStatus(clock=lambda: now[0])
+    service = service_without_spark(status, monkeypatch)
+    for module in (resume_requests, pauses, set_aside):
+        monkeypatch.setattr(module, "names_in", lambda *_: [])
+
+    def hangs(*_: object, **__: object) -> None:
+        asked.set()
+        answers.wait(60)
+
+    part, method = place.split(".")
+    monkeypatch.setattr(getattr(service, part), method, hangs)
+    running = threading.Thread(target=service.run, kwargs={"once": False})
+    running.start()
+    try:
+        wait_until(asked.is_set)
+        now[0] += 601
+        assert status.live(600)
+    finally:
+        service._stopping.set()
+        answers.set()
+        running.join(30)
+        assert not running.is_alive()
 
 
 def test_a_config_that_is_changed_while_the_service_starts_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

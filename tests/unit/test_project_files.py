@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support.bill_of_materials import PLACE
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
@@ -32,6 +34,7 @@ def schema_check(schema: str, *files: Path) -> subprocess.CompletedProcess[str]:
         ("github-workflows", WORKFLOWS),
         ("github-issue-forms", FORMS),
         ("dependabot", [ROOT / ".github/dependabot.yml"]),
+        ("renovate", [ROOT / ".github/renovate.json"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -69,3 +72,18 @@ def test_hooks_run_what_the_makefile_runs() -> None:
     for hook in config["repos"][0]["hooks"]:
         command = hook["entry"]
         assert command in makefile or f"{command.removeprefix('make ')}:" in makefile, command
+
+
+def test_images_are_pinned_by_digest_and_by_one_tool_alone() -> None:
+    renovate = json.loads((ROOT / ".github/renovate.json").read_text())
+    assert renovate["pinDigests"] is True
+    assert renovate["enabledManagers"] == ["dockerfile", "docker-compose"]
+    updates = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
+    assert {one["package-ecosystem"] for one in updates} == {"uv", "github-actions"}
+
+
+def test_a_release_has_the_bills_of_materials() -> None:
+    steps = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]["package"]["steps"]
+    assert "make sbom" in [step.get("run") for step in steps]
+    uploaded = {step["with"]["name"]: step["with"]["path"] for step in steps if "upload" in step.get("uses", "")}
+    assert uploaded["sbom"] == str(PLACE.relative_to(ROOT))

@@ -24,7 +24,7 @@ _NOT_LOOKED_AT = ("-      ", "dim")
 @output.output_option
 def doctor(config_file: Path, output_format: str) -> None:
     """Check what the service needs: Java, jars, memory, time zone, Kafka and its topics, clocks, the schema registry,
-    the storage, the disk, the checkpoint.
+    the identity in S3, the storage, the disk, the checkpoint.
 
     Each check is printed as it is done, with what to do where it fails; one that fails stops only those that need it.
     A small file is made and removed again in the service's own folder and in the checkpoint. Exits with 1 if a check

@@ -10,6 +10,7 @@ from distributary.survey.finding import Check, Finding, findings
 from distributary.survey.kafka_checks import clocks_agree, kafka_answers, registry_answers, topics_are_readable
 from distributary.survey.machine import jars_are_there, java_is_there, memory_suffices, time_zone_is_utc
 from distributary.survey.places import checkpoint_is_ours, disk_has_room, driver_is_known, target_is_writable
+from distributary.survey.s3_identity import identities_agree, uses_s3
 
 
 def examine(config: Config) -> Iterator[Finding]:
@@ -28,6 +29,8 @@ def _checks(config: Config) -> Iterator[Check]:
     yield Check("clock", lambda: clocks_agree(config), needs=("topics",))
     if registry is not None:
         yield Check("registry", lambda: registry_answers(registry))
+    if uses_s3(config):
+        yield Check("identity", lambda: identities_agree(config))
     yield Check("target", lambda: target_is_writable(config))
     yield Check("columns", lambda: columns_are_known(config), needs=("topics", "registry", "target"))
     yield Check("disk", lambda: disk_has_room(config))

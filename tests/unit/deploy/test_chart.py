@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from tests.support.kubernetes import Manifest, faults, mount_config_map, named, 
 from tests.support.manifests import CHART, PLAIN, ROOT, copies, plain
 
 import distributary
+from distributary.cli import main
 from distributary.config import load
 from distributary.config.model import ABOUT_TABLES
 from distributary.launch import session
@@ -27,10 +28,11 @@ SPARK_APPLICATION = CHART / "examples/sparkapplication.yaml"
 EVERYTHING = CHART / "examples/everything.yaml"
 S3 = CHART / "examples/s3.yaml"
 # Kinds that an operator brings along, of which kubernetes-validate has no schema.
-CUSTOM = {"SparkApplication", "PodMonitor", "PrometheusRule"}
+CUSTOM = {"SparkApplication", "PodMonitor", "ServiceMonitor", "PrometheusRule"}
 # Oldest first.
 KUBERNETES = all_versions()
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
+THRESHOLDS: dict[str, int] = VALUES["prometheusRule"]["thresholds"]
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +101,13 @@ def test_a_field_that_kubernetes_does_not_know_is_noticed() -> None:
         ("secrets[0].value", "hunter2", "/secrets/0"),
         ("executors.memory", "much", "/executors/memory"),
         ("executors.instances", 0, "/executors/instances"),
+        ("jobs.verify.memory", "4g", "/jobs/verify"),
+        ("jobs.verify.args[0]", 1, "/jobs/verify/args/0"),
+        ("jobs.Verify.args[0]", "verify", "Verify"),
+        ("ingress.enabled", True, "/ingress/host"),
+        ("prometheusRule.thresholds.lagRecord", 5, "lagRecord"),
+        ("prometheusRule.thresholds.lagRecords", 0, "/prometheusRule/thresholds/lagRecords"),
+        ("prometheusRule.alerts.DistributaryDown.after", "5m", "after"),
     ],
 )
 def test_wrong_values_are_refused_by_helm_itself(helm: Helm, key: str, value: Any, said: str) -> None:
@@ -145,7 +154,7 @@ def test_the_service_accepts_each_config(
     files = dict(only(manifests, "ConfigMap", "-config")["data"])
     for number, path in enumerate(sorted(set(re.findall(r"\$\{file:([^}]+)\}", files["config.yaml"])))):
         (tmp_path / str(number)).write_text("a secret that is long")
-        files["config.yaml"] = files["config.yaml"].replace(path, str(tmp_path / str(number)))
+        files = {name: text.replace(path, str(tmp_path / str(number))) for name, text in files.items()}
     for name in re.findall(r"\$\{env:(\w+)\}", files["config.yaml"]):
         monkeypatch.setenv(name, "value")
     mount_config_map(tmp_path / "etc", files)
@@ -156,6 +165,16 @@ def test_the_service_accepts_each_config(
         config_of(manifests).get("tables", [])
     )
     assert config.tables
+    jobs = named(manifests, "CronJob").values()
+    assert set(files) == {"config.yaml", *(PurePosixPath(config_at(job)).name for job in jobs)}
+    for job in jobs:
+        assert load(tmp_path / "etc" / PurePosixPath(config_at(job)).name).tables == config.tables
+
+
+def config_at(job: Manifest) -> str:
+    """Where a job's command looks for its config."""
+    [container] = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    return str(next(one["value"] for one in container["env"] if one["name"] == "DISTRIBUTARY_CONFIG"))
 
 
 def test_what_a_config_reads_from_files_and_environment_is_in_the_pod(manifests: list[Manifest]) -> None:
@@ -168,11 +187,13 @@ def test_what_a_config_reads_from_files_and_environment_is_in_the_pod(manifests:
 
 
 def test_the_values_in_the_docs_are_accepted(helm: Helm, tmp_path: Path) -> None:
-    [block] = re.findall(r"```yaml\n(image:.*?)```", (ROOT / "docs/kubernetes.md").read_text(), re.DOTALL)
-    (tmp_path / "values.yaml").write_text(block)
+    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/kubernetes.md").read_text(), re.DOTALL)
+    assert len(blocks) == 2
+    (tmp_path / "values.yaml").write_text("".join(blocks))
     manifests = read(helm.template(tmp_path / "values.yaml"))
     assert config_of(manifests)["source"] == {"topic_prefix": "server1"}
     assert set(only(manifests, "ConfigMap", "-tables")["data"]) == {"customers.yaml"}
+    assert set(named(manifests, "CronJob")) == {"distributary-verify", "distributary-reconcile-customers"}
 
 
 def test_large_numbers_stay_whole(helm: Helm) -> None:
@@ -260,13 +281,17 @@ def test_the_pages_are_there_for_those_who_are_named_and_nobody_else(helm: Helm)
     assert only(read(helm.template()), "NetworkPolicy")["spec"]["ingress"] == []
     peers = only(read(helm.template(EVERYTHING)), "NetworkPolicy")["spec"]["ingress"][0]["from"]
     assert peers == [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
-    with pytest.raises(HelmError, match=r"networkPolicy\.from"):
-        helm.template(set_={"podMonitor.enabled": "true"})
+    for name in ("podMonitor", "serviceMonitor", "ingress"):
+        with pytest.raises(HelmError, match=rf"{name}\.enabled without networkPolicy\.from"):
+            helm.template(set_={f"{name}.enabled": True, "ingress.host": "status.example.com"})
 
 
 def test_the_service_knows_the_names_of_its_service(helm: Helm) -> None:
     config = config_of(read(helm.template(EVERYTHING, namespace="lake")))
-    assert config["http"]["names"] == ["orders-lake", "orders-lake.lake", "orders-lake.lake.svc", "status.example.com"]
+    assert config["http"]["names"] == [
+        *("orders-lake", "orders-lake.lake", "orders-lake.lake.svc"),
+        *("status.example.com", "other.example.com"),  # the Ingress', and one of the user's own
+    ]
 
 
 def test_a_deployment_with_executors_tells_spark_of_its_pod(helm: Helm) -> None:
@@ -316,7 +341,13 @@ def test_a_spark_application_has_the_java_options_of_the_command(helm: Helm) -> 
 
 def test_the_alerts_are_the_rules_of_the_repository(helm: Helm) -> None:
     rules = yaml.safe_load((ROOT / "deploy/monitoring/rules.yaml").read_text())
-    manifests = read(helm.template(EVERYTHING))
+    alerts = {
+        "prometheusRule.alerts.DistributaryGhostRows.enabled": True,
+        "prometheusRule.alerts.DistributaryLagGrowing.for": "15m",
+        "prometheusRule.alerts.DistributaryLagGrowing.severity": "warning",
+    }
+    thresholds = {f"prometheusRule.thresholds.{key}": value for key, value in THRESHOLDS.items()}
+    manifests = read(helm.template(EVERYTHING, set_=alerts | thresholds))
     found = only(manifests, "PrometheusRule")["spec"]
     name = only(manifests, "PodMonitor")["metadata"]["name"]
     pods_of = f'{{namespace="default", pod=~"{name}-([a-z0-9]+-[a-z0-9]{{5}}|driver)"}}'
@@ -336,6 +367,147 @@ def test_the_alerts_are_the_rules_of_the_repository(helm: Helm) -> None:
     assert monitor["podMetricsEndpoints"] == [
         {"port": "http", "path": "/metrics", "interval": "30s", "authorization": token}
     ]
+
+
+def rules_of(helm: Helm, **values: Any) -> dict[str, Manifest]:
+    """The alerts by their names, of a release with these values of `prometheusRule`."""
+    given = {f"prometheusRule.{key}": value for key, value in values.items()}
+    found = only(read(helm.template(set_={"prometheusRule.enabled": True} | given)), "PrometheusRule")
+    return {rule["alert"]: rule for rule in found["spec"]["groups"][0]["rules"]}
+
+
+ALERT_OF = {
+    "lagRecords": "DistributaryLagGrowing",
+    "ageSeconds": "DistributaryTableTooOld",
+    "silenceSeconds": "DistributaryNotLive",
+    "planSeconds": "DistributaryPlansNothing",
+    "maintenanceTries": "DistributaryMaintenanceFails",
+}
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_a_threshold_is_that_of_its_alert_alone(helm: Helm, threshold: str) -> None:
+    alert = ALERT_OF[threshold]
+    before, after = rules_of(helm), rules_of(helm, **{f"thresholds.{threshold}": 7654321})
+    assert f"> {THRESHOLDS[threshold]}" in before[alert]["expr"]
+    assert f"> {THRESHOLDS[threshold]}" not in after[alert]["expr"]
+    assert "> 7654321" in after[alert]["expr"]
+    assert str(THRESHOLDS[threshold]) not in after[alert]["annotations"]["description"]
+    assert {name: rule for name, rule in before.items() if name != alert} == {
+        name: rule for name, rule in after.items() if name != alert
+    }
+
+
+def test_single_alerts_are_changed_or_left_out(helm: Helm) -> None:
+    before = rules_of(helm)
+    after = rules_of(
+        helm,
+        **{
+            "alerts.DistributaryLagGrowing.for": "1h",
+            "alerts.DistributaryLagGrowing.severity": "info",
+            "alerts.DistributaryGhostRows.enabled": False,
+        },
+    )
+    assert set(before) - set(after) == {"DistributaryGhostRows"}
+    changed = before["DistributaryLagGrowing"] | {"for": "1h", "labels": {"severity": "info"}}
+    assert after["DistributaryLagGrowing"] == changed
+
+
+def test_an_alert_that_does_not_exist_is_refused(helm: Helm) -> None:
+    with pytest.raises(HelmError, match="DistributaryTableToOld"):
+        rules_of(helm, **{"alerts.DistributaryTableToOld.enabled": False})
+
+
+def test_each_alerts_link_leads_to_a_place_of_the_page() -> None:
+    rules = yaml.safe_load((ROOT / "deploy/monitoring/rules.yaml").read_text())["groups"][0]["rules"]
+    page = (ROOT / "docs/monitoring.md").read_text()
+    for rule in rules:
+        assert f'| <a id="{rule["alert"].lower()}"></a>`{rule["alert"]}` |' in page
+
+
+def test_a_service_monitor_asks_for_the_same(helm: Helm) -> None:
+    values = {
+        "serviceMonitor.enabled": True,
+        "serviceMonitor.token.name": "http",
+        "networkPolicy.from[0].podSelector.matchLabels.app": "prometheus",
+    }
+    manifests = read(helm.template(set_=values))
+    spec = only(manifests, "ServiceMonitor")["spec"]
+    labels = only(manifests, "Service")["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert "distributary" in labels[spec["jobLabel"]]
+    [port] = [one["name"] for one in only(manifests, "Service")["spec"]["ports"]]
+    token = {"credentials": {"name": "http", "key": "token"}}
+    assert spec["endpoints"] == [{"port": port, "path": "/metrics", "interval": "30s", "authorization": token}]
+    with pytest.raises(HelmError, match="counted twice"):
+        helm.template(set_=values | {"podMonitor.enabled": True})
+
+
+def test_an_ingress_leads_to_the_status_pages(helm: Helm) -> None:
+    manifests = read(helm.template(EVERYTHING))
+    ingress = only(manifests, "Ingress")["spec"]
+    service = only(manifests, "Service")
+    assert (ingress["ingressClassName"], ingress["tls"][0]["secretName"]) == ("nginx", "status-tls")
+    [rule] = ingress["rules"]
+    assert rule["host"] in config_of(manifests)["http"]["names"]
+    backend = rule["http"]["paths"][0]["backend"]["service"]
+    assert backend["name"] == service["metadata"]["name"]
+    assert backend["port"]["name"] == service["spec"]["ports"][0]["name"]
+
+
+def test_jobs_have_memory_of_their_own_and_a_spark_in_their_own_pod(helm: Helm) -> None:
+    manifests = read(helm.template(EVERYTHING))
+    jobs = named(manifests, "CronJob")
+    verify, reconcile = jobs["orders-lake-verify"]["spec"], jobs["orders-lake-reconcile-customers"]["spec"]
+    assert (verify["schedule"], verify["suspend"]) == ("0 3 * * 0", False)
+    assert reconcile["suspend"] is True  # run by hand: kubectl create job --from=…
+    assert verify["jobTemplate"]["spec"]["backoffLimit"] == 0
+    files = only(manifests, "ConfigMap", "-config")["data"]
+    spark = {name: yaml.safe_load(files[f"job-{name}.yaml"])["spark"] for name in ("verify", "reconcile-customers")}
+    assert spark["verify"] == {"spark.driver.memory": "4g"}  # no executors, which need a pod that Spark knows
+    assert spark["reconcile-customers"] == VALUES["config"]["spark"]
+    driver = pods(manifests)["driver"]["spec"]["containers"][0]
+    for name, pod in pods(manifests).items():
+        if name not in jobs:
+            continue
+        [container] = pod["spec"]["containers"]
+        assert container["image"] == driver["image"]
+        assert pod["spec"]["restartPolicy"] == "Never"
+        heap = spark[container["name"]]["spark.driver.memory"]
+        limit = container["resources"]["limits"]["memory"]
+        assert int(limit.removesuffix("Gi")) >= int(heap.removesuffix("g")) + 2
+        volume = volume_at(pod["spec"], container, config_at(jobs[name]))
+        assert volume["configMap"]["name"] == only(manifests, "ConfigMap", "-config")["metadata"]["name"]
+    commands = [pod["spec"]["containers"][0]["args"] for name, pod in pods(manifests).items() if name in jobs]
+    assert sorted(commands) == [["resume", "dbo.customers", "--reconcile"], ["verify"]]
+    assert {command[0] for command in commands} <= set(main.commands)
+
+
+def test_no_probe_scrape_or_page_meets_a_job(helm: Helm) -> None:
+    manifests = read(helm.template(EVERYTHING))
+    labels = pods(manifests)["orders-lake-verify"]["metadata"]["labels"].items()
+    selectors = [only(manifests, "Service")["spec"]["selector"]]
+    selectors += [only(manifests, kind)["spec"]["selector"]["matchLabels"] for kind in ("PodMonitor", "Deployment")]
+    assert not any(selector.items() <= labels for selector in selectors)
+    assert only(manifests, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"].items() <= labels
+
+
+def test_a_job_is_where_its_volume_is(helm: Helm) -> None:
+    def affinity(**values: Any) -> Manifest:
+        found = pods(read(helm.template(set_={"jobs.verify.args[0]": "verify"} | values)))["distributary-verify"]
+        return dict(found["spec"].get("affinity", {}))
+
+    [near] = affinity()["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    driver = pods(read(helm.template()))["driver"]["metadata"]["labels"]
+    assert near["topologyKey"] == "kubernetes.io/hostname"
+    assert near["labelSelector"]["matchLabels"].items() <= driver.items()
+    assert affinity(**{"persistence.accessModes[0]": "ReadWriteMany"}) == {}
+    assert affinity(**{"persistence.enabled": False, "config.target.path": "s3a://a/b"}) == {}
+
+
+def test_a_job_whose_name_is_too_long_is_refused(helm: Helm) -> None:
+    with pytest.raises(HelmError, match=r"jobs\.verify.*name it shorter"):
+        helm.template(release="distributary-" + "a" * 40, set_={"jobs.verify.args[0]": "verify"})
 
 
 def test_alerts_lead_nowhere_where_no_page_is_named(helm: Helm) -> None:

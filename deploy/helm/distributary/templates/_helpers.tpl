@@ -59,12 +59,26 @@ in pods of their own need. */ -}}
 {{- $fullname := include "distributary.fullname" . -}}
 {{- $names := list $fullname (printf "%s.%s" $fullname .Release.Namespace) (printf "%s.%s.svc" $fullname .Release.Namespace) -}}
 {{- $http := default dict $config.http -}}
+{{- if .Values.ingress.enabled -}}
+{{- $names = append $names .Values.ingress.host -}}
+{{- end -}}
 {{- $_ := set $http "names" (uniq (concat $names (default list $http.names))) -}}
 {{- $_ := set $config "http" $http -}}
 {{- $_ := set $config "include" (append (default list $config.include) "tables/*.yaml") -}}
 {{- if and .Values.executors.enabled (eq .Values.mode "deployment") -}}
 {{- $_ := set $config "spark" (mergeOverwrite (include "distributary.sparkOnKubernetes" . | fromYaml) (default dict $config.spark)) -}}
 {{- end -}}
+{{- toYaml $config }}
+{{- end }}
+
+{{- /* The same for one of `jobs`, whose Spark is in its own pod. Takes `root` and `job`. */ -}}
+{{- define "distributary.jobConfig" -}}
+{{- $config := include "distributary.config" .root | fromYaml -}}
+{{- $spark := deepCopy (default dict .root.Values.config.spark) -}}
+{{- with .job.memory -}}
+{{- $_ := set $spark "spark.driver.memory" . -}}
+{{- end -}}
+{{- $_ := set $config "spark" $spark -}}
 {{- toYaml $config }}
 {{- end }}
 
@@ -104,4 +118,22 @@ spark.kubernetes.executor.podTemplateFile: /etc/distributary-executor/template.y
 {{- end -}}
 {{- end -}}
 {{- toYaml $conf }}
+{{- end }}
+
+{{- /* Labels of a monitor, and how Prometheus asks. Both take `root` and `monitor`: the values of the monitor. */ -}}
+{{- define "distributary.monitorLabels" -}}
+{{ include "distributary.labels" .root }}
+{{- with .monitor.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "distributary.monitorEndpoint" -}}
+- port: http
+  path: /metrics
+  interval: {{ .monitor.interval }}
+  {{- with .monitor.token.name }}
+  authorization:
+    credentials: {name: {{ . }}, key: {{ $.monitor.token.key }}}
+  {{- end }}
 {{- end }}

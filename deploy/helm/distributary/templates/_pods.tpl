@@ -59,13 +59,14 @@ spec:
         timeoutSeconds: 5
       securityContext:
         {{- toYaml .securityContext | nindent 8 }}
-      {{- $cpu := and $deployment (or (dig "limits" "cpu" "" .resources) (dig "requests" "cpu" "" .resources)) }}
-      {{- if or .env $cpu (and $deployment $asksKubernetes) }}
+      {{- $cores := "" }}
+      {{- if $deployment }}
+      {{- $cores = include "distributary.cores" .resources }}
+      {{- end }}
+      {{- if or .env $cores (and $deployment $asksKubernetes) }}
       env:
-        {{- if $cpu }}
-        # What is granted: without a limit the container sees all processors of its node.
-        - name: DISTRIBUTARY_CORES
-          valueFrom: {resourceFieldRef: {resource: {{ ternary "limits.cpu" "requests.cpu" (ne (toString (dig "limits" "cpu" "" .resources)) "") }}}}
+        {{- with $cores }}
+        {{- . | nindent 8 }}
         {{- end }}
         {{- if and $deployment $asksKubernetes }}
         - name: POD_NAME
@@ -88,17 +89,7 @@ spec:
         {{- if and $deployment $asksKubernetes }}
         - {name: executor, mountPath: /etc/distributary-executor, readOnly: true}
         {{- end }}
-        {{- range $i, $secret := .secrets }}
-        - {name: secret-{{ $i }}, mountPath: {{ $secret.mountPath }}, readOnly: true}
-        {{- end }}
-        {{- if .persistence.enabled }}
-        - {name: data, mountPath: /data}
-        {{- end }}
-        - {name: tmp, mountPath: /tmp}
-        - {name: spark-local-dir-1, mountPath: /tmp/spark}
-        {{- with .extraVolumeMounts }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
+        {{- include "distributary.mounts" $.root | nindent 8 }}
   volumes:
     - name: config
       configMap: {name: {{ $fullname }}-config}
@@ -108,37 +99,8 @@ spec:
     - name: executor
       configMap: {name: {{ $fullname }}-executor}
     {{- end }}
-    {{- range $i, $secret := .secrets }}
-    - name: secret-{{ $i }}
-      secret: {secretName: {{ $secret.name }}, defaultMode: 0440}
-    {{- end }}
-    {{- if .persistence.enabled }}
-    - name: data
-      persistentVolumeClaim: {claimName: {{ include "distributary.claim" $.root }}}
-    {{- end }}
-    - name: tmp
-      emptyDir: {sizeLimit: {{ .scratch.tmpSize }}}
-    # What Spark spills while it sorts and merges. Spark knows volumes of this name for its own.
-    - name: spark-local-dir-1
-      emptyDir: {sizeLimit: {{ .scratch.sparkSize }}}
-    {{- with .extraVolumes }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
-  {{- with .nodeSelector }}
-  nodeSelector:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .tolerations }}
-  tolerations:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .affinity }}
-  affinity:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-  {{- with .priorityClassName }}
-  priorityClassName: {{ . }}
-  {{- end }}
+    {{- include "distributary.volumes" $.root | nindent 4 }}
+  {{- include "distributary.placement" $.root | nindent 2 }}
 {{- end }}
 {{- end }}
 
@@ -192,5 +154,135 @@ spec:
   {{- with .Values.executors.affinity }}
   affinity:
     {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{- /* The cores that a container's resources grant: without a limit it sees all processors of its node. */ -}}
+{{- define "distributary.cores" -}}
+{{- $limit := toString (dig "limits" "cpu" "" .) -}}
+{{- if or $limit (dig "requests" "cpu" "" .) -}}
+# What is granted: without a limit the container sees all processors of its node.
+- name: DISTRIBUTARY_CORES
+  valueFrom: {resourceFieldRef: {resource: {{ ternary "limits.cpu" "requests.cpu" (ne $limit "") }}}}
+{{- end }}
+{{- end }}
+
+{{- /* What driver and jobs mount beside their configs. */ -}}
+{{- define "distributary.mounts" -}}
+{{- range $i, $secret := .Values.secrets -}}
+- {name: secret-{{ $i }}, mountPath: {{ $secret.mountPath }}, readOnly: true}
+{{ end -}}
+{{- if .Values.persistence.enabled -}}
+- {name: data, mountPath: /data}
+{{ end -}}
+- {name: tmp, mountPath: /tmp}
+- {name: spark-local-dir-1, mountPath: /tmp/spark}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "distributary.volumes" -}}
+{{- range $i, $secret := .Values.secrets -}}
+- name: secret-{{ $i }}
+  secret: {secretName: {{ $secret.name }}, defaultMode: 0440}
+{{ end -}}
+{{- if .Values.persistence.enabled -}}
+- name: data
+  persistentVolumeClaim: {claimName: {{ include "distributary.claim" . }}}
+{{ end -}}
+- name: tmp
+  emptyDir: {sizeLimit: {{ .Values.scratch.tmpSize }}}
+# What Spark spills while it sorts and merges. Spark knows volumes of this name for its own.
+- name: spark-local-dir-1
+  emptyDir: {sizeLimit: {{ .Values.scratch.sparkSize }}}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* Where driver and jobs run. */ -}}
+{{- define "distributary.placement" -}}
+{{- $place := dict -}}
+{{- range $key := list "nodeSelector" "tolerations" "affinity" "priorityClassName" -}}
+{{- with get $.Values $key -}}
+{{- $_ := set $place $key . -}}
+{{- end -}}
+{{- end -}}
+{{- with $place -}}
+{{- toYaml . -}}
+{{- end -}}
+{{- end }}
+
+{{- /* The pod of a command that starts a Spark of its own. Takes `root`, `name` and `job`: an entry of `jobs`. */ -}}
+{{- define "distributary.jobPod" -}}
+{{- $resources := default .root.Values.resources .job.resources -}}
+metadata:
+  labels:
+    {{- include "distributary.selector" .root | nindent 4 }}
+    app.kubernetes.io/component: job
+    {{- with .root.Values.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with .root.Values.podAnnotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  # What it finds is not otherwise at a second try.
+  restartPolicy: Never
+  serviceAccountName: {{ include "distributary.serviceAccount" .root }}
+  automountServiceAccountToken: false
+  securityContext:
+    {{- toYaml .root.Values.podSecurityContext | nindent 4 }}
+  {{- with .root.Values.imagePullSecrets }}
+  imagePullSecrets:
+    {{- range . }}
+    - name: {{ . }}
+    {{- end }}
+  {{- end }}
+  containers:
+    - name: {{ .name }}
+      image: {{ include "distributary.image" .root | quote }}
+      imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+      args:
+        {{- toYaml .job.args | nindent 8 }}
+      resources:
+        {{- toYaml $resources | nindent 8 }}
+      securityContext:
+        {{- toYaml .root.Values.securityContext | nindent 8 }}
+      env:
+        - name: DISTRIBUTARY_CONFIG
+          value: /etc/distributary/job-{{ .name }}.yaml
+        {{- with include "distributary.cores" $resources }}
+        {{- . | nindent 8 }}
+        {{- end }}
+        {{- with .root.Values.env }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- with .root.Values.envFrom }}
+      envFrom:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      volumeMounts:
+        - {name: config, mountPath: /etc/distributary, readOnly: true}
+        - {name: tables, mountPath: /etc/distributary/tables, readOnly: true}
+        {{- include "distributary.mounts" .root | nindent 8 }}
+  volumes:
+    - name: config
+      configMap: {name: {{ include "distributary.fullname" .root }}-config}
+    - name: tables
+      configMap: {name: {{ include "distributary.fullname" .root }}-tables}
+    {{- include "distributary.volumes" .root | nindent 4 }}
+  {{- $place := include "distributary.placement" .root | fromYaml }}
+  {{- if and .root.Values.persistence.enabled (not (has "ReadWriteMany" .root.Values.persistence.accessModes)) }}
+  {{- /* A volume that one node mounts: the job has to be where the driver is. */}}
+  {{- $driver := dict "matchLabels" (merge (include "distributary.selector" .root | fromYaml) (dict "app.kubernetes.io/component" "driver")) }}
+  {{- $near := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" $driver }}
+  {{- $affinity := dict "podAffinity" (dict "requiredDuringSchedulingIgnoredDuringExecution" (list $near)) }}
+  {{- $_ := set $place "affinity" (merge $affinity (default dict $place.affinity)) }}
+  {{- end }}
+  {{- with $place }}
+  {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
