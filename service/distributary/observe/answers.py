@@ -20,7 +20,8 @@ from distributary.observe.status import ServiceStatus
 PLAIN_TEXT = "text/plain; charset=utf-8"
 JSON = "application/json; charset=utf-8"
 HTML = "text/html; charset=utf-8"
-INDEX = "distributary: / /livez /readyz /status /history /metrics\n"
+INDEX = "distributary: / /livez /readyz /status /tables/NAME /history /metrics\n"
+TABLES = "/tables/"
 _FOR_PROBES = ("/livez", "/readyz")
 """What is told without a token: kubelet has none. It says that the service lives, and nothing else."""
 # What every answer carries. Only the page itself may do more than nothing, see page().
@@ -124,6 +125,8 @@ class Answers:
         if request.method not in ("GET", "HEAD"):
             text = b"only GET and HEAD: nothing can be changed here\n"
             return Answer(text, status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
+        if request.path.startswith(TABLES):
+            return self._table(request.path[len(TABLES) :])
         found = self._pages.get(request.path)
         if found is None:
             return Answer(f"there is no such page\n{INDEX}".encode(), status=HTTPStatus.NOT_FOUND)
@@ -133,6 +136,13 @@ class Answers:
     def _page() -> Answer:
         found = page()
         return Answer(found.body, HTML, headers={"Content-Security-Policy": found.policy})
+
+    def _table(self, name: str) -> Answer:
+        found = self._status.table_as_json(name)
+        if found is None:
+            text = b"there is no such table: /status names all of them\n"
+            return Answer(text, status=HTTPStatus.NOT_FOUND)
+        return _json(found)
 
     def _livez(self) -> Answer:
         if self._status.live(self._max_silence_seconds):

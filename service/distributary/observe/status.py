@@ -20,6 +20,7 @@ from typing import Any
 from distributary import __version__
 from distributary.halt_actions import ASKED_BY, option
 from distributary.observe.rate_history import History
+from distributary.observe.table_details import TableDetails
 
 Offsets = Mapping[str, Mapping[int, int]]
 """Per topic and partition an offset."""
@@ -65,6 +66,8 @@ class TableStatus:
     `compacted_at` and `vacuumed_at` are when the table's files were looked after last (see upkeep.py), in seconds since
     1970; None where they never were.
     `catalog_name` is what the config's catalog calls the table; None without one, and while it does not have it.
+    `layout` says how rows leave its files: auto, rewrite or vectors, whichever is in force. `remembered_keys` counts
+    the keys of which it remembers more than their row, `memory_bytes` what a commit writes of its memory.
     `paused` says why a paused table is, None for all others.
     `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted. `warnings` have
     the same keys: likely mistakes in its config.
@@ -88,6 +91,9 @@ class TableStatus:
     last_batch: Batch | None = None
     compacted_at: float | None = None
     vacuumed_at: float | None = None
+    layout: str | None = None
+    remembered_keys: int | None = None
+    memory_bytes: int | None = None
     warnings: tuple[Mapping[str, str], ...] = ()
     paused: str | None = None
 
@@ -152,7 +158,7 @@ class ServiceStatus:
     """The status of one running service. Every method may be called from any thread.
 
     `clock` counts seconds and never runs backwards, `wall` gives seconds since 1970; tests give their own. `history`
-    has what the tables did lately.
+    has what the tables did lately, `details` what is known of single ones beside.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
@@ -160,6 +166,7 @@ class ServiceStatus:
         self._clock = clock
         self._wall = wall
         self.history = History(wall)
+        self.details = TableDetails()
         self._tables: dict[str, TableStatus] = {}
         self._ready = False
         self._transactions: Mapping[str, Any] | None = None
@@ -241,6 +248,7 @@ class ServiceStatus:
         with self._lock:
             self._tables.pop(table, None)
         self.history.forget(table)
+        self.details.forget(table)
 
     def heartbeat(self) -> None:
         """To be called at each turn of the service's loop: says that it is alive."""
@@ -288,6 +296,11 @@ class ServiceStatus:
         """All tables as they are now, by name."""
         with self._lock:
             return tuple(self._tables[name] for name in sorted(self._tables))
+
+    def table_as_json(self, name: str) -> dict[str, Any] | None:
+        """One table with its details as JSON's types; None if the service does not know it."""
+        table, now = self.table(name), self.now()
+        return None if table is None else {"time": now, **table.as_json(now), **self.details.as_json(name)}
 
     @property
     def started_at(self) -> float:

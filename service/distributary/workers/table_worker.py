@@ -16,6 +16,7 @@ from distributary.halt_actions import ResumeAction
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.continuity import accepted, check_continuity, lost_ends, nearer_goal, not_ours
 from distributary.ingest.keyless import as_halt_tells, as_kept
+from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.table_cursor import Place
 from distributary.ingest.tables import catalog_name, maintenance_path
 from distributary.lake.layout import wanted_layout
@@ -397,6 +398,9 @@ class TableWorker:
             undecided=progress.undecided if progress else 0,
             source_ts=progress.source_ts_ms if progress else None,
             ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
+            layout=removal_layout(self._settings).value,
+            remembered_keys=progress.remembered_keys if progress else None,
+            memory_bytes=progress.memory_bytes if progress else None,
             error=None,
             paused=self._resting,
             warnings=self._taker.warnings,
