@@ -185,7 +185,7 @@ def test_metrics_say_what_the_status_says(server: http_server.Server, status: Se
 def test_the_first_page_points_to_the_others(server: http_server.Server) -> None:
     answer = ask(server, "/")
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-    for path in ("/livez", "/readyz", "/status", "/history", "/metrics"):
+    for path in ("/livez", "/readyz", "/status", "/history", "/errors", "/metrics"):
         assert path in answer.text
         assert ask(server, path).status in (200, 503)
 
@@ -382,7 +382,9 @@ def test_the_page_is_whole_and_its_policy_names_what_is_in_it(server: http_serve
     assert re.findall(r"""(?:src|href)=["'](?!data:|#)[^"']*[:/]""", answer.text) == []  # nothing from elsewhere
 
 
-@pytest.mark.parametrize("path", ["/", "/status", "/tables/s.t", "/history", "/metrics", "/livez", "/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/", "/status", "/tables/s.t", "/errors", "/history", "/metrics", "/livez", "/nothing"]
+)
 def test_no_answer_is_kept_guessed_at_or_framed(server: http_server.Server, path: str) -> None:
     headers = ask(server, path).headers
     assert headers["Cache-Control"] == "no-store"
@@ -414,3 +416,15 @@ def test_an_unknown_table_is_404_and_so_is_one_whose_name_is_no_text(server: htt
         answer = ask(server, path)
         assert answer.status == 404
         assert "/status" in answer.text
+
+
+def test_the_page_of_errors_has_each_code_as_a_place_and_runs_nothing(server: http_server.Server) -> None:
+    answer = ask(server, "/errors")
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    for code in ("topic-gone", "kafka-unreachable", "not-json"):
+        assert answer.text.count(f'<article id="{code}">') == 1
+    assert "script" not in answer.headers["Content-Security-Policy"].replace("require-trusted-types-for 'script'", "")
+    [style] = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in answer.headers["Content-Security-Policy"]
+    assert "<!-- errors -->" not in answer.text

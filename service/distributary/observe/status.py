@@ -22,6 +22,12 @@ from distributary.halt_actions import ASKED_BY, option
 from distributary.observe.rate_history import History
 from distributary.observe.table_details import TableDetails
 
+_COMMANDS = {
+    "quarantine_list": "quarantine list",
+    "quarantine_replay": "quarantine replay",
+    "unpause": "unpause",
+}
+"""What the page has for operators to copy, beside what ends a halt."""
 Offsets = Mapping[str, Mapping[int, int]]
 """Per topic and partition an offset."""
 
@@ -300,7 +306,10 @@ class ServiceStatus:
     def table_as_json(self, name: str) -> dict[str, Any] | None:
         """One table with its details as JSON's types; None if the service does not know it."""
         table, now = self.table(name), self.now()
-        return None if table is None else {"time": now, **table.as_json(now), **self.details.as_json(name)}
+        if table is None:
+            return None
+        commands = {what: f"distributary {words} -c FILE {shlex.quote(name)}" for what, words in _COMMANDS.items()}
+        return {"time": now, **table.as_json(now), **self.details.as_json(name), "commands": commands}
 
     @property
     def started_at(self) -> float:
