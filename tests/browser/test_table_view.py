@@ -179,11 +179,20 @@ def test_a_paused_table_says_why_and_how_it_continues(
     browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     filled(status)
-    commit(status, NAME, state=TableState.PAUSED, paused="the config", warnings=[{**HALT, "code": "unknown-column"}])
+    commit(
+        status,
+        NAME,
+        state=TableState.PAUSED,
+        paused="distributary pause: a load",
+        warnings=[{**HALT, "code": "unknown-column"}],
+    )
     open_view(browser, server)
     until(browser, lambda: f"distributary unpause -c FILE {NAME}" in text(browser, "#single-body"))
-    assert "the config" in text(browser, "#single-body")
+    assert "distributary pause: a load" in text(browser, "#single-body")
     assert "unknown-column" in text(browser, "#single .warnings")
+    status.update(NAME, paused="paused: true in the config")  # no command ends that
+    until(browser, lambda: "paused: true in the config" in text(browser, "#single-body"))
+    assert "unpause" not in text(browser, "#single-body")
 
 
 def test_a_table_that_is_not_there_is_said_and_one_that_comes_is_shown(

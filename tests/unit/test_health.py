@@ -248,7 +248,7 @@ def test_where_there_is_a_token_all_but_the_probes_ask_for_it(status: ServiceSta
     try:
         for path in ("/livez", "/readyz"):
             assert ask(server, path).status == 200
-        for path in ("/", "/status", "/tables/s.t", "/history", "/metrics", "/nothing"):
+        for path in ("/", "/status", "/tables", "/tables/s.t", "/history", "/metrics", "/nothing"):
             for given in (
                 "",
                 "Bearer",
@@ -383,7 +383,7 @@ def test_the_page_is_whole_and_its_policy_names_what_is_in_it(server: http_serve
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/status", "/tables/s.t", "/errors", "/history", "/metrics", "/livez", "/nothing"]
+    "path", ["/", "/status", "/tables", "/tables/s.t", "/errors", "/history", "/metrics", "/livez", "/nothing"]
 )
 def test_no_answer_is_kept_guessed_at_or_framed(server: http_server.Server, path: str) -> None:
     headers = ask(server, path).headers

@@ -11,8 +11,9 @@ from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.consume.offsets import Offsets
 from distributary.control.halts import read_halts
-from distributary.control.pauses import ALL, IN_CONFIG, Pause, read_pauses
+from distributary.control.pauses import ALL, Pause, read_pauses
 from distributary.errors import DistributaryError
+from distributary.halt_actions import PAUSED_IN_CONFIG
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.tables import ConfiguredTable, listed
 from distributary.progress.record import Progress
@@ -81,7 +82,7 @@ def _error(halt: Mapping[str, str] | None) -> dict[str, str] | None:
 
 def _why_paused(one: ConfiguredTable, pauses: Mapping[str, Pause]) -> str | None:
     if one.settings.paused:
-        return IN_CONFIG
+        return PAUSED_IN_CONFIG
     found = pauses.get(ALL) or pauses.get(one.topic)
     return None if found is None else str(found)
 

@@ -21,7 +21,7 @@ from distributary.observe.status import ServiceStatus
 PLAIN_TEXT = "text/plain; charset=utf-8"
 JSON = "application/json; charset=utf-8"
 HTML = "text/html; charset=utf-8"
-INDEX = "distributary: / /livez /readyz /status /tables/NAME /errors /history /metrics\n"
+INDEX = "distributary: / /livez /readyz /status /tables /tables/NAME /errors /history /metrics\n"
 TABLES = "/tables/"
 _FOR_PROBES = ("/livez", "/readyz")
 """What is told without a token: kubelet has none. It says that the service lives, and nothing else."""
@@ -115,6 +115,7 @@ class Answers:
             "/livez": self._livez,
             "/readyz": self._readyz,
             "/status": lambda: _json(status.snapshot()),
+            "/tables": lambda: _json(status.overview(), indent=None),
             "/history": lambda: _json(status.history.as_json(), indent=None),
             "/metrics": lambda: Answer(generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4),
         }

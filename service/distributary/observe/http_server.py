@@ -1,6 +1,6 @@
 """The read-only HTTP server for probes, dashboards and operators.
 
-`/` is the page for people, which asks `/status`, `/history` and `/tables/NAME` again and again; `/livez` and `/readyz`
+`/` is the page for people, which asks `/tables`, `/history` and `/tables/NAME` again and again; `/livez` and `/readyz`
 are for Kubernetes, `/metrics` for Prometheus. Nothing can be changed through it and no user's data passes through it:
 names of tables and columns, counts, offsets and positions only.
 """

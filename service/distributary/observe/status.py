@@ -18,14 +18,13 @@ from enum import Enum
 from typing import Any
 
 from distributary import __version__
-from distributary.halt_actions import ASKED_BY, option
+from distributary.halt_actions import ASKED_BY, option, unpause
 from distributary.observe.rate_history import History
 from distributary.observe.table_details import TableDetails
 
 _COMMANDS = {
     "quarantine_list": "quarantine list",
     "quarantine_replay": "quarantine replay",
-    "unpause": "unpause",
 }
 """What the page has for operators to copy, beside what ends a halt."""
 Offsets = Mapping[str, Mapping[int, int]]
@@ -143,14 +142,19 @@ class TableStatus:
 
     def as_json(self, now: float) -> dict[str, Any]:
         """The same with JSON's types only: partitions become text; the lag and what is to be done are added."""
-        fields: dict[str, Any] = {one.name: getattr(self, one.name) for one in dataclass_fields(self)}
+        found = self.without_offsets(now)
+        for name, offsets in (("next_offsets", self.next_offsets), ("goal_offsets", self.goal_offsets)):
+            found[name] = {
+                topic: {str(partition): offset for partition, offset in sorted(partitions.items())}
+                for topic, partitions in offsets.items()
+            }
+        return found
+
+    def without_offsets(self, now: float) -> dict[str, Any]:
+        """The same without the offsets, which are most of it."""
+        fields: dict[str, Any] = {name: getattr(self, name) for name in _SHOWN}
         fields["topics"] = list(self.topics)
         fields["state"] = self.state.value
-        for name in ("next_offsets", "goal_offsets"):
-            fields[name] = {
-                topic: {str(partition): offset for partition, offset in sorted(partitions.items())}
-                for topic, partitions in fields[name].items()
-            }
         fields["error"] = dict(self.error) if self.error is not None else None
         fields["warnings"] = list(map(dict, self.warnings))
         fields["last_batch"] = asdict(self.last_batch) if self.last_batch is not None else None
@@ -158,6 +162,9 @@ class TableStatus:
         fields["lag_seconds"] = self.lag_seconds(now)
         fields["command"] = self.command
         return fields
+
+
+_SHOWN = tuple(one.name for one in dataclass_fields(TableStatus) if not one.name.endswith("_offsets"))
 
 
 class ServiceStatus:
@@ -308,7 +315,10 @@ class ServiceStatus:
         table, now = self.table(name), self.now()
         if table is None:
             return None
-        commands = {what: f"distributary {words} -c FILE {shlex.quote(name)}" for what, words in _COMMANDS.items()}
+        commands: dict[str, str | None] = {
+            what: f"distributary {words} -c FILE {shlex.quote(name)}" for what, words in _COMMANDS.items()
+        }
+        commands["unpause"] = None if table.paused is None else unpause(table.paused, name)
         return {"time": now, **table.as_json(now), **self.details.as_json(name), "commands": commands}
 
     @property
@@ -324,6 +334,13 @@ class ServiceStatus:
         """Everything as JSON's types: `version`, `time` and `started_at` (seconds since 1970), `ready`,
         `seconds_since_beat`, `tables`, where it is known `transactions`, `config` where something in the config's files
         does not count, and `stream` while Kafka can't be asked for new records."""
+        return self._as_json(TableStatus.as_json)
+
+    def overview(self) -> dict[str, Any]:
+        """The same without the tables' offsets, for a page that shows thousands of them again and again."""
+        return self._as_json(TableStatus.without_offsets)
+
+    def _as_json(self, of_table: Callable[[TableStatus, float], dict[str, Any]]) -> dict[str, Any]:
         now, transactions, config, stream = self.now(), self.transactions, self.config, self.stream
         return {
             "version": __version__,
@@ -331,7 +348,7 @@ class ServiceStatus:
             "ready": self.ready,
             "started_at": self._started_at,
             "seconds_since_beat": round(self.seconds_since_beat(), 3),
-            "tables": {status.table: status.as_json(now) for status in self.tables()},
+            "tables": {status.table: of_table(status, now) for status in self.tables()},
             **({} if transactions is None else {"transactions": transactions}),
             **({} if config is None else {"config": config}),
             **({} if stream is None else {"stream": stream}),

@@ -101,7 +101,7 @@ async function turn() {
   let took = 0;
   try {
     const dated = began - historyAt > HISTORY_EVERY;
-    const answers = await Promise.all([ask("status"), ...(dated ? [ask("history")] : [])]);
+    const answers = await Promise.all([ask("tables"), ...(dated ? [ask("history")] : [])]);
     took = performance.now() - began;
     details = view.table && Object.hasOwn(answers[0].tables, view.table) ? await ask(`tables/${encodeURIComponent(view.table)}`).catch(() => null) : null;
     if (dated) { history = answers[1]; historyAt = began; }

@@ -94,7 +94,7 @@ function showTable(name, table, detail) {
   $("single-missing").hidden = !!table || !status;
   if (!table) return;
   if (!single.error) drawTable();
-  const row = rows.get(name), now = status.time, batch = table.last_batch, at = table.last_commit_at;
+  const row = rows.get(name), now = status.time, at = table.last_commit_at;
   $("single-state").className = `state-of ${table.state}`;
   say($("single-state"), STATES[table.state] ?? table.state);
   const set = (id, value, below = "") => { say(single[id].value, value); say(single[id].note, below); };
@@ -109,8 +109,9 @@ function showTable(name, table, detail) {
   const seen = history.tables[name];
   draw(single.rateCurve, seen?.records, seen ? `At most ${rateText(Math.max(...seen.records) / history.step_seconds)} records a second` : "No commit");
   draw(single.freshCurve, seen?.freshness, seen ? `At most ${duration(Math.max(...seen.freshness, 0))}` : "No commit");
-  showPartitions(table);
-  if (detail) showDetails(table, detail, now, batch);
+  if (!detail) return;
+  showPartitions(detail);
+  showDetails(table, detail, now);
 }
 function showTrouble(table, detail) {
   const { error } = table, { node, title, code, message, fix, run } = single.error;
@@ -147,7 +148,7 @@ function showPartitions(table) {
     [`${p.partition}`, many ? p.topic : ""], offset(p.next), offset(p.end), p.end === null ? "–" : count(Math.max(0, p.end - (p.next ?? 0))),
   ]);
 }
-function showDetails(table, detail, now, batch) {
+function showDetails(table, detail, now) {
   const { commits, stored, schema_changes: changes, quarantined_by_reason: reasons, commands } = detail;
   single.noCommits.hidden = commits.length > 0;
   fillGrid("commits", commits, (c) => `${c.version} ${c.at}`, (c) => [
