@@ -38,7 +38,7 @@ from distributary.halt_actions import ResumeAction
 @click.option(
     "--reconcile",
     is_flag=True,
-    help="Remove the rows that the table's last complete snapshot does not have (`status` counts them as ghosts).",
+    help="Remove the rows that the table's last complete snapshot does not have (`status` counts them as orphaned).",
 )
 @output.output_option
 def resume(config_file: Path, table: str, accept: str | None, reconcile: bool, output_format: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from distributary.config import Config
 from distributary.survey.columns_check import columns_are_known
@@ -12,9 +12,9 @@ from distributary.survey.machine import jars_are_there, java_is_there, memory_su
 from distributary.survey.places import checkpoint_is_ours, disk_has_room, driver_is_known, target_is_writable
 
 
-def examine(config: Config) -> Iterator[Finding]:
-    """What each check says, as soon as it is known."""
-    return findings(_checks(config))
+def examine(config: Config, tell: Callable[[str], None] = lambda _check: None) -> Iterator[Finding]:
+    """What each check says, as soon as it is known; `tell` is given the name of each before it looks."""
+    return findings(_checks(config), tell)
 
 
 def _checks(config: Config) -> Iterator[Check]:
