@@ -88,14 +88,17 @@ def _show_end(reports: list[TableReport], config_file: str) -> None:
     if all_equal:
         output.show_next(f"distributary status -c {config_file} --watch", "see them follow their sources")
         return
-    name = next(report.table for report in reports if report.state.value != "equal")
-    if states["different"]:
-        name = next(report.table for report in reports if report.state.value == "different")
-        command = f"distributary quarantine list -c {config_file} {shlex.quote(name)}"
-        output.show_next(command, "records that were not applied; docs/verify.md has the other causes")
+    report = next((one for one in reports if one.state.value == "different"), None)
+    if report is None:
+        name = next(one.table for one in reports if one.state.value != "equal")
+        command, why = f"verify -c {config_file} {shlex.quote(name)}", "again, once what its error says is done"
+    elif report.quarantined.records:
+        command = f"quarantine list -c {config_file} {shlex.quote(report.table)}"
+        why = "which records were not applied, and why"
     else:
-        command = f"distributary verify -c {config_file} {shlex.quote(name)}"
-        output.show_next(command, "again, once what the table's error says is done")
+        command = f"verify -c {config_file} {shlex.quote(report.table)} --limit 100"
+        why = "more of its keys; docs/verify.md says what they may come from"
+    output.show_next(f"distributary {command}", why)
 
 
 _OTHERS = {"different": "different", "not_verified": "can't be verified"}
