@@ -76,6 +76,8 @@ def test_a_table_has_a_view_of_its_own_with_all_that_is_known_of_it(
     filled(status)
     open_view(browser, server)
     until(browser, lambda: "1,200" in panel(browser, "Last commits"))
+    assert "Throughput, last 30 minutes: at most 10 records/s" in text(browser, ".charts")
+    assert "Freshness, last 30 minutes: at most 4.2 s" in text(browser, ".charts")
     partitions = panel(browser, "Partitions").splitlines()
     assert partitions[-3:] == ["0 1,000 1,200 200", "1 500 500 0", "2 – 7 7"]
     commits = panel(browser, "Last commits")

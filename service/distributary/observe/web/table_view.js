@@ -57,8 +57,8 @@ function fillFacts(id, pairs) {
 }
 function drawTable() {
   const big = (id, label) => {
-    single[id] = curve();
-    return make("div", { class: "chart" }, make("p", {}, label), single[id].svg);
+    single[id] = { ...curve(), label, words: make("p", {}, label) };
+    return make("div", { class: "chart" }, single[id].words, single[id].svg);
   };
   single.error = { title: make("span", { class: "what" }), code: codeLink(), message: make("p"), fix: make("p", { class: "fix" }), run: commandLine() };
   const { title, code, message, fix, run } = single.error;
@@ -107,8 +107,13 @@ function showTable(name, table, detail) {
   set("ghosts", table.ghosts === null ? "–" : count(table.ghosts), table.ghosts === null ? "not known" : "left by a snapshot");
   showTrouble(table, detail);
   const seen = history.tables[name];
-  draw(single.rateCurve, seen?.records, seen ? `At most ${rateText(Math.max(...seen.records) / history.step_seconds)} records a second` : "No commit");
-  draw(single.freshCurve, seen?.freshness, seen ? `At most ${duration(Math.max(...seen.freshness, 0))}` : "No commit");
+  const chart = (part, values, peak) => {
+    const words = values ? `${part.label}: at most ${peak(Math.max(...values, 0))}` : `${part.label}: no commit`;
+    say(part.words, words);
+    draw(part, values, words);
+  };
+  chart(single.rateCurve, seen?.records, (most) => `${rateText(most / history.step_seconds)} records/s`);
+  chart(single.freshCurve, seen?.freshness, duration);
   if (!detail) return;
   showPartitions(detail);
   showDetails(table, detail, now);
