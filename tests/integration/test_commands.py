@@ -62,7 +62,7 @@ def test_3_10_status_shows_what_resume_reconcile_removes(bench: Bench) -> None:
     assert (table["ghosts"], table["lag_records"], table["records_applied"]) == (2, 0, 4)
     assert table["last_commit_at"] > 1_700_000_000
     shown = CliRunner().invoke(main, ["status", "-c", config])
-    assert "distributary resume -c FILE dbo.t --reconcile" in shown.stdout
+    assert f"distributary resume -c {config} dbo.t --reconcile" in shown.stdout
     # Somebody else's commit lies over the service's last one: the record is found below it.
     bench.session.sql(f"OPTIMIZE delta.`{bench.table}`")
     assert status(config)[1]["dbo.t"]["ghosts"] == 2
