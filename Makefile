@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo programs classes test test-quick test-long check bench bench-quick format docs docs-site manifests lock audit sbom clean
+.PHONY: help setup jars demo programs classes test test-quick test-long check bench bench-quick format docs docs-site pictures manifests lock audit sbom clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -59,6 +59,9 @@ format: $(STAMP) ## format and fix what can be fixed
 
 docs: $(STAMP) ## write the pages anew that are made from the code
 	$(BIN)/python -m distributary.reference
+
+pictures: $(STAMP) ## the pictures of the status page in the docs, made anew from the real page
+	DISTRIBUTARY_PICTURES=docs $(BIN)/python -m pytest -q tests/browser/test_pictures.py
 
 docs-site: $(STAMP) ## the docs as a site in build/site; fails at a link that leads nowhere
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import Enum
 
 
@@ -35,3 +36,17 @@ def option(accept: ResumeAction | None) -> str:
     if accept is None or accept is ResumeAction.NOTHING:
         return ""
     return " --rebuild" if accept is ResumeAction.REBUILD else f" --accept-{accept.value}"
+
+
+PAUSED_IN_CONFIG = "paused: true in the config"
+PAUSED_BY_COMMAND = "distributary pause"
+ALL_TABLES = "of all tables"
+
+
+def unpause(why: str, table: str, config_file: str = "FILE") -> str | None:
+    """What ends the pause of a table, as a line for a shell; None where the config says it. `why`: what is shown of the
+    pause."""
+    if not why.startswith(PAUSED_BY_COMMAND):
+        return None
+    of = "" if why.startswith(f"{PAUSED_BY_COMMAND} {ALL_TABLES}") else f" {shlex.quote(table)}"
+    return f"distributary unpause -c {shlex.quote(config_file)}{of}"

@@ -4,83 +4,21 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome, Keys
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import Select, WebDriverWait
-from tests.support.browser import DESKTOP, PHONE, prefer, running_browser, size
+from selenium.webdriver.support.ui import Select
+from tests.support.browser import PHONE, prefer, size
+from tests.support.page import HALT, commit, errors, luminance, six, text, until
 
 from distributary.observe import http_server
-from distributary.observe.status import Batch, ServiceStatus, TableState
-
-SOON = 60  # seconds; the page asks every three, but other tests may have the machine
-HALT = {"code": "topic-gone", "message": "the topic p.dbo.orders does not exist any more", "fix": "create it again"}
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Chrome]:
-    with running_browser() as browser:
-        yield browser
-
-
-@pytest.fixture
-def browser(chromium: Chrome) -> Iterator[Chrome]:
-    size(chromium, *DESKTOP)
-    prefer(chromium, "light")
-    errors(chromium)  # what another test left
-    yield chromium
-    chromium.get("about:blank")
-
-
-@pytest.fixture
-def status() -> ServiceStatus:
-    status = ServiceStatus()
-    status.mark_ready()
-    return status
-
-
-@pytest.fixture
-def server(status: ServiceStatus) -> Iterator[http_server.Server]:
-    server = http_server.start(status, port=0)
-    yield server
-    server.stop()
-
-
-def commit(status: ServiceStatus, table: str, lag: int = 0, **changes: Any) -> None:
-    """A table that has just committed a slice of 300 records."""
-    now = time.time()
-    status.committed(table, Batch(at=now, records=300, applied=300, quarantined=0, seconds=2.5), freshness_seconds=4.2)
-    status.update(
-        table,
-        **{
-            "topics": [f"p.{table}"],
-            "state": TableState.RUNNING,
-            "goal_offsets": {f"p.{table}": {0: lag}},
-            "source_ts": int((now - 90) * 1000),
-            **changes,
-        },
-    )
-
-
-def six(status: ServiceStatus) -> None:
-    commit(status, "dbo.customers", quarantined=3)
-    commit(status, "dbo.orders", lag=70, state=TableState.HALTED, error=HALT)
-    commit(status, "dbo.order_items", lag=1_500_000, state=TableState.CATCHING_UP)
-    commit(status, "hr.employees")
-    commit(status, "sales.invoices", lag=9)
-    commit(status, "sales.payments", ghosts=2)
+from distributary.observe.status import ServiceStatus, TableState
 
 
 def opened(browser: Chrome, server: http_server.Server, tables: int) -> None:
     browser.get(f"{server.url}/")
     until(browser, lambda: len(shown(browser)) == tables)
-
-
-def until(browser: Chrome, holds: Any) -> None:
-    WebDriverWait(browser, SOON, poll_frequency=0.1).until(lambda _: holds())
 
 
 def shown(browser: Chrome) -> list[str]:
@@ -95,18 +33,8 @@ def row(browser: Chrome, name: str) -> str:
     return text
 
 
-def text(browser: Chrome, selector: str) -> str:
-    return browser.find_element(By.CSS_SELECTOR, selector).text
-
-
 def sort_by(browser: Chrome, heading: str) -> None:
     browser.find_element(By.XPATH, f"//thead//button[text()='{heading}']").click()
-
-
-def errors(browser: Chrome) -> list[str]:
-    """What the browser's console has since it was last looked at."""
-    entries: list[dict[str, str]] = browser.get_log("browser")  # type: ignore[no-untyped-call]
-    return [entry["message"] for entry in entries if entry["level"] in ("SEVERE", "WARNING")]
 
 
 def test_each_table_has_a_row_with_what_the_status_says(
@@ -130,7 +58,7 @@ def test_halted_tables_are_on_top_with_reason_code_and_the_command(
     six(status)
     opened(browser, server, 6)
     assert shown(browser)[0] == "dbo.orders"
-    first, last = browser.find_elements(By.CSS_SELECTOR, "#attention-list li")
+    first, last = browser.find_elements(By.CSS_SELECTOR, "#attention-list > li")
     for part in ("dbo.orders", "Halted", *HALT.values(), "distributary resume -c FILE dbo.orders"):
         assert part in first.text
     assert "distributary resume -c FILE sales.payments --reconcile" in last.text
@@ -142,17 +70,34 @@ def test_halted_tables_are_on_top_with_reason_code_and_the_command(
     assert first.location["y"] < browser.find_element(By.ID, "tables").location["y"]
 
 
-def test_many_tables_in_trouble_leave_room_for_the_others(
+def test_tables_that_have_one_cause_share_a_card(
     browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
     for number in range(12):
         commit(status, f"dbo.t{number:02}", state=TableState.HALTED, error=HALT)
-    opened(browser, server, 12)
-    assert len(browser.find_elements(By.CSS_SELECTOR, "#attention-list li")) == 5
+    commit(status, "dbo.other", state=TableState.HALTED, error={**HALT, "code": "no-key"})
+    opened(browser, server, 13)
+    first, second = browser.find_elements(By.CSS_SELECTOR, "#attention-list > li")
+    assert "12 tables Halted topic-gone" in first.text.replace("\n", " ")
+    assert second.text.startswith("dbo.other")
+    named = [link.text for link in first.find_elements(By.CSS_SELECTOR, ".names a")]
+    assert named == [f"dbo.t{number:02}" for number in range(6)]
+    first.find_element(By.XPATH, ".//button[text()='and 6 more']").click()
+    assert len(shown(browser)) == 12
+    assert text(browser, "#count") == "12 of 13 tables"
+
+
+def test_many_causes_leave_room_for_the_tables(
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
+) -> None:
+    for number in range(7):
+        commit(status, f"dbo.t{number}", state=TableState.HALTED, error={**HALT, "code": f"code-{number}"})
+    opened(browser, server, 7)
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#attention-list > li")) == 5
     more = browser.find_element(By.ID, "attention-more")
-    assert more.text == "Show all 12"
+    assert more.text == "Show all 7"
     more.click()
-    assert len(browser.find_elements(By.CSS_SELECTOR, "#attention-list li")) == 12
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#attention-list > li")) == 7
 
 
 def test_the_filter_takes_words_and_states_and_can_be_cleared(
@@ -173,6 +118,44 @@ def test_the_filter_takes_words_and_states_and_can_be_cleared(
     assert "No table matches" in text(browser, "#empty")
     browser.find_element(By.ID, "clear").click()
     assert len(shown(browser)) == 6
+
+
+def test_only_tables_that_lag_or_have_bad_records_can_be_shown(
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
+) -> None:
+    six(status)
+    status.update("hr.employees", warnings=[{"code": "unknown-column", "message": "m", "fix": "f"}])
+    opened(browser, server, 6)
+    only = Select(browser.find_element(By.ID, "only"))
+    for label, names in (
+        ("Behind", ["dbo.order_items", "dbo.orders", "sales.invoices"]),
+        ("With records in quarantine", ["dbo.customers"]),
+        ("With orphaned rows", ["sales.payments"]),
+        ("With warnings", ["hr.employees"]),
+        ("Any table", None),
+    ):
+        only.select_by_visible_text(label)
+        assert names is None or sorted(shown(browser)) == names
+    assert len(shown(browser)) == 6
+    only.select_by_visible_text("Behind")
+    until(browser, lambda: "only=behind" in browser.current_url)
+
+
+def test_rows_stay_where_they_are_while_one_of_them_has_the_focus(
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
+) -> None:
+    six(status)
+    opened(browser, server, 6)
+    sort_by(browser, "Lag")
+    before = shown(browser)
+    link = browser.find_element(By.LINK_TEXT, "sales.invoices")
+    browser.execute_script("arguments[0].focus()", link)
+    commit(status, "sales.invoices", lag=9_000_000)
+    until(browser, lambda: "9,000,000" in row(browser, "sales.invoices"))
+    assert shown(browser) == before
+    assert browser.switch_to.active_element == link
+    sort_by(browser, "Lag")  # asked for: now it is sorted, by the smallest first
+    assert shown(browser)[-1] == "sales.invoices"
 
 
 def test_filter_and_sort_are_in_the_address_so_that_they_can_be_kept(
@@ -202,7 +185,7 @@ def test_a_heading_sorts_and_sorts_the_other_way_when_pressed_again(
     heading.find_element(By.TAG_NAME, "button").send_keys(Keys.ENTER)  # by keyboard
     assert shown(browser)[-3:] == ["sales.invoices", "dbo.orders", "dbo.order_items"]
     assert heading.get_attribute("aria-sort") == "ascending"
-    sort_by(browser, "Ghosts")
+    sort_by(browser, "Orphaned")
     assert shown(browser)[0] == "sales.payments"  # where they are not known comes last, in either direction
     sort_by(browser, "Table")
     assert shown(browser) == sorted(shown(browser), key=lambda name: name.replace("_", " "))
@@ -344,13 +327,6 @@ def test_a_phone_shows_all_without_scrolling_sideways(
         assert min(widths) > PHONE[0] / 3, widths
         Select(browser.find_element(By.ID, "sort")).select_by_visible_text("Lag")
         assert shown(browser)[0] == "dbo.order_items"
-
-
-def luminance(browser: Chrome, selector: str, style: str) -> float:
-    colour = browser.find_element(By.CSS_SELECTOR, selector).value_of_css_property(style)
-    red, green, blue = (float(part) / 255 for part in colour.partition("(")[2].rstrip(")").split(",")[:3])
-    parts = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue))
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -57,6 +57,8 @@ def test_the_demo_ends_with_equal_tables_and_leaves_nothing_running(
     for origin in ("recorded from a real PostgreSQL", "simulated SQL Server", "simulated Db2"):
         assert origin in text
     assert "not equal" not in text
+    assert "One change on its way" in text
+    assert "status -c" in text
     assert not listens(broker_port)
     assert not listens(http_port)
 

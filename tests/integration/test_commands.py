@@ -62,7 +62,7 @@ def test_3_10_status_shows_what_resume_reconcile_removes(bench: Bench) -> None:
     assert (table["ghosts"], table["lag_records"], table["records_applied"]) == (2, 0, 4)
     assert table["last_commit_at"] > 1_700_000_000
     shown = CliRunner().invoke(main, ["status", "-c", config])
-    assert "distributary resume -c FILE dbo.t --reconcile" in shown.stdout
+    assert f"distributary resume -c {config} dbo.t --reconcile" in shown.stdout
     # Somebody else's commit lies over the service's last one: the record is found below it.
     bench.session.sql(f"OPTIMIZE delta.`{bench.table}`")
     assert status(config)[1]["dbo.t"]["ghosts"] == 2
@@ -99,7 +99,7 @@ def test_status_watch_follows_the_tables_until_ctrl_c(bench: Bench) -> None:
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "200", "LINES": "30"}
     with subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment) as process:
         os.close(terminal)
-        seen_on(ours, "3 tables: 2 new, 1 up_to_date")
+        seen_on(ours, "3 tables: 2 new, 1 up to date")
         seen_on(ours, "records/s")
         more = Topic(bench.topic)
         more.change("u", {"id": 2}, {"id": 2, "a name": "newer"}, at=30)
@@ -109,8 +109,9 @@ def test_status_watch_follows_the_tables_until_ctrl_c(bench: Bench) -> None:
         last = seen_on(ours, None)
         assert process.wait(30) == 0
     os.close(ours)
-    *lines, way_out = last.rstrip().splitlines()  # what stays on the terminal is the usual status
-    assert "resume -c FILE dbo.t --reconcile" in way_out
+    *lines, way_out, further = last.rstrip().splitlines()  # what stays on the terminal is the usual status
+    assert f"resume -c {config} dbo.t --reconcile" in way_out
+    assert f"next: distributary status -c {config} --watch" in further
     assert any("dbo.t" in line and "behind" in line for line in lines)
 
 

@@ -56,6 +56,25 @@ def test_a_tables_batches_are_counted_by_what_they_did(bench: Bench) -> None:
     assert last.last_commit_at is not None
     assert now / 1000 < last.last_commit_at < time.time()
 
+    details = worker._context.status.table_as_json("dbo.t")
+    assert details is not None
+    newest, first = details["commits"]
+    assert newest["version"] > first["version"]
+    assert (newest["records"], newest["rows"]) == (4, {"inserted": 1, "updated": 1, "deleted": 1})
+    assert set(newest["phases"]) == set(PHASES) - {"quarantine"}
+    assert details["quarantined_by_reason"] == {"not-json": 2}
+    changed, made = details["schema_changes"]
+    assert (made["made"], list(made["added"])) == (True, ["id", "v"])
+    assert (changed["made"], list(changed["added"])) == (False, ["w"])
+    stored = details["stored"]
+    assert (stored["version"], stored["rows"], stored["key"]) == (newest["version"], 3, ["id"])
+    assert list(stored["columns"])[:2] == ["id", "v"]
+    assert "__position" in stored["added_by_service"]
+    assert stored["indexed_files"] == stored["files"]
+    assert details["layout"] == "auto"
+    assert details["memory_bytes"] > 0
+    assert value("memory_bytes") == details["memory_bytes"]
+
     again = bench.worker()
     again.start()
     status = again._context.status.table("dbo.t")

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
+from urllib.parse import quote
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -184,7 +185,7 @@ def test_metrics_say_what_the_status_says(server: http_server.Server, status: Se
 def test_the_first_page_points_to_the_others(server: http_server.Server) -> None:
     answer = ask(server, "/")
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-    for path in ("/livez", "/readyz", "/status", "/history", "/metrics"):
+    for path in ("/livez", "/readyz", "/status", "/history", "/errors", "/metrics"):
         assert path in answer.text
         assert ask(server, path).status in (200, 503)
 
@@ -247,7 +248,7 @@ def test_where_there_is_a_token_all_but_the_probes_ask_for_it(status: ServiceSta
     try:
         for path in ("/livez", "/readyz"):
             assert ask(server, path).status == 200
-        for path in ("/", "/status", "/history", "/metrics", "/nothing"):
+        for path in ("/", "/status", "/tables", "/tables/s.t", "/history", "/metrics", "/nothing"):
             for given in (
                 "",
                 "Bearer",
@@ -263,7 +264,7 @@ def test_where_there_is_a_token_all_but_the_probes_ask_for_it(status: ServiceSta
                 assert refused.headers["WWW-Authenticate"].startswith("Basic")
             for given in (f"Bearer {token}", f"bearer {token}", basic(token)):
                 answer = ask(server, path, headers={"Authorization": given})
-                assert answer.status == (404 if path == "/nothing" else 200), given
+                assert answer.status == (404 if path in ("/nothing", "/tables/s.t") else 200), given
     finally:
         server.stop()
 
@@ -381,7 +382,9 @@ def test_the_page_is_whole_and_its_policy_names_what_is_in_it(server: http_serve
     assert re.findall(r"""(?:src|href)=["'](?!data:|#)[^"']*[:/]""", answer.text) == []  # nothing from elsewhere
 
 
-@pytest.mark.parametrize("path", ["/", "/status", "/history", "/metrics", "/livez", "/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/", "/status", "/tables", "/tables/s.t", "/errors", "/history", "/metrics", "/livez", "/nothing"]
+)
 def test_no_answer_is_kept_guessed_at_or_framed(server: http_server.Server, path: str) -> None:
     headers = ask(server, path).headers
     assert headers["Cache-Control"] == "no-store"
@@ -395,3 +398,33 @@ def test_the_history_of_the_tables_is_told_as_json(server: http_server.Server, s
     assert history["tables"]["s.t"]["records"][-1] == 8
     assert history["tables"]["s.t"]["freshness"][-1] == 3.0
     assert history["until"] - 1700000100.0 <= history["step_seconds"]
+
+
+@pytest.mark.parametrize("name", ["s.t", "s.größe 1", "s.a/b", "s.%41", "s.?#"])
+def test_a_table_is_told_with_its_details_whatever_its_name_is(
+    server: http_server.Server, status: ServiceStatus, name: str
+) -> None:
+    status.committed(name, Batch(at=1.0, records=9, applied=8, quarantined=1, seconds=0.5), freshness_seconds=3.0)
+    answer = ask(server, f"/tables/{quote(name, safe='')}")
+    assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
+    found = json.loads(answer.text)
+    assert (found["table"], found["last_batch"]["records"], found["commits"]) == (name, 9, [])
+
+
+def test_an_unknown_table_is_404_and_so_is_one_whose_name_is_no_text(server: http_server.Server) -> None:
+    for path in ("/tables/s.nothing", "/tables/", "/tables/%ff"):
+        answer = ask(server, path)
+        assert answer.status == 404
+        assert "/status" in answer.text
+
+
+def test_the_page_of_errors_has_each_code_as_a_place_and_runs_nothing(server: http_server.Server) -> None:
+    answer = ask(server, "/errors")
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    for code in ("topic-gone", "kafka-unreachable", "not-json"):
+        assert answer.text.count(f'<article id="{code}">') == 1
+    assert "script" not in answer.headers["Content-Security-Policy"].replace("require-trusted-types-for 'script'", "")
+    [style] = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in answer.headers["Content-Security-Policy"]
+    assert "<!-- errors -->" not in answer.text

@@ -20,7 +20,7 @@ SPARK = {"pyspark", "delta", "py4j"}
 LAYERS = (
     "errors",
     "config decode rules",
-    "launch logs controls sql evolve apply",
+    "launch logs controls wrapping sql evolve apply",
     "consume delta",
     "progress",
     "lake",

@@ -94,6 +94,9 @@ def test_the_snapshot_is_the_same_after_json() -> None:
         "compacted_at": None,
         "vacuumed_at": None,
         "catalog_name": None,
+        "layout": None,
+        "remembered_keys": None,
+        "memory_bytes": None,
         "warnings": [],
         "paused": None,
         "lag_records": 2,
@@ -217,3 +220,13 @@ def test_transactions_are_shown_only_where_they_are_told() -> None:
     assert status.snapshot()["transactions"] == shown
     status.show_transactions(None)
     assert "transactions" not in status.snapshot()
+
+
+def test_the_overview_is_the_snapshot_without_offsets() -> None:
+    status = ServiceStatus(clock=Clock(), wall=lambda: 1700000060.0)
+    status.update("s.t", next_offsets={"p.s.t": {0: 3}}, goal_offsets={"p.s.t": {0: 5}}, state=TableState.HALTED)
+    whole, overview = status.snapshot(), status.overview()
+    for name in ("next_offsets", "goal_offsets"):
+        del whole["tables"]["s.t"][name]
+    assert overview == whole
+    assert overview["tables"]["s.t"]["lag_records"] == 2

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
 
 from distributary import logs
 from distributary.cli import output
+from distributary.cli.progress import progress
 
 
 def _property(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -66,7 +68,8 @@ def init(
     from distributary.survey.first_config import write_first_config
 
     wishes = Wishes({"bootstrap.servers": bootstrap_servers, **properties}, target, checkpoint)
-    written = write_first_config(wishes, topic_prefix, config_file, force=force)
+    with progress(f"reading the topics of {bootstrap_servers}"):
+        written = write_first_config(wishes, topic_prefix, config_file, force=force)
     if output_format == "json":
         output.show_json(
             {
@@ -92,4 +95,4 @@ def init(
             "where records carry no schema, look through `columns` before the first run: values alone show these types"
         )
         output.show_text(said, style="yellow")
-    output.show_text(f"next: distributary plan -c {config_file}", style="dim")
+    output.show_next(f"distributary plan -c {shlex.quote(str(config_file))}", output.PLAN)

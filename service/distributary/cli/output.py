@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,10 @@ from rich.text import Text
 from distributary import logs
 from distributary.controls import json_without_controls, without_controls
 from distributary.errors import ConfigError, DistributaryError, Fault
+from distributary.wrapping import hanging
+
+PLAN = "what the service would do with each table"
+"""Why `plan` comes next."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -54,11 +57,29 @@ def show_json(result: Any) -> None:
     click.echo(json_without_controls(json.dumps(result, indent=2, ensure_ascii=False)))
 
 
-def show_text(line: str | Text, style: str = "", *, but: str = "") -> None:
-    """Prints a line of a result on stdout, with control characters written out, `but` for some."""
+def show_text(line: str | Text, style: str = "", *, but: str = "", indent: int | None = None) -> None:
+    """Prints a line of a result on stdout, with control characters written out, `but` for some.
+
+    On a terminal a long line goes on below, further in or at `indent`; a word is never cut.
+    """
     # Written out beforehand: some controls Rich takes away without a trace.
     text = Text(without_controls(line, but=but), style=style) if isinstance(line, str) else line
-    _print(Console(highlight=False), text, but)
+    console = Console(highlight=False)
+    if console.is_terminal and "\n" not in text:
+        for part in hanging(text, console.width, indent):
+            _print(console, part, but)
+        return
+    _print(console, text, but)
+
+
+def show_command(line: str, style: str = "dim") -> None:
+    """Prints a line that somebody may copy into a shell: one line, however long it is."""
+    _print(Console(highlight=False), Text(without_controls(line), style=style))
+
+
+def show_next(command: str, why: str = "") -> None:
+    """Prints what to do after a command, as its last line."""
+    show_command(f"next: {command}{f'   # {why}' if why else ''}")
 
 
 def add_row(grid: Table, *cells: str) -> None:
@@ -66,10 +87,17 @@ def add_row(grid: Table, *cells: str) -> None:
     grid.add_row(*map(without_controls, cells))
 
 
+def terminal_width() -> int | None:
+    """How many characters a line of the terminal has to which the result goes; None where it goes elsewhere."""
+    console = Console()
+    return console.width if console.is_terminal else None
+
+
 def show_grid(grid: Table) -> None:
-    """Prints a table of a result on stdout, as wide as it is: a line that is cut or wrapped is of no use to a script.
-    Its cells are text as it stands, though records may hold what Rich would take for markup."""
-    width = None if sys.stdout.isatty() else 1000
+    """Prints a table of a result on stdout; where that is no terminal as wide as it is: a line that is cut or wrapped
+    is of no use to a script. Its cells are text as it stands, though records may hold what Rich would take for
+    markup."""
+    width = None if terminal_width() is not None else 1000
     Console(highlight=False, markup=False, emoji=False, width=width).print(grid)
 
 

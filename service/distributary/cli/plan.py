@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ import click
 
 from distributary import logs
 from distributary.cli import output
+from distributary.cli.progress import progress
 from distributary.config.load import load
 
 if TYPE_CHECKING:
@@ -38,11 +40,13 @@ def plan(config_file: Path, output_format: str) -> None:
     # Here and not above: what help and a bad config need not wait for.
     from distributary.survey.plan import plan as look
 
-    found = look(config)
+    with progress("reading the topics of the config") as doing:
+        found = look(config, lambda done, total: doing(f"reading topics: {done} of {total}"))
     if output_format == "json":
         output.show_json(found.as_json())
     else:
         _show(found)
+        _show_next(found, shlex.quote(str(config_file)))
     sys.exit(1 if found.halts else 0)
 
 
@@ -65,6 +69,15 @@ def _show(found: Plan) -> None:
     )
 
 
+def _show_next(found: Plan, config_file: str) -> None:
+    if found.halts:
+        output.show_next(f"distributary plan -c {config_file}", "again, once what would halt a table is mended")
+    elif not found.tables:
+        output.show_next("distributary init --bootstrap-servers HOST:PORT", "a config from the topics that there are")
+    else:
+        output.show_next(f"distributary run -c {config_file}")
+
+
 def _show_table(table: TablePlan) -> None:
     output.show_text(f"{table.table}: {_does(table)}", style=f"bold {_STYLES[table.action]}")
     output.show_text(f"  from {table.topic} {_offsets(table)}", style="dim")
@@ -82,6 +95,7 @@ def _show_table(table: TablePlan) -> None:
         if table.widened:
             output.show_text(f"  widened: {_columns(table.widened)}")
     if table.error is None:
+        output.show_text(f"  layout: {table.layout}", style="dim")
         _show_layout(table)
     for warning in table.warnings:
         output.show_text(f"  warning [{warning.code.value}] {warning.detail}".rstrip(), style="yellow")
@@ -98,7 +112,7 @@ def _show_layout(table: TablePlan) -> None:
 def _does(table: TablePlan) -> str:
     records = _count(table.records, "record")
     return {
-        "create": f"would be made, {records} to apply",
+        "create": f"would be created, {records} to apply",
         "alter": f"would {_altered(table)}, then go on: {records} to apply",
         "go_on": f"would go on, {records} to apply",
         "up_to_date": "is up to date",

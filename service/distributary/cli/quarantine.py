@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 
@@ -56,6 +57,9 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
             place = (record.topic, str(record.partition), str(record.offset))
             output.add_row(grid, *place, record.reason, as_text(record.key) or "", record.message)
         output.show_grid(grid)
+        first = records[0]
+        command = f"distributary quarantine show -c {shlex.quote(str(config_file))}"
+        output.show_next(f"{command} {shlex.quote(first.topic)} {first.partition} {first.offset}", "the whole record")
 
 
 @quarantine.command("show", short_help="Show one record.")

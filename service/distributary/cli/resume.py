@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 @click.option(
     "--reconcile",
     is_flag=True,
-    help="Remove the rows that the table's last complete snapshot does not have (`status` counts them as ghosts).",
+    help="Remove the rows that the table's last complete snapshot does not have (`status` counts them as orphaned).",
 )
 @click.option(
     "--adopt",

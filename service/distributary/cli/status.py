@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import click
 
 from distributary import logs
 from distributary.cli import output
+from distributary.cli.progress import progress
 from distributary.cli.tables_view import grid, remarks
 from distributary.cli.watching import watch
 from distributary.config.load import load
@@ -17,6 +19,9 @@ from distributary.errors import UsageError
 
 if TYPE_CHECKING:
     from distributary.control.overview import TableOverview
+
+
+HALTED, UP_TO_DATE = "halted", "up_to_date"  # as in control/overview.py, which takes a second to import
 
 
 @click.command(short_help="Show how each table is and how far behind.")
@@ -32,7 +37,8 @@ if TYPE_CHECKING:
     help="How often --watch looks again.",
 )
 def status(config_file: Path, output_format: str, every: float, *, watches: bool) -> None:
-    """Show per table its state, lag, position, last commit, quarantined records and ghosts.
+    """Show per table its state, lag, last commit, quarantined records, orphaned rows, the layout in force and how much
+    it remembers beside its rows. A narrow terminal shows the first columns.
 
     Looks at the lake and at Kafka, not at the service, which need not run. Exits with 1 if a table is halted.
     """
@@ -43,14 +49,18 @@ def status(config_file: Path, output_format: str, every: float, *, watches: bool
 
     # Here and not above: what help and a bad config need not wait for.
     from distributary.consume.broker import Broker
-    from distributary.control.overview import HALTED, overview
+    from distributary.control.overview import overview
 
     broker = Broker(config.kafka_properties())
-    tables = watch(lambda: overview(config, broker), every) if watches else overview(config, broker)
+    if watches:
+        tables = watch(lambda: overview(config, broker), every, str(config_file))
+    else:
+        with progress("asking Kafka and the lake"):
+            tables = overview(config, broker)
     if output_format == "json":
         output.show_json({"tables": [table.as_json() for table in tables]})
     else:
-        _show(tables)
+        _show(tables, config_file)
     sys.exit(1 if any(table.state == HALTED for table in tables) else 0)
 
 
@@ -63,10 +73,30 @@ def _check_terminal(output_format: str) -> None:
         )
 
 
-def _show(tables: list[TableOverview]) -> None:
+def _show(tables: list[TableOverview], config_file: Path) -> None:
     if not tables:
         output.show_text("no topic of the config's tables exists", style="yellow")
+        output.show_next(
+            f"distributary plan -c {shlex.quote(str(config_file))}", "which topics there are, and why none fits"
+        )
         return
-    output.show_grid(grid(tables))
-    for line in remarks(tables):
-        output.show_text(line)
+    output.show_grid(grid(tables, width=output.terminal_width()))
+    for remark in remarks(tables, str(config_file)):
+        output.show_text(remark.text, style=remark.style)
+        if remark.fix:
+            output.show_text(f"    {remark.fix}", style="dim")
+        if remark.command:
+            output.show_command(f"    {remark.command}")
+    output.show_next(*_next(tables, shlex.quote(str(config_file))))
+
+
+def _next(tables: list[TableOverview], config_file: str) -> tuple[str, str]:
+    """The command that helps most now, and why."""
+    if halted := [table for table in tables if table.state == HALTED]:
+        more = f" and {len(halted) - 1} more" if len(halted) > 1 else ""
+        return f"distributary doctor -c {config_file}", f"once the cause is removed, resume {halted[0].table}{more}"
+    if any(table.quarantined for table in tables):
+        return f"distributary quarantine list -c {config_file}", "which records were not applied, and why"
+    if all(table.state == UP_TO_DATE for table in tables):
+        return f"distributary verify -c {config_file}", "compare the tables with their topics"
+    return f"distributary status -c {config_file} --watch", "see them catch up"

@@ -2,70 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
+from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
 from distributary.cli.output import add_row
+from distributary.cli.words import count, duration, size
+from distributary.controls import without_controls
+from distributary.halt_actions import ASKED_BY, option, unpause
 
 if TYPE_CHECKING:
     from distributary.control.overview import TableOverview
 
-_COUNTS = ("lag", "seconds", "quarantined", "ghosts")
+_GAP = 2  # spaces between columns
+_NAME = 0.4  # of the line is what a table's name has at most
 
 
-def grid(tables: Iterable[TableOverview], rates: Mapping[str, float] | None = None) -> Table:
-    """One line a table. `rates`: records a second by table, where they are known; None leaves their column out."""
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("table", "state"):
-        shown.add_column(name, no_wrap=True)
-    for name in (*_COUNTS, *(("records/s",) if rates is not None else ())):
-        shown.add_column(name, justify="right", no_wrap=True)
-    for name in ("last commit", "position"):
-        shown.add_column(name, no_wrap=True)
-    for table in tables:
-        rate = () if rates is None else (f"{rates[table.table]:.0f}" if table.table in rates else "",)
-        add_row(
-            shown,
-            table.table,
-            table.state,
-            str(table.lag_records),
-            "" if table.lag_seconds is None else f"{table.lag_seconds:.0f}",
-            str(table.quarantined),
-            "" if table.ghosts is None else str(table.ghosts),
-            *rate,
-            "" if table.last_commit_at is None else _time(table.last_commit_at),
-            table.position or "",
+@dataclass(frozen=True)
+class Remark:
+    """Something that somebody has to look at: what, and how to end it, perhaps by a command."""
+
+    text: str
+    style: str
+    fix: str = ""
+    command: str = ""
+
+    def lines(self) -> list[Text]:
+        """As lines of a terminal."""
+        found = [Text(self.text, self.style)]
+        found += [Text(f"    {words}", "dim") for words in (self.fix, self.command) if words]
+        return found
+
+
+def grid(
+    tables: Sequence[TableOverview],
+    rates: Mapping[str, float] | None = None,
+    *,
+    width: int | None = None,
+    now: float | None = None,
+) -> Table:
+    """One line a table. `rates`: records a second by table, where they are known; None leaves their column out.
+
+    With a `width` only as many columns as fit into it, those first that say most; names are folded.
+    """
+    at = time.time() if now is None else now
+    cells: dict[str, list[str]] = {}
+    for name, value in _values(rates, at).items():
+        cells[name] = [without_controls(value(table)) for table in tables]
+    if width is not None:
+        cells = _fitting(cells, width)
+    of_name = None if width is None else int(width * _NAME)
+    shown = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
+    for name in cells:
+        side: JustifyMethod = "right" if name in _RIGHT else "left"
+        is_name = name == "table"
+        shown.add_column(
+            name, justify=side, no_wrap=not is_name, overflow="fold", max_width=of_name if is_name else None
         )
+    for row in zip(*cells.values(), strict=True):
+        add_row(shown, *row)
     return shown
 
 
-def remarks(tables: Sequence[TableOverview]) -> list[Text]:
+_RIGHT = ("lag", "behind by", "records/s", "last commit", "quarantined", "orphaned", "memory")
+_BY_NEED = ("table", "state", "lag", "records/s", "behind by", "last commit", "quarantined", "orphaned", "layout")
+"""The columns in the order in which they get room; those that are not named come last."""
+
+
+def _values(rates: Mapping[str, float] | None, now: float) -> dict[str, Callable[[TableOverview], str]]:
+    """By heading what stands in its column."""
+    of_rates: dict[str, Callable[[TableOverview], str]] = {
+        "records/s": lambda table: f"{rates[table.table]:,.0f}" if rates and table.table in rates else ""
+    }
+    return {
+        "table": lambda table: table.table,
+        "state": lambda table: table.state.replace("_", " "),
+        "lag": lambda table: count(table.lag_records),
+        "behind by": lambda table: duration(table.lag_seconds) if table.lag_seconds else "",
+        **({} if rates is None else of_rates),
+        "last commit": lambda table: _ago(table.last_commit_at, now),
+        "quarantined": lambda table: count(table.quarantined),
+        "orphaned": lambda table: "" if table.ghosts is None else count(table.ghosts),
+        "layout": lambda table: table.layout,
+        "memory": _memory,
+        "position": lambda table: table.position or "",
+    }
+
+
+def _fitting(cells: dict[str, list[str]], width: int) -> dict[str, list[str]]:
+    """The columns that fit, in their order; the table's name is folded before one of the first few is left out."""
+    needed = {name: max(map(cell_len, (name, *column))) for name, column in cells.items()}
+    needed["table"] = min(needed["table"], int(width * _NAME))
+    order = sorted(cells, key=lambda name: _BY_NEED.index(name) if name in _BY_NEED else len(_BY_NEED))
+    # Where all is well a column of zeros says less than the next one.
+    order.sort(key=lambda name: name in ("quarantined", "orphaned") and not set(cells[name]) - {"", "0"})
+    chosen, left = set(), width
+    for name in order:
+        if needed[name] <= left:
+            chosen.add(name)
+            left -= needed[name] + _GAP
+    return {name: column for name, column in cells.items() if name in chosen or name in ("table", "state")}
+
+
+def _memory(table: TableOverview) -> str:
+    if table.memory_bytes is None:
+        return ""
+    keys = f"{count(table.remembered_keys, 'key')}, " if table.remembered_keys else ""
+    return f"{keys}{size(table.memory_bytes)}"
+
+
+def _ago(seconds: float | None, now: float) -> str:
+    return "" if seconds is None else f"{duration(max(0.0, now - seconds))} ago"
+
+
+def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[Remark]:
     """What somebody has to look at, each with its way out."""
-    lines = []
+    found = []
     for table in tables:
+        resume = f"distributary resume -c {shlex.quote(config_file)} {shlex.quote(table.table)}"
         if table.undecided:
-            lines.append(Text(f"{table.table}: {_undecided(table.undecided)}", "yellow"))
-            lines.append(Text("    docs/rules.md, 2.7: have the connector send __debezium.oldkey and newkey", "dim"))
+            fix = "docs/rules.md, 2.7: have the connector send __debezium.oldkey and newkey"
+            found.append(Remark(f"{table.table}: {_undecided(table.undecided)}", "yellow", fix))
         if table.error is not None:
-            lines.append(Text(f"{table.table}: [{table.error['code']}] {table.error['message']}", "red"))
-            lines.append(Text(f"    {table.error['fix']}", "dim"))
+            said = f"{table.table}: [{table.error['code']}] {table.error['message']}"
+            asked = option(ASKED_BY.get(table.error["code"]))
+            command = f"{resume}{asked}" if table.state == "halted" else ""
+            found.append(Remark(said, "red", table.error["fix"], command))
         if table.paused is not None:
-            lines.append(Text(f"{table.table}: paused by {table.paused}", "yellow"))
+            command = unpause(table.paused, table.table, config_file) or ""
+            found.append(Remark(f"{table.table}: paused by {table.paused}", "yellow", "", command))
         if table.ghosts:
-            rows = f"{table.ghosts} row{'' if table.ghosts == 1 else 's'}"
-            lines.append(Text(f"{table.table}: {rows} that the last complete snapshot does not have", "yellow"))
-            lines.append(Text(f"    distributary resume -c FILE {table.table} --reconcile", "dim"))
-    return lines
+            rows = count(table.ghosts, "orphaned row")
+            said = f"{table.table}: {rows} that the last complete snapshot does not have"
+            found.append(Remark(said, "yellow", "", f"{resume} --reconcile"))
+    return found
 
 
-def _undecided(count: int) -> str:
-    deletes = "1 delete" if count == 1 else f"{count} deletes"
+def _undecided(number: int) -> str:
+    deletes = count(number, "delete")
     return f"{deletes} of a key that its transaction had created over a row: nothing told which of both it took"
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")

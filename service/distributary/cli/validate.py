@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -43,3 +44,4 @@ def validate(ctx: click.Context, config_file: Path, output_format: str) -> None:
         output.show_text(f"warning: {warning}", style="yellow")
     entries = len(config.tables)
     output.show_text(f"{config_file} is valid: {entries} entr{'y' if entries == 1 else 'ies'} in tables", style="green")
+    output.show_next(f"distributary plan -c {shlex.quote(str(config_file))}", output.PLAN)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from distributary import logs
 from distributary.cli import output
+from distributary.cli.progress import progress
+from distributary.cli.words import count
 from distributary.config.interpolate import InterpolationError, interpolate
 from distributary.config.load import load
 from distributary.errors import UsageError
@@ -25,7 +25,7 @@ _STYLES = {"equal": "green", "different": "bold red", "not_verified": "bold yell
 _NOT_CHECKED = {
     "before_topic": "not checked, their state is older than what the topic has",
     "quarantined": "not checked, they differ and have records in quarantine",
-    "removed_ghosts": "gone that the last complete snapshot does not have (ghosts)",
+    "removed_ghosts": "gone that the last complete snapshot does not have (orphaned rows)",
     "changed_meanwhile": "not checked, they changed at the source meanwhile",
 }
 
@@ -63,16 +63,45 @@ def verify(
     dsn = None if source_dsn is None else _followed(source_dsn)
     asked = Asked(limit, None if keys is None else KeyRange.parse(keys), dsn)
     reports = []
-    with _progress() as tell:
-        for report in compare(config, table, asked, tell):
+    with progress() as doing:
+        for report in compare(config, table, asked, doing):
             reports.append(report)
             if output_format == "text":
-                _show(report)
+                with doing.aside():
+                    _show(report)
     if output_format == "json":
         output.show_json({"tables": [report.as_json() for report in reports]})
     elif not reports:
         output.show_text("no topic of the config's tables exists", style="yellow")
+    else:
+        _show_end(reports, shlex.quote(str(config_file)))
     sys.exit(0 if all(report.state.value == "equal" for report in reports) else 1)
+
+
+def _show_end(reports: list[TableReport], config_file: str) -> None:
+    """How many tables are equal, and what to do about one that is not."""
+    states = Counter(report.state.value for report in reports)
+    others = [f"{states[state]} {words}" for state, words in _OTHERS.items() if states[state]]
+    all_equal = states["equal"] == len(reports)
+    said = ", ".join([f"{count(len(reports), 'table')}: {states['equal']} equal", *others])
+    output.show_text(said, style="bold green" if all_equal else "bold red")
+    if all_equal:
+        output.show_next(f"distributary status -c {config_file} --watch", "see them follow their sources")
+        return
+    report = next((one for one in reports if one.state.value == "different"), None)
+    if report is None:
+        name = next(one.table for one in reports if one.state.value != "equal")
+        command, why = f"verify -c {config_file} {shlex.quote(name)}", "again, once what its error says is done"
+    elif report.quarantined.records:
+        command = f"quarantine list -c {config_file} {shlex.quote(report.table)}"
+        why = "which records were not applied, and why"
+    else:
+        command = f"verify -c {config_file} {shlex.quote(report.table)} --limit 100"
+        why = "more of its keys; docs/verify.md says what they may come from"
+    output.show_next(f"distributary {command}", why)
+
+
+_OTHERS = {"different": "different", "not_verified": "can't be verified"}
 
 
 def _followed(dsn: str) -> str:
@@ -80,16 +109,6 @@ def _followed(dsn: str) -> str:
         return interpolate(dsn, Path.cwd())
     except InterpolationError as error:
         raise UsageError(error.code, f"--source-dsn: {error.message}", error.fix) from error
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """Shows on a terminal what is being done, and for how long."""
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=None)
-        yield lambda doing: progress.update(task, description=doing)
 
 
 def _show(report: TableReport) -> None:
@@ -109,12 +128,12 @@ def _show(report: TableReport) -> None:
         if offsets:
             output.show_text(f"  {report.topic}, offsets by partition: {offsets}", style="dim")
     output.show_text(f"  rows: {counts.lake} in the lake, {counts.expected} expected; {counts.equal} keys equal")
-    for name, count in counts.faults.items():
-        if count:
-            output.show_text(f"  {count} {_FAULTS[name]}", style="red")
-    for name, count in counts.not_checked.items():
-        if count:
-            output.show_text(f"  {count} {_NOT_CHECKED[name]}", style="yellow")
+    for name, number in counts.faults.items():
+        if number:
+            output.show_text(f"  {number} {_FAULTS[name]}", style="red")
+    for name, number in counts.not_checked.items():
+        if number:
+            output.show_text(f"  {number} {_NOT_CHECKED[name]}", style="yellow")
     if report.quarantined.records:
         output.show_text(f"  {_quarantined(report)}", style="yellow")
     for note in report.notes:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions
 from rich.live import Live
+from rich.table import Table
 from rich.text import Text
 
 from distributary.cli.output import Harmless
 from distributary.cli.tables_view import grid, remarks
+from distributary.cli.words import count
 from distributary.errors import DistributaryError
+from distributary.wrapping import hanging
 
 if TYPE_CHECKING:
     from distributary.control.overview import TableOverview
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 _URGENCY = ("halted", "paused", "behind", "new", "up_to_date")
 
 
-def watch(look: Callable[[], list[TableOverview]], every: float) -> list[TableOverview]:
+def watch(look: Callable[[], list[TableOverview]], every: float, config_file: str = "FILE") -> list[TableOverview]:
     """Looks again every so many seconds and shows what it finds, until Ctrl-C; gives what was seen last.
 
     A look that fails (Kafka is away) is told in the view, which keeps what was seen before it.
@@ -30,6 +34,7 @@ def watch(look: Callable[[], list[TableOverview]], every: float) -> list[TableOv
     rates: dict[str, float] = {}
     seen_at = 0.0
     with Live(console=Console(highlight=False), auto_refresh=False, screen=True) as live:
+        live.update(Text("asking Kafka and the lake …", "dim"), refresh=True)
         try:
             while True:
                 trouble = None
@@ -39,7 +44,7 @@ def watch(look: Callable[[], list[TableOverview]], every: float) -> list[TableOv
                     tables, seen_at = found, now
                 except DistributaryError as error:
                     trouble = Text(f"[{error.code}] {error.message}\n    {error.fix}", "red")
-                live.update(_view(tables, rates, trouble), refresh=True)
+                live.update(Harmless(View(tables, rates, trouble, config_file)), refresh=True)
                 time.sleep(every)
         except KeyboardInterrupt:
             return tables
@@ -62,14 +67,51 @@ def by_urgency(tables: Iterable[TableOverview]) -> list[TableOverview]:
     return sorted(tables, key=lambda table: (_URGENCY.index(table.state), -table.lag_records, table.table))
 
 
-def _view(tables: list[TableOverview], rates: Mapping[str, float], trouble: Text | None) -> Harmless:
-    at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    head = Text(f"{_counted(tables)} · {at} · Ctrl-C ends", "dim")
-    return Harmless(Group(head, *([trouble] if trouble else []), *remarks(tables), grid(by_urgency(tables), rates)))
+@dataclass(frozen=True)
+class View:
+    """The tables as large as the terminal is: what needs somebody first, and how much of it all there was no room for.
+    `trouble`: why what is seen is not of now."""
+
+    tables: list[TableOverview]
+    rates: Mapping[str, float]
+    trouble: Text | None = None
+    config_file: str = "FILE"
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text | Table]:
+        width, height = options.max_width, options.height or console.height
+        at = datetime.now(timezone.utc)
+        lines = [Text(f"{_counted(self.tables)} · {at:%H:%M:%S} UTC · Ctrl-C ends", "dim"), *self._trouble()]
+        head = [part for line in lines for part in hanging(line, width)]
+        yield from head
+        room = height - len(head) - 1
+        # A table needs one line and the heading of all of them another; remarks get what is left, but half at most.
+        notes = self._notes(width)
+        kept = notes[: max(room // 2, room - len(self.tables) - 3)]
+        yield from kept
+        if len(kept) < len(notes):
+            yield Text(f"… more below: {_STATUS} shows all", "dim")
+        left = room - len(kept) - (2 if len(kept) < len(notes) else 1)
+        shown = by_urgency(self.tables)
+        if len(shown) > left:
+            shown = shown[: max(left - 1, 1)]
+        if shown:
+            yield grid(shown, self.rates, width=width)
+        if len(shown) < len(self.tables):
+            yield Text(f"… and {len(self.tables) - len(shown):,} more tables", "dim")
+
+    def _trouble(self) -> list[Text]:
+        return [Text(line, "red") for line in self.trouble.plain.split("\n")] if self.trouble else []
+
+    def _notes(self, width: int) -> list[Text]:
+        lines = [line for remark in remarks(by_urgency(self.tables), self.config_file) for line in remark.lines()]
+        return [part for line in lines for part in hanging(line, width)]
+
+
+_STATUS = "distributary status without --watch"
 
 
 def _counted(tables: list[TableOverview]) -> str:
-    """`3 tables: 1 halted, 2 up_to_date`."""
+    """`3 tables: 1 halted, 2 up to date`."""
     counts = ((state, sum(table.state == state for table in tables)) for state in _URGENCY)
-    states = ", ".join(f"{count} {state}" for state, count in counts if count)
-    return f"{len(tables)} table{'' if len(tables) == 1 else 's'}{': ' if states else ''}{states}"
+    states = ", ".join(f"{number:,} {state.replace('_', ' ')}" for state, number in counts if number)
+    return f"{count(len(tables), 'table')}{': ' if states else ''}{states}"

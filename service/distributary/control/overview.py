@@ -11,8 +11,10 @@ from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.consume.offsets import Offsets
 from distributary.control.halts import read_halts
-from distributary.control.pauses import ALL, IN_CONFIG, Pause, read_pauses
+from distributary.control.pauses import ALL, Pause, read_pauses
 from distributary.errors import DistributaryError
+from distributary.halt_actions import PAUSED_IN_CONFIG
+from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.tables import ConfiguredTable, listed
 from distributary.progress.record import Progress
 from distributary.storage.lake_files import Newest, newest_record
@@ -28,8 +30,9 @@ class TableOverview:
     source of the newest change applied while the table is behind, 0 while it is not; `last_commit_at` is in seconds
     since 1970.
     `undecided` counts deletes that may have been of another row (rule 2.7). `ghosts` counts the rows that
-    the last complete snapshot does not have; None where that is not known. `error` has the keys `code`, `message` and
-    `fix`, for a halted table; `paused` says why a table is paused.
+    the last complete snapshot does not have; None where that is not known. `layout` is the one in force;
+    `remembered_keys` and `memory_bytes` are the size of what the table remembers beside its rows. `error` has the keys
+    `code`, `message` and `fix`, for a halted table; `paused` says why a table is paused.
     """
 
     table: str
@@ -44,6 +47,9 @@ class TableOverview:
     quarantined: int = 0
     undecided: int = 0
     ghosts: int | None = None
+    layout: str = "auto"
+    remembered_keys: int | None = None
+    memory_bytes: int | None = None
     error: dict[str, str] | None = None
     paused: str | None = None
 
@@ -76,7 +82,7 @@ def _error(halt: Mapping[str, str] | None) -> dict[str, str] | None:
 
 def _why_paused(one: ConfiguredTable, pauses: Mapping[str, Pause]) -> str | None:
     if one.settings.paused:
-        return IN_CONFIG
+        return PAUSED_IN_CONFIG
     found = pauses.get(ALL) or pauses.get(one.topic)
     return None if found is None else str(found)
 
@@ -127,6 +133,9 @@ def told(
         quarantined=progress.quarantined if progress else 0,
         undecided=progress.undecided if progress else 0,
         ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
+        layout=removal_layout(one.settings).value,
+        remembered_keys=progress.remembered_keys if progress else None,
+        memory_bytes=progress.memory_bytes if progress else None,
         error=halt,
         paused=paused,
     )

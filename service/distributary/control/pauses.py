@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from pyarrow import fs
 from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.errors import UsageError
+from distributary.halt_actions import ALL_TABLES, PAUSED_BY_COMMAND
 from distributary.ingest.tables import ConfiguredTable, listed, named, own_path
 from distributary.storage.json_file import JsonFile, names_in
 from distributary.storage.lake_files import plain, unreadable
@@ -26,22 +27,24 @@ if TYPE_CHECKING:
 
 ALL = "@all"
 """In place of a topic: the whole service. No topic's name has an @."""
-IN_CONFIG = "paused: true in the config"
 _ENDING = ".json"
 _EVERY = 3.0  # seconds between two looks
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Since when (seconds since 1970), and why, as who paused it says; either may be unknown."""
+    """Since when (seconds since 1970), and why, as who paused it says; either may be unknown. `of_all`: of all tables
+    at once."""
 
     since: float | None = None
     reason: str = ""
+    of_all: bool = False
 
     def __str__(self) -> str:
         since = None if self.since is None else datetime.fromtimestamp(self.since, timezone.utc)
         at = "" if since is None else f" since {since:%Y-%m-%d %H:%M:%S} UTC"
-        return f"distributary pause{at}{': ' if self.reason else ''}{self.reason}"
+        of_all = f" {ALL_TABLES}" if self.of_all else ""
+        return f"{PAUSED_BY_COMMAND}{of_all}{at}{': ' if self.reason else ''}{self.reason}"
 
 
 def pauses_path(config: Config) -> str:
@@ -83,7 +86,8 @@ def read_pauses(config: Config) -> dict[str, Pause]:
         for info in files.get_file_info(fs.FileSelector(path, allow_not_found=True)):
             if info.base_name.endswith(_ENDING):
                 with files.open_input_stream(info.path) as stream:
-                    found[info.base_name.removesuffix(_ENDING)] = _understood(stream.read())
+                    name = info.base_name.removesuffix(_ENDING)
+                    found[name] = replace(_understood(stream.read()), of_all=name == ALL)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise unreadable(folder, error) from error
     return found

@@ -13,10 +13,11 @@ from distributary.consume.broker import Broker
 from distributary.consume.topics import is_signal_table, table_of
 from distributary.consume.write import write_not_allowed
 from distributary.control.halts import read_halts
-from distributary.control.pauses import ALL, IN_CONFIG, read_pauses
+from distributary.control.pauses import ALL, read_pauses
 from distributary.control.signals import INCREMENTAL, Name, Signal, parts_of, source_name
 from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import TableHalt, TransientError, UsageError
+from distributary.halt_actions import PAUSED_IN_CONFIG
 from distributary.ingest.tables import ConfiguredTable, listed, named, nearest
 from distributary.progress.record import Progress
 from distributary.storage.lake_files import newest_record
@@ -51,7 +52,7 @@ def wanted_tables(config: Config, broker: Broker, names: Sequence[str]) -> list[
     for name in dict.fromkeys(names):
         one = _named(config, name, tables)
         if one.settings.paused or ALL in pauses or one.topic in pauses:
-            why = IN_CONFIG if one.settings.paused else str(pauses.get(ALL) or pauses[one.topic])
+            why = PAUSED_IN_CONFIG if one.settings.paused else str(pauses.get(ALL) or pauses[one.topic])
             raise UsageError(
                 "snapshot-of-paused-table",
                 f"{name} is paused ({why}): the rows of a snapshot would wait in its topic",

@@ -72,6 +72,12 @@ class IndexCache:
                 return found
             self._forget(name)
 
+    def holds(self, identity: str) -> bool:
+        """Whether the index of the data file with that identity is in memory or on the disk, as far as is known."""
+        name = _name_of(identity)
+        with self._lock:
+            return name in self._loaded or name in self._files
+
     def put(self, identity: str, index: FileIndex) -> FileIndex:
         """Keeps the index of a data file."""
         name = _name_of(identity)

@@ -64,6 +64,10 @@ class KeyIndex:
         """Keeps the index of a new file, whose row i has the key i: nobody has to read it for that."""
         self._cache.put(self._identity(file), FileIndex.of(keys))
 
+    def is_ready(self, file: LiveFile) -> bool:
+        """Whether the file's index is kept here already."""
+        return self._cache.holds(self._identity(file))
+
     def _identity(self, file: LiveFile) -> str:
         """Names of data files are never used twice by Delta. Size and time guard against files of other origin, which
         a table that was made anew may have under the names of old ones."""

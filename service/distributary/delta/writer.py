@@ -34,6 +34,7 @@ from distributary.delta.prune import files_with
 from distributary.delta.snapshot import Snapshot
 from distributary.delta.storage import TableFiles
 from distributary.delta.stored_rows import NO_KEY, StoredRows, chosen_rows, joined
+from distributary.delta.table_view import TableView
 from distributary.delta.vectors import VectorFile, read_vector
 from distributary.errors import DistributaryError, TableHalt
 
@@ -72,6 +73,12 @@ class TableWriter:
             self.sync()
         assert self._state is not None
         return self._state.snapshot
+
+    def view(self) -> TableView | None:
+        """The version of `snapshot`, for other threads; None where it is not known now."""
+        if self._state is None:
+            return None
+        return TableView(self._state.snapshot, self._key, self._index() if self._key else None)
 
     def sync(self) -> int:
         """Takes the newest version, and gives its number."""

@@ -19,7 +19,9 @@ import yaml
 from distributary.demo.broker import Broker
 from distributary.demo.comparison import Comparison, compare
 from distributary.demo.kafka import Writer
+from distributary.demo.one_change import one_change
 from distributary.demo.process import free_ports
+from distributary.demo.record import Record
 from distributary.demo.recorded import PARTITIONS
 from distributary.demo.screen import Screen
 from distributary.demo.service import Service
@@ -72,9 +74,11 @@ def _play(screen: Screen, place: Path, bootstrap: str, running: ExitStack, *, ke
     writer.create_topics(workload.topics(), PARTITIONS)
 
     service: Service | None = None
+    written: list[Record] = []
     try:
         for number, wave in enumerate(workload.waves(), 1):
             screen.wave(number, wave)
+            written += chain.from_iterable(wave.records.values())
             writer.write(chain.from_iterable(wave.records.values()))
             if service is None:
                 service = Service(config, place / "service.log", http_port)
@@ -87,13 +91,18 @@ def _play(screen: Screen, place: Path, bootstrap: str, running: ExitStack, *, ke
         comparisons = [compare(truth, place / "lake") for truth in workload.truths()]
         screen.comparisons(comparisons)
         screen.verdict(comparisons)
+        if change := one_change(written, comparisons):
+            screen.one_change(change)
         if keep:
-            screen.play_on(_things_to_try(config, bootstrap, http_port, place / "lake", comparisons))
+            screen.try_next(_to_try_now(config, place / "lake", comparisons), running=True)
+            screen.until_interrupted(f"http://127.0.0.1:{http_port}/", bootstrap)
             _wait_for_the_end(service)
         with screen.step("Stopping the service …", "service stopped"):
             exit_code = service.finish()
         if exit_code != 0:
             raise DistributaryError("demo-service-exit", f"the service ended with exit code {exit_code} after SIGTERM")
+        if not keep:
+            screen.try_next(_to_try_next(), running=False)
     except DistributaryError:
         if service is not None:
             screen.log_tail(service.log, service.log_tail())
@@ -128,18 +137,31 @@ def _write_config(place: Path, bootstrap: str, http_port: int) -> Path:
     return path
 
 
-def _things_to_try(
-    config: Path, bootstrap: str, http_port: int, lake: Path, comparisons: Sequence[Comparison]
-) -> list[tuple[str, str]]:
+def _to_try_now(config: Path, lake: Path, comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:
+    """While broker and service run."""
     table = str(lake / comparisons[-1].truth.table.replace(".", "/", 1))
     read = f"from deltalake import DeltaTable; print(*DeltaTable({table!r}).to_pyarrow_table().to_pylist(), sep='\\n')"
+    program, file = _program(), shlex.quote(str(config))
     return [
-        ("what the service says about its tables", f"curl -s http://127.0.0.1:{http_port}/status"),
-        ("the same for Prometheus", f"curl -s http://127.0.0.1:{http_port}/metrics"),
+        ("watch the tables", f"{program} status -c {file} --watch"),
+        ("compare them with their topics", f"{program} verify -c {file}"),
         ("read a table", shlex.join([sys.executable, "-c", read])),
-        ("the config that the service runs on", shlex.join(["cat", str(config)])),
-        ("the broker, for any Kafka client", f"bootstrap.servers={bootstrap}"),
     ]
+
+
+def _to_try_next() -> list[tuple[str, str]]:
+    """When all has ended."""
+    program = _program()
+    return [
+        ("the same once more, left running to play with", f"{program} demo --keep"),
+        ("a config for your own Kafka", f"{program} init --bootstrap-servers HOST:PORT"),
+        ("what the service would do with it", f"{program} plan -c config.yaml"),
+    ]
+
+
+def _program() -> str:
+    """How this terminal calls the command."""
+    return "distributary" if shutil.which("distributary") else shlex.join([sys.executable, "-m", "distributary"])
 
 
 def _prepare(directory: Path | None) -> Path:

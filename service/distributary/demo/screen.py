@@ -17,11 +17,14 @@ from rich.table import Table
 from rich.text import Text
 
 from distributary.demo.comparison import Comparison, Key
+from distributary.demo.one_change import OneChange
 from distributary.demo.record import Record, Row, Wave
+from distributary.wrapping import hanging
 
 SAMPLE_ROWS = 3
 GAP = 2
 DIFFERENCES_SHOWN = 10
+_SIDE = len("row in the lake")
 _KINDS = {"r": "snapshot row", "c": "insert", "u": "update", "d": "delete", None: "tombstone", "t": "truncate"}
 
 
@@ -34,10 +37,9 @@ class Screen:
     def title(self, directory: Path) -> None:
         self._console.rule("[bold]distributary demo")
         self._console.print(
-            "Change events of three databases go through Kafka; one service keeps one Delta table per source table.\n"
-            f"Everything is under {escape(str(directory))}\n",
-            soft_wrap=True,
+            "Change events of three databases go through Kafka; one service keeps one Delta table per source table."
         )
+        self._console.print(f"Everything is under {escape(str(directory))}\n", soft_wrap=True)
 
     @contextmanager
     def step(self, doing: str, done: str) -> Iterator[None]:
@@ -80,7 +82,8 @@ class Screen:
         for comparison in comparisons:
             notes += self._comparison(comparison, len(notes))
         for number, note in enumerate(notes, 1):
-            self._console.print(f"[dim]{_mark(number)} {escape(note)}", soft_wrap=True)
+            for line in hanging(Text(f"{_mark(number)} {note}", "dim"), self._console.width, number + 1):
+                self._console.print(line, soft_wrap=True)
 
     def verdict(self, comparisons: Sequence[Comparison]) -> None:
         rows = sum(len(comparison.source) for comparison in comparisons)
@@ -93,13 +96,31 @@ class Screen:
             equal = f"All {len(comparisons)} tables are equal to their sources: {rows} rows, every column compared."
             self._console.print(f"\n[bold green]{equal}", soft_wrap=True)
 
-    def play_on(self, lines: Sequence[tuple[str, str]]) -> None:
-        """What can be done with the broker and the service that were left running: pairs of purpose and command."""
-        self._console.print("\n[bold]Broker and service go on running. Things to try in another terminal:")
+    def one_change(self, change: OneChange) -> None:
+        """A change on its way: the row before it, its event, the row that the lake has of it."""
+        self._console.print(f"\n[bold]One change on its way: {escape(change.table)}")
+        lines = (
+            ("row before", _one_line(change.before, change.columns)),
+            ("event in Kafka", f"topic {change.topic}: {change.event}"),
+            ("row in the lake", _one_line(change.row, change.columns)),
+        )
+        for said, value in lines:
+            text = Text.assemble((f"  {said:<{_SIDE}}  ", "dim"), value)
+            for line in hanging(text, self._console.width, _SIDE + 4):
+                self._console.print(line, soft_wrap=True)
+
+    def try_next(self, lines: Sequence[tuple[str, str]], *, running: bool) -> None:
+        """What can be done next: pairs of purpose and command. `running`: broker and service were left running."""
+        heading = "Broker and service go on running. To try in another terminal:" if running else "To try next:"
+        self._console.print(f"\n[bold]{heading}")
         for purpose, command in lines:
             self._console.print(f"  [dim]# {escape(purpose)}")
             self._console.print(f"  {escape(command)}", soft_wrap=True)
-        self._console.print("\nCtrl-C ends both.")
+
+    def until_interrupted(self, url: str, bootstrap: str) -> None:
+        """Where broker and service are found, and how they end."""
+        self._console.print(f"\nStatus page: {escape(url)}   broker: {escape(bootstrap)}", soft_wrap=True)
+        self._console.print("Ctrl-C ends both.")
 
     def log_tail(self, path: Path, text: str) -> None:
         """The end of the service's log, before the error is told."""
@@ -164,6 +185,10 @@ def _cell(row: Row | None, name: str) -> Text:
         return Text("no row", "red")
     value = row.get(name)
     return Text("NULL", "dim") if value is None else Text(_plain(value))
+
+
+def _one_line(row: Row, columns: Sequence[str]) -> str:
+    return ", ".join(f"{name} {_cell(row, name).plain}" for name in columns)
 
 
 def _plain(value: Any) -> str:

@@ -20,15 +20,15 @@ from distributary.decode.record_schema import arrow_of
 from distributary.delta.checkpoint import LogKeeper
 from distributary.delta.commit import ProgressRecord, concurrent_change
 from distributary.delta.index_cache import IndexCache
-from distributary.delta.plan_write import Layout
 from distributary.delta.storage import TableFiles
-from distributary.delta.table_features import VECTORS
 from distributary.delta.table_storage import table_files
+from distributary.delta.table_view import TableView
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
 from distributary.errors import TableHalt
 from distributary.ingest.applied_writer import AppliedWriter
 from distributary.ingest.memory_store import MemoryStore
+from distributary.ingest.removal_layout import removal_layout
 from distributary.lake.mode import ORIGIN_COLUMNS
 from distributary.lake.table import LakeTable, Write
 from distributary.progress.record import APP_ID, Head, Progress
@@ -93,12 +93,6 @@ def service_columns_of(settings: TableSettings) -> Mapping[str, str]:
     if settings.mode == "append":
         return {**ORIGIN_COLUMNS, "__unavailable": "array<string>", **of_transactions}
     return {**ORIGIN_COLUMNS, **({DELETED: "boolean"} if settings.marks_deleted else {})}
-
-
-def removal_layout(settings: TableSettings) -> Layout:
-    """How rows leave the table's files, by the config; never by vectors where a property says that it has none."""
-    said = {name.lower(): value.lower() for name, value in settings.properties.items()}
-    return Layout.REWRITE if said.get(VECTORS.lower()) == "false" else Layout(settings.layout)
 
 
 class BatchWriter:
@@ -175,6 +169,10 @@ class BatchWriter:
     ) -> pa.Table:
         """These columns of the table's rows for which `choose` is true; it is given pieces of the table."""
         return self.table_writer(lake, key).read_all(columns, choose).rows
+
+    def view(self) -> TableView | None:
+        """The table as the last commit left it, for those who look at the service; None before the first."""
+        return None if self._writer is None else self._writer.view()
 
     def keep_log(self, lake: LakeTable) -> None:
         """Writes a checkpoint of the table's log where one is due. To be called between commits."""

@@ -46,12 +46,16 @@ class MemoryStore:
         return first_memory(layout, partitions)
 
     def put(self, files: TableFiles, memory: Memory, progress: Progress) -> Progress:
-        """The record with the memory; writes a file where that is needed."""
+        """The record with the memory and its size; writes a file where that is needed."""
         text, name = short_text(memory), None
         if text is None:
-            name = f"{_FOLDER}/{uuid.uuid4()}.parquet"
-            files.write(name, write_memory(memory))
-        return progress.model_copy(update={"memory": name, "recalled": text})
+            name, data = f"{_FOLDER}/{uuid.uuid4()}.parquet", write_memory(memory)
+            files.write(name, data)
+            size = len(data)
+        else:
+            size = len(text)
+        counts = {"remembered_keys": len(memory.state.special), "memory_bytes": size}
+        return progress.model_copy(update={"memory": name, "recalled": text, **counts})
 
     def keep(self, commit: str, memory: Memory) -> None:
         """The commit with the memory is in the table."""

@@ -14,13 +14,15 @@ from ipaddress import ip_address
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from distributary.observe.page import page
+from distributary.observe.error_page import error_page
+from distributary.observe.page import Page, page
 from distributary.observe.status import ServiceStatus
 
 PLAIN_TEXT = "text/plain; charset=utf-8"
 JSON = "application/json; charset=utf-8"
 HTML = "text/html; charset=utf-8"
-INDEX = "distributary: / /livez /readyz /status /history /metrics\n"
+INDEX = "distributary: / /livez /readyz /status /tables /tables/NAME /errors /history /metrics\n"
+TABLES = "/tables/"
 _FOR_PROBES = ("/livez", "/readyz")
 """What is told without a token: kubelet has none. It says that the service lives, and nothing else."""
 # What every answer carries. Only the page itself may do more than nothing, see page().
@@ -108,10 +110,12 @@ class Answers:
         self._max_silence_seconds = max_silence_seconds
         self._access = access
         self._pages: dict[str, Callable[[], Answer]] = {
-            "/": self._page,
+            "/": lambda: _html(page()),
+            "/errors": lambda: _html(error_page()),
             "/livez": self._livez,
             "/readyz": self._readyz,
             "/status": lambda: _json(status.snapshot()),
+            "/tables": lambda: _json(status.overview(), indent=None),
             "/history": lambda: _json(status.history.as_json(), indent=None),
             "/metrics": lambda: Answer(generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4),
         }
@@ -124,15 +128,19 @@ class Answers:
         if request.method not in ("GET", "HEAD"):
             text = b"only GET and HEAD: nothing can be changed here\n"
             return Answer(text, status=HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "GET, HEAD"})
+        if request.path.startswith(TABLES):
+            return self._table(request.path[len(TABLES) :])
         found = self._pages.get(request.path)
         if found is None:
             return Answer(f"there is no such page\n{INDEX}".encode(), status=HTTPStatus.NOT_FOUND)
         return found()
 
-    @staticmethod
-    def _page() -> Answer:
-        found = page()
-        return Answer(found.body, HTML, headers={"Content-Security-Policy": found.policy})
+    def _table(self, name: str) -> Answer:
+        found = self._status.table_as_json(name)
+        if found is None:
+            text = b"there is no such table: /status names all of them\n"
+            return Answer(text, status=HTTPStatus.NOT_FOUND)
+        return _json(found)
 
     def _livez(self) -> Answer:
         if self._status.live(self._max_silence_seconds):
@@ -145,6 +153,10 @@ class Answers:
         if self._status.ready:
             return Answer(b"ready\n")
         return Answer(b"the service is starting\n", status=HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+def _html(found: Page) -> Answer:
+    return Answer(found.body, HTML, headers={"Content-Security-Policy": found.policy})
 
 
 def _json(value: object, indent: int | None = 2) -> Answer:

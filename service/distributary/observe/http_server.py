@@ -1,8 +1,8 @@
 """The read-only HTTP server for probes, dashboards and operators.
 
-`/` is the page for people, which asks `/status` and `/history` again and again; `/livez` and `/readyz` are for
-Kubernetes, `/metrics` for Prometheus. Nothing can be changed through it and no user's data passes through it: table
-names, counts, offsets and positions only.
+`/` is the page for people, which asks `/tables`, `/history` and `/tables/NAME` again and again; `/livez` and `/readyz`
+are for Kubernetes, `/metrics` for Prometheus. Nothing can be changed through it and no user's data passes through it:
+names of tables and columns, counts, offsets and positions only.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _application(answers: Answers) -> Callable[[dict[str, Any], Callable[..., An
     def application(environment: dict[str, Any], begin: Callable[..., Any]) -> Iterable[bytes]:
         request = Request(
             method=environment["REQUEST_METHOD"],
-            path=environment["PATH_INFO"],
+            path=_as_sent(environment["PATH_INFO"]),
             host=environment.get("HTTP_HOST", ""),
             authorization=environment.get("HTTP_AUTHORIZATION", ""),
         )
@@ -149,6 +149,11 @@ def _application(answers: Answers) -> Callable[[dict[str, Any], Callable[..., An
         return [] if request.method == "HEAD" else [answer.body]
 
     return application
+
+
+def _as_sent(path: str) -> str:
+    """WSGI hands on the bytes of a path one by one, as Latin-1; they are UTF-8, or no page's."""
+    return path.encode("latin-1").decode("utf-8", errors="replace")
 
 
 def _unusable(host: str, port: int, error: OSError) -> UsageError:

@@ -110,6 +110,17 @@ GHOSTS = Metric(
     "Rows of the table that its last complete snapshot does not have.",
     unit="rows",
 )
+REMEMBERED_KEYS = Metric(
+    "distributary_table_remembered_keys",
+    Kind.GAUGE,
+    "Keys of which the table remembers more than their row: changes that another one may still contradict.",
+)
+MEMORY_BYTES = Metric(
+    "distributary_table_memory_bytes",
+    Kind.GAUGE,
+    "Bytes that a commit writes of what the table remembers beside its rows.",
+    unit="bytes",
+)
 COMMITS = Metric("distributary_table_commits", Kind.COUNTER, "Batches committed to the table since the start.")
 RECORDS = Metric(
     "distributary_table_records",
@@ -299,7 +310,7 @@ start begin at 0. A gauge that is not known is not there.
 
 CATALOGUE = (
     STATE, LAG_RECORDS, LAG_SECONDS, FRESHNESS, SOURCE_TIME, LAST_COMMIT, APPLIED, QUARANTINED, UNDECIDED,
-    GHOSTS, COMMITS, RECORDS, MERGED, BY_REASON, RETRIES, SCHEMA_CHANGES, COMPACTED_AT,
+    GHOSTS, REMEMBERED_KEYS, MEMORY_BYTES, COMMITS, RECORDS, MERGED, BY_REASON, RETRIES, SCHEMA_CHANGES, COMPACTED_AT,
     VACUUMED_AT, COMPACTED_FILES, COMPACTED_BYTES, MAINTENANCE, MAINTENANCE_FAILURES, MAINTENANCE_IN_VAIN,
     TABLE_BATCH, BATCH, FRESHNESS_OF_BATCHES, READY, STARTED, LAST_TURN, LAST_PLAN, CONFIG_FAULTS, INFO,
     COMPLETE, PENDING, JVM_HEAP_USED, JVM_HEAP_MAX, JVM_COLLECTIONS, JVM_THREADS, *OF_PROCESSES,

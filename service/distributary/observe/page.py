@@ -1,4 +1,4 @@
-"""The operator's page: one HTML document with its style and script in it, so that a browser needs nothing else."""
+"""The operator's pages: HTML documents with their style and script in them, so that a browser needs nothing else."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+_STYLES = ("page.css", "table_view.css")
+_SCRIPTS = ("words.js", "nodes.js", "curves.js", "table_list.js", "attention.js", "table_view.js", "page.js")
+"""They share one scope, which the last one starts."""
 
 
 @dataclass(frozen=True)
@@ -19,22 +23,34 @@ class Page:
 
 @cache
 def page() -> Page:
-    """The page as it is shipped. The policy allows its own style and script, and asking this server; nothing else."""
-    folder = files("distributary.observe") / "web"
-    html, style, script = ((folder / f"page.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js"))
-    body = html.replace("/* page.css */", style).replace("/* page.js */", script)
-    policy = (
-        "default-src 'none'",
-        f"style-src {_hash(style)}",
-        f"script-src {_hash(script)}",
-        "connect-src 'self'",
-        "img-src data:",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
+    """The page of the tables as it is shipped. The policy allows its own style and script, and asking this server;
+    nothing else."""
+    style = "".join(map(web_file, _STYLES))
+    script = f'"use strict";\n(() => {{\n{"".join(map(web_file, _SCRIPTS))}}})();\n'
+    body = web_file("page.html").replace("/* page.css */", style).replace("/* page.js */", script)
+    return Page(body.encode(), policy(style, script))
+
+
+def web_file(name: str) -> str:
+    """The text of a file of the pages."""
+    return (files("distributary.observe") / "web" / name).read_text(encoding="utf-8")
+
+
+def policy(style: str, script: str | None = None) -> str:
+    """What a page with this style and script in it may do. One without a script asks for nothing."""
+    scripts = () if script is None else (f"script-src {_hash(script)}", "connect-src 'self'")
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"style-src {_hash(style)}",
+            *scripts,
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+            "require-trusted-types-for 'script'",
+        )
     )
-    return Page(body.encode(), "; ".join(policy))
 
 
 def _hash(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 
 from prometheus_client import (
     CollectorRegistry,
@@ -27,6 +28,7 @@ from distributary.lake.optimize import Compacted
 from distributary.observe import metrics as m
 from distributary.observe.jvm import JvmState
 from distributary.observe.status import Batch, ServiceStatus, TableState
+from distributary.observe.table_details import Commit, SchemaChange, StoredTable
 
 # Else each counter comes with a second series that says when it was made.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -147,9 +149,10 @@ class Recorder:
             with suppress(KeyError):
                 self._in_vain.remove(table, task)
 
-    def schema_changed(self, table: str) -> None:
-        """The table was made, or got columns."""
+    def schema_changed(self, table: str, change: SchemaChange) -> None:
+        """The table was made, or its columns were changed."""
         self._schema_changes.labels(table).inc()
+        self.status.details.schema_changed(table, change)
 
     def committed(
         self,
@@ -160,9 +163,12 @@ class Recorder:
         operations: Mapping[str, int],
         merged: Mapping[str, int],
         reasons: Mapping[str, int],
+        version: int | None = None,
+        stored: Callable[[], StoredTable | None] | None = None,
     ) -> None:
         """A table has committed a batch: how long each of `phases` took, the records of `operations`, the rows
-        `merged` by kind of change, and the records put into quarantine by `reasons`."""
+        `merged` by kind of change, the records put into quarantine by `reasons`, the table's `version` since then and
+        how it is `stored` (see TableDetails)."""
         self._commits.labels(table).inc()
         for counter, counts in ((self._records, operations), (self._merged, merged), (self._reasons, reasons)):
             for name, count in counts.items():
@@ -174,6 +180,9 @@ class Recorder:
         if freshness_seconds is not None:
             self._freshness.observe(freshness_seconds)
         self.status.committed(table, batch, freshness_seconds)
+        took = {phase: round(seconds, 3) for phase, seconds in phases.items()}
+        commit = Commit(**asdict(batch), version=version, phases=took, rows=dict(merged))
+        self.status.details.committed(table, commit, reasons, stored)
 
 
 class _JvmCollector(Collector):
@@ -207,7 +216,7 @@ class _StatusCollector(Collector):
             metric: GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)
             for metric in (
                 *(m.LAG_RECORDS, m.LAG_SECONDS, m.FRESHNESS, m.SOURCE_TIME, m.LAST_COMMIT, m.GHOSTS),
-                *(m.COMPACTED_AT, m.VACUUMED_AT),
+                *(m.COMPACTED_AT, m.VACUUMED_AT, m.REMEMBERED_KEYS, m.MEMORY_BYTES),
             )
         }
         counters = {
@@ -224,6 +233,8 @@ class _StatusCollector(Collector):
                 m.SOURCE_TIME: None if table.source_ts is None else table.source_ts / 1000,
                 m.LAST_COMMIT: table.last_commit_at,
                 m.GHOSTS: table.ghosts,
+                m.REMEMBERED_KEYS: table.remembered_keys,
+                m.MEMORY_BYTES: table.memory_bytes,
                 m.COMPACTED_AT: table.compacted_at,
                 m.VACUUMED_AT: table.vacuumed_at,
             }

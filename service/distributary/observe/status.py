@@ -18,9 +18,15 @@ from enum import Enum
 from typing import Any
 
 from distributary import __version__
-from distributary.halt_actions import ASKED_BY, option
+from distributary.halt_actions import ASKED_BY, option, unpause
 from distributary.observe.rate_history import History
+from distributary.observe.table_details import TableDetails
 
+_COMMANDS = {
+    "quarantine_list": "quarantine list",
+    "quarantine_replay": "quarantine replay",
+}
+"""What the page has for operators to copy, beside what ends a halt."""
 Offsets = Mapping[str, Mapping[int, int]]
 """Per topic and partition an offset."""
 
@@ -65,6 +71,8 @@ class TableStatus:
     `compacted_at` and `vacuumed_at` are when the table's files were looked after last (see upkeep.py), in seconds since
     1970; None where they never were.
     `catalog_name` is what the config's catalog calls the table; None without one, and while it does not have it.
+    `layout` says how rows leave its files: auto, rewrite or vectors, whichever is in force. `remembered_keys` counts
+    the keys of which it remembers more than their row, `memory_bytes` what a commit writes of its memory.
     `paused` says why a paused table is, None for all others.
     `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted. `warnings` have
     the same keys: likely mistakes in its config.
@@ -88,6 +96,9 @@ class TableStatus:
     last_batch: Batch | None = None
     compacted_at: float | None = None
     vacuumed_at: float | None = None
+    layout: str | None = None
+    remembered_keys: int | None = None
+    memory_bytes: int | None = None
     warnings: tuple[Mapping[str, str], ...] = ()
     paused: str | None = None
 
@@ -131,14 +142,19 @@ class TableStatus:
 
     def as_json(self, now: float) -> dict[str, Any]:
         """The same with JSON's types only: partitions become text; the lag and what is to be done are added."""
-        fields: dict[str, Any] = {one.name: getattr(self, one.name) for one in dataclass_fields(self)}
+        found = self.without_offsets(now)
+        for name, offsets in (("next_offsets", self.next_offsets), ("goal_offsets", self.goal_offsets)):
+            found[name] = {
+                topic: {str(partition): offset for partition, offset in sorted(partitions.items())}
+                for topic, partitions in offsets.items()
+            }
+        return found
+
+    def without_offsets(self, now: float) -> dict[str, Any]:
+        """The same without the offsets, which are most of it."""
+        fields: dict[str, Any] = {name: getattr(self, name) for name in _SHOWN}
         fields["topics"] = list(self.topics)
         fields["state"] = self.state.value
-        for name in ("next_offsets", "goal_offsets"):
-            fields[name] = {
-                topic: {str(partition): offset for partition, offset in sorted(partitions.items())}
-                for topic, partitions in fields[name].items()
-            }
         fields["error"] = dict(self.error) if self.error is not None else None
         fields["warnings"] = list(map(dict, self.warnings))
         fields["last_batch"] = asdict(self.last_batch) if self.last_batch is not None else None
@@ -148,11 +164,14 @@ class TableStatus:
         return fields
 
 
+_SHOWN = tuple(one.name for one in dataclass_fields(TableStatus) if not one.name.endswith("_offsets"))
+
+
 class ServiceStatus:
     """The status of one running service. Every method may be called from any thread.
 
     `clock` counts seconds and never runs backwards, `wall` gives seconds since 1970; tests give their own. `history`
-    has what the tables did lately.
+    has what the tables did lately, `details` what is known of single ones beside.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
@@ -160,6 +179,7 @@ class ServiceStatus:
         self._clock = clock
         self._wall = wall
         self.history = History(wall)
+        self.details = TableDetails()
         self._tables: dict[str, TableStatus] = {}
         self._ready = False
         self._transactions: Mapping[str, Any] | None = None
@@ -241,6 +261,7 @@ class ServiceStatus:
         with self._lock:
             self._tables.pop(table, None)
         self.history.forget(table)
+        self.details.forget(table)
 
     def heartbeat(self) -> None:
         """To be called at each turn of the service's loop: says that it is alive."""
@@ -289,6 +310,17 @@ class ServiceStatus:
         with self._lock:
             return tuple(self._tables[name] for name in sorted(self._tables))
 
+    def table_as_json(self, name: str) -> dict[str, Any] | None:
+        """One table with its details as JSON's types; None if the service does not know it."""
+        table, now = self.table(name), self.now()
+        if table is None:
+            return None
+        commands: dict[str, str | None] = {
+            what: f"distributary {words} -c FILE {shlex.quote(name)}" for what, words in _COMMANDS.items()
+        }
+        commands["unpause"] = None if table.paused is None else unpause(table.paused, name)
+        return {"time": now, **table.as_json(now), **self.details.as_json(name), "commands": commands}
+
     @property
     def started_at(self) -> float:
         """When the service started, in seconds since 1970."""
@@ -302,6 +334,13 @@ class ServiceStatus:
         """Everything as JSON's types: `version`, `time` and `started_at` (seconds since 1970), `ready`,
         `seconds_since_beat`, `tables`, where it is known `transactions`, `config` where something in the config's files
         does not count, and `stream` while Kafka can't be asked for new records."""
+        return self._as_json(TableStatus.as_json)
+
+    def overview(self) -> dict[str, Any]:
+        """The same without the tables' offsets, for a page that shows thousands of them again and again."""
+        return self._as_json(TableStatus.without_offsets)
+
+    def _as_json(self, of_table: Callable[[TableStatus, float], dict[str, Any]]) -> dict[str, Any]:
         now, transactions, config, stream = self.now(), self.transactions, self.config, self.stream
         return {
             "version": __version__,
@@ -309,7 +348,7 @@ class ServiceStatus:
             "ready": self.ready,
             "started_at": self._started_at,
             "seconds_since_beat": round(self.seconds_since_beat(), 3),
-            "tables": {status.table: status.as_json(now) for status in self.tables()},
+            "tables": {status.table: of_table(status, now) for status in self.tables()},
             **({} if transactions is None else {"transactions": transactions}),
             **({} if config is None else {"config": config}),
             **({} if stream is None else {"stream": stream}),

@@ -92,13 +92,14 @@ class Progress(BaseModel):
     tell their transaction (None: they do not).
     `short` has the ends of partitions that Kafka was seen to have lost what was applied already of, until an operator
     has accepted it: by then they have grown again. `memory` is the file of what the rules recall of keys, `recalled`
-    the same as a text where that is short. `growth` has where all partitions ended when the topic was seen to have got
-    more of them, until all up to there was applied. `key` has the table's names. `source_table` is the one whose
-    changes the topic had so far, None where several may come (see ingest/source_tables.py), or none was told. `order`
-    are the fields that make positions, where the connector has no rules of its own. `adopted` are the
-    offsets from which on the service applied records to a table that it took over from another writer: it has rows that
-    none of them wrote. `added` are columns whose defaults older rows have, by the table's names. Fields that a later
-    version has added are kept.
+    the same as a text where that is short; `remembered_keys` counts the keys of which rules recall more than their row
+    (special keys), `memory_bytes` is what the file or the text takes (both None: not written down). `growth` has where
+    all partitions ended when the topic was seen to have got more of them, until all up to there was applied. `key` has
+    the table's names. `source_table` is the one whose changes the topic had so far, None where several may come (see
+    ingest/source_tables.py), or none was told. `order` are the fields that make positions, where the connector has no
+    rules of its own. `adopted` are the offsets from which on the service applied records to a table that it took over
+    from another writer: it has rows that none of them wrote. `added` are columns whose defaults older rows have, by the
+    table's names. Fields that a later version has added are kept.
     """
 
     model_config = _RECORD
@@ -136,6 +137,8 @@ class Progress(BaseModel):
     short: Mapping[int, int] | None = None
     memory: str | None = None
     recalled: str | None = None
+    remembered_keys: int | None = None
+    memory_bytes: int | None = None
     growth: Mapping[int, int] | None = None
     source_table: str | None = None
     order: tuple[tuple[str, str], ...] | None = None

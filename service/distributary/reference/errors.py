@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,10 +38,14 @@ _KINDS = {
     "AlreadyRunning": ("A second driver", "Another driver runs this config. The command exits with 3."),
 }
 _NOT_HERE = ("demo", "failpoints.py")  # a demonstration's own faults, and those that somebody asked for
-_QUARANTINE = """\
+_REASONS_TEXT = (
+    "The record is put aside with this reason, and its neighbours are applied: see [quarantine.md](quarantine.md)."
+)
+_LINK = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
+_QUARANTINE = f"""\
 ## Records in quarantine
 
-The record is put aside with this reason, and its neighbours are applied: see [quarantine.md](quarantine.md).
+{_REASONS_TEXT}
 
 | reason | what it says |
 | --- | --- |"""
@@ -67,6 +73,23 @@ def as_markdown() -> str:
     lines.append(_QUARANTINE)
     lines += [_row(f"`{reason.code}`", reason.message) for reason in REASONS]
     return "\n".join(lines) + "\n"
+
+
+def as_json() -> str:
+    """The same for the service's own page of errors: groups of a `title`, a `text`, and `errors`, by code the messages
+    that it has, each with what to do."""
+    found = sorted(set(raised(Path(errors.__file__).parent)))
+    groups = [(title, text, [one for one in found if one.kind == kind]) for kind, (title, text) in _KINDS.items()]
+    reasons = [Raised(reason.code, reason.message, "", "") for reason in REASONS]
+    groups.append(("Records in quarantine", _REASONS_TEXT, reasons))
+    made = []
+    for title, text, raised_ones in groups:
+        by_code: dict[str, list[dict[str, str]]] = {}
+        for one in raised_ones:
+            words = {"message": " ".join(one.message.split()), "fix": " ".join(one.fix.split())}
+            by_code.setdefault(one.code, []).append(words)
+        made.append({"title": title, "text": _LINK.sub(r"docs/\2", text), "errors": by_code})
+    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 
 
 def raised(package: Path) -> Iterator[Raised]:

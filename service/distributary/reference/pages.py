@@ -12,6 +12,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/cli.md": commands.as_markdown,
     "docs/config.md": config.as_markdown,
     "docs/errors.md": errors.as_markdown,
+    "service/distributary/observe/web/errors.json": errors.as_json,
     "docs/metrics.md": metrics.as_markdown,
     "docs/types.md": types.as_markdown,
     "config/schema.json": schema.text,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from distributary.config import Config
 from distributary.survey.columns_check import columns_are_known
@@ -13,9 +13,9 @@ from distributary.survey.places import checkpoint_is_ours, disk_has_room, driver
 from distributary.survey.s3_identity import identities_agree, uses_s3
 
 
-def examine(config: Config) -> Iterator[Finding]:
-    """What each check says, as soon as it is known."""
-    return findings(_checks(config))
+def examine(config: Config, tell: Callable[[str], None] = lambda _check: None) -> Iterator[Finding]:
+    """What each check says, as soon as it is known; `tell` is given the name of each before it looks."""
+    return findings(_checks(config), tell)
 
 
 def _checks(config: Config) -> Iterator[Check]:

@@ -50,10 +50,12 @@ class Check:
     needs: tuple[str, ...] = ()
 
 
-def findings(checks: Iterable[Check]) -> Iterator[Finding]:
-    """What the checks say, each as soon as it is known; one that fails holds up those only that need it."""
+def findings(checks: Iterable[Check], tell: Callable[[str], None] = lambda _check: None) -> Iterator[Finding]:
+    """What the checks say, each as soon as it is known; one that fails holds up those only that need it. `tell` is
+    given the name of each before it looks."""
     lacking: set[str] = set()
     for check in checks:
+        tell(check.name)
         missing = [name for name in check.needs if name in lacking]
         finding = _skipped(check, missing) if missing else _found(check)
         if finding.state in (FAILED, NOT_LOOKED_AT):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,8 +49,9 @@ class Plan:
         }
 
 
-def plan(config: Config) -> Plan:
-    """The plan of a config. Raises TransientError where Kafka or the registry does not answer."""
+def plan(config: Config, tell: Callable[[int, int], None] = lambda _done, _total: None) -> Plan:
+    """The plan of a config; `tell` is given how many of its tables were looked at so far, and of how many. Raises
+    TransientError where Kafka or the registry does not answer."""
     registry = registry_of(config.source)
     broker = Broker(config.kafka_properties())
     names = broker.names()
@@ -59,7 +60,10 @@ def plan(config: Config) -> Plan:
     settings = broker.settings(topics)
     told = told_to(config, broker).of
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        looked = list(pool.map(lambda one: _look(one, config, broker, topics, settings, registry, told), tables))
+        looked = []
+        for found in pool.map(lambda one: _look(one, config, broker, topics, settings, registry, told), tables):
+            looked.append(found)
+            tell(len(looked), len(tables))
     scenes = [scene for _, scene in looked if scene is not None]
     return Plan(
         tables=tuple(one_place_each([table for table, _ in looked])),

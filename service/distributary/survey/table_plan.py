@@ -23,6 +23,7 @@ from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
 from distributary.ingest.keyless import as_kept, as_records_tell
 from distributary.ingest.record_form import envelope_of_event, payload_of
+from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.source_tables import check_source_tables, with_source_in_key
 from distributary.ingest.source_types import Told
 from distributary.ingest.supported import check_supported
@@ -49,11 +50,11 @@ class TablePlan:
     go_on, up_to_date, wait (the topic has no record yet) or halt. `entry` is the `match` that counts for it,
     `where` its place. `form` is envelope or rows, None where no record tells. `columns` are those that the table
     has or gets (name to Spark type), `added` those that it gets, `widened` those that get a wider type;
-    `properties` are those that it gets, `partitioned_by` and `clustered_by` the columns by which it will be laid
-    out from then on (empty where that stays); `start` and `end` the offsets per partition between which records are
-    to be applied, `records` how many offsets these are. `by_value` are the columns whose types values alone tell,
-    `guesses` what these may be beside, `untyped` the columns of which all values were null; by the source's names.
-    `error` has the keys `code`, `message` and `fix`, for a table that would halt.
+    `layout` is the one in force; `properties` are those that it gets, `partitioned_by` and `clustered_by` the columns
+    by which it will be laid out from then on (empty where that stays); `start` and `end` the offsets per partition
+    between which records are to be applied, `records` how many offsets these are. `by_value` are the columns whose
+    types values alone tell, `guesses` what these may be beside, `untyped` the columns of which all values were null; by
+    the source's names. `error` has the keys `code`, `message` and `fix`, for a table that would halt.
     """
 
     table: str
@@ -63,6 +64,7 @@ class TablePlan:
     where: str
     mode: str
     action: str = WAIT
+    layout: str = "auto"
     connector: str | None = None
     form: str | None = None
     key: tuple[str, ...] = ()
@@ -83,7 +85,10 @@ class TablePlan:
 
     def as_json(self) -> dict[str, Any]:
         """The same with JSON's types only."""
-        named = {name: getattr(self, name) for name in ("table", "topic", "path", "entry", "where", "mode", "action")}
+        named = {
+            name: getattr(self, name)
+            for name in ("table", "topic", "path", "entry", "where", "mode", "action", "layout")
+        }
         partitions = [
             {"partition": p, "start": self.start.get(p, 0), "end": end} for p, end in sorted(self.end.items())
         ]
@@ -150,7 +155,8 @@ def planned(
 
 def _bare(one: ConfiguredTable) -> TablePlan:
     settings = one.settings
-    return TablePlan(one.name, one.topic, one.path, settings.match, settings.where, settings.mode)
+    layout = removal_layout(settings).value
+    return TablePlan(one.name, one.topic, one.path, settings.match, settings.where, settings.mode, layout=layout)
 
 
 def _check_place(

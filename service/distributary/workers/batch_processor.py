@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import cache, partial
 
 import pyarrow as pa
 from structlog.typing import FilteringBoundLogger
@@ -31,6 +32,7 @@ from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
 from distributary.observe.recorder import Watch
 from distributary.observe.status import Batch as ShownBatch
+from distributary.observe.table_details import SchemaChange, stored_table
 from distributary.progress.advance import advanced
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress, first_progress
@@ -104,12 +106,14 @@ class BatchProcessor:
             return None
         progress = self._going_on(before, topic_format, topic)
         with watch.phase("read"):
+            columns = self._reader.columns
             raw = self._source.of_range(part, self._portion.record_bytes)
             came = self._reader.read(raw, topic_format, progress)
         progress = self._with_names(progress)
         if came.altered:
             failpoints.passing("after-schema-change", self._name)
-            self._context.recorder.schema_changed(self._name)
+            change = SchemaChange.between(columns, self._reader.columns, datetime.now(timezone.utc).timestamp())
+            self._context.recorder.schema_changed(self._name, change)
             self._place.head = fill_added(self._lake, self._lake.head(self._place.head), self._log)
         progress = self._with_added(progress)
         check_truncates(came.found, progress, self._settings, part.topic)
@@ -326,7 +330,7 @@ class BatchProcessor:
 
     def _record(self, found: BatchStats, watch: Watch, reasons: Mapping[str, int], rows: Mapping[str, int]) -> None:
         """Tells of a batch that was committed."""
-        newest, head = found.newest_ts_ms, self._place.head
+        newest, head, view = found.newest_ts_ms, self._place.head, self._writer.view()
         at = head.at if head is not None and head.at is not None else datetime.now(timezone.utc).timestamp()
         self._context.recorder.committed(
             self._name,
@@ -336,6 +340,8 @@ class BatchProcessor:
             operations=found.operations,
             merged=rows,
             reasons=reasons,
+            version=None if head is None else head.version,
+            stored=None if view is None else cache(partial(stored_table, view, self._writer.service_columns)),
         )
 
 

@@ -9,13 +9,13 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import OffsetRange, Offsets, largest
 from distributary.consume.topics import TableId
-from distributary.control.pauses import IN_CONFIG
 from distributary.error_mapping import classified, unexpected_in
 from distributary.errors import TableHalt
-from distributary.halt_actions import ResumeAction
+from distributary.halt_actions import PAUSED_IN_CONFIG, ResumeAction
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.continuity import accepted, check_continuity, lost_ends, nearer_goal, not_ours
 from distributary.ingest.keyless import as_halt_tells, as_kept
+from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.table_cursor import Place
 from distributary.ingest.tables import catalog_name, maintenance_path
 from distributary.lake.layout import wanted_layout
@@ -138,7 +138,7 @@ class TableWorker:
     @property
     def paused(self) -> str | None:
         """Why the table takes nothing in for now; None where it does."""
-        return IN_CONFIG if self._settings.paused else self._context.paused(self.topic)
+        return PAUSED_IN_CONFIG if self._settings.paused else self._context.paused(self.topic)
 
     def has_to_step(self) -> bool:
         """Whether there is anything to be done."""
@@ -398,6 +398,9 @@ class TableWorker:
             undecided=progress.undecided if progress else 0,
             source_ts=progress.source_ts_ms if progress else None,
             ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
+            layout=removal_layout(self._settings).value,
+            remembered_keys=progress.remembered_keys if progress else None,
+            memory_bytes=progress.memory_bytes if progress else None,
             error=None,
             paused=self._resting,
             warnings=self._taker.warnings,

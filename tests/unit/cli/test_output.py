@@ -13,7 +13,7 @@ from rich.text import Text
 
 from distributary.cli import output
 from distributary.cli.tables_view import grid, remarks
-from distributary.cli.watching import _view
+from distributary.cli.watching import View
 from distributary.control.overview import TableOverview
 from distributary.errors import ConfigError, Fault, TableHalt
 
@@ -51,15 +51,16 @@ def test_tables_of_a_result(capsys: pytest.CaptureFixture[str]) -> None:
     output.show_grid(shown)
     assert is_harmless(capsys.readouterr().out, 2)
     output.show_grid(grid([table(HOSTILE)]))
-    for line in remarks([table(HOSTILE)]):
-        output.show_text(line)
-    assert is_harmless(capsys.readouterr().out, 2 + 6)
+    for remark in remarks([table(HOSTILE)]):
+        for line in remark.lines():
+            output.show_text(line)
+    assert is_harmless(capsys.readouterr().out, 2 + 7)
 
 
 def test_the_live_view() -> None:
     file = io.StringIO()
     console = Console(file=file, highlight=False, width=4000, force_terminal=True, color_system=None)
-    console.print(_view([table(HOSTILE)], {}, Text(HOSTILE)))
+    console.print(output.Harmless(View([table(HOSTILE)], {}, Text(HOSTILE))))
     assert not [one for one in SAFE if one in file.getvalue()]
 
 

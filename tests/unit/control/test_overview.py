@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,13 @@ def test_a_table_is_behind_by_records_and_by_the_age_of_its_newest_change() -> N
 def test_a_table_without_a_record_is_new_and_behind_what_kafka_still_has() -> None:
     table = of(None, {0: 20, 1: 0})
     assert (table.state, table.lag_records, table.lag_seconds, table.ghosts) == (NEW, 10, None, None)
+
+
+def test_a_table_says_its_layout_in_force_and_how_much_it_remembers() -> None:
+    table = of(record(next={0: 20}, remembered_keys=3, memory_bytes=900), {0: 20})
+    assert (table.layout, table.remembered_keys, table.memory_bytes) == ("auto", 3, 900)
+    kept = TableSettings(match="*.*", layout="vectors", properties={"delta.enableDeletionVectors": "false"})
+    assert told(replace(ONE, settings=kept), None, {}, {}, None, NOW).layout == "rewrite"
 
 
 def test_a_halted_table_says_why() -> None:

@@ -297,3 +297,29 @@ def test_a_table_without_key_takes_equal_rows(tmp_path: Path) -> None:
     assert writer.replace(rows, (), RECORD) == Committed(1, 2, 0, 0)
     assert writer.replace(rows, (), RECORD).version == 2
     assert read_by_deltalake(lake.path) == [{"id": 1, "v": "a"}] * 4
+
+
+def test_what_others_may_see_of_a_version_stays_as_it_was(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    assert lake.writer.view() is None
+    lake.write({1: "a", 2: "b", 3: "c"})
+    lake.write({4: "d"}, deleted=[2])
+    view = lake.writer.view()
+    assert view is not None
+    lake.write({5: "e"})
+    assert (view.key, view.partitioned_by, view.columns) == (("id",), (), {"id": "long", "v": "string"})
+    assert (len(view.snapshot.files), view.rows, view.files_with_vectors, view.indexed_files) == (2, 3, 1, 2)
+    assert 0 < view.bytes < sum(path.stat().st_size for path in lake.path.glob("*.parquet"))
+
+
+def test_types_within_types_are_told_as_text(tmp_path: Path) -> None:
+    nested = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]}
+    array = {"type": "array", "elementType": nested, "containsNull": True}
+    pairs = {"type": "map", "keyType": "string", "valueType": "date", "valueContainsNull": True}
+    table = HandMadeTable(tmp_path / "other").create(field("id", "long"), field("a", array), field("m", pairs))
+    cache = IndexCache(tmp_path / "cache", 9, 9)
+    writer = TableWriter(TableFiles(str(tmp_path / "other")), ["id"], HandCommitter(table), cache)
+    writer.sync()
+    view = writer.view()
+    assert view is not None
+    assert view.columns == {"id": "long", "a": "array<struct<x: integer>>", "m": "map<string, date>"}

@@ -7,7 +7,8 @@ import pytest
 
 from distributary.config.table import FileLayout, TableSettings
 from distributary.delta.plan_write import Layout
-from distributary.ingest.batch_writer import Batch, lacks_first_copies, removal_layout
+from distributary.ingest.batch_writer import Batch, lacks_first_copies
+from distributary.ingest.removal_layout import removal_layout
 from distributary.rules.state import TableState
 
 

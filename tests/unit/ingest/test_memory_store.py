@@ -16,7 +16,7 @@ from distributary.errors import TableHalt
 from distributary.ingest.memory_store import MemoryStore
 from distributary.progress.record import Progress, first_progress
 from distributary.rules.event import Position
-from distributary.rules.state import Rules
+from distributary.rules.state import KeyState, Rules
 
 LAYOUT = TableLayout(Rules("sqlserver"), "p.s.t", pa.struct([("id", pa.int64())]), pa.struct([("id", pa.int64())]))
 START = first_progress("p.s.t", "topic-id", "sqlserver", "upsert", ("id",))
@@ -49,6 +49,15 @@ def test_what_a_commit_carries_or_names_is_taken_by_the_next_one(files: TableFil
     assert store.take(files, LAYOUT, progress, 1) is memory
     assert store.take(files, LAYOUT, progress, 1) == memory  # it was given away, and is read
     assert MemoryStore().take(files, LAYOUT, progress, 1) == memory
+
+
+@pytest.mark.parametrize("deletes", [1, 10_000])
+def test_the_record_says_how_large_the_memory_is(files: TableFiles, tmp_path: Path, deletes: int) -> None:
+    memory = memory_of(deletes)
+    memory.state.special = {"1": KeyState(), "2": KeyState()}
+    progress = put(files, MemoryStore(), memory, START)
+    kept = len(progress.recalled or "") if progress.memory is None else (tmp_path / progress.memory).stat().st_size
+    assert (progress.remembered_keys, progress.memory_bytes) == (2, kept)
 
 
 def test_a_table_set_back_gets_the_memory_of_its_version(files: TableFiles) -> None:

@@ -16,6 +16,7 @@ from distributary.observe.jvm import JvmState
 from distributary.observe.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, PROCESSES, TASKS, Kind, Metric
 from distributary.observe.recorder import Recorder, Watch
 from distributary.observe.status import Batch, ServiceStatus, TableState
+from distributary.observe.table_details import SchemaChange
 
 BATCH = Batch(at=1700000000.0, records=9, applied=7, quarantined=2, seconds=1.5)
 
@@ -27,7 +28,7 @@ def recorder() -> Recorder:
     recorder = Recorder(status)
     recorder.found("s.t")
     recorder.retried("s.t")
-    recorder.schema_changed("s.t")
+    recorder.schema_changed("s.t", SchemaChange.between({}, {"id": "int"}, at=1.0))
     recorder.committed(
         "s.t",
         BATCH,
@@ -42,7 +43,7 @@ def recorder() -> Recorder:
         recorder.untended("s.t", task)
     offsets: dict[str, Any] = {"goal_offsets": {"t": {0: 1}}, "next_offsets": {"t": {0: 0}}}
     status.update("s.t", state=TableState.RUNNING, ghosts=1, source_ts=1, **offsets)
-    status.update("s.t", compacted_at=1700000001.0, vacuumed_at=1700000002.0)
+    status.update("s.t", compacted_at=1700000001.0, vacuumed_at=1700000002.0, remembered_keys=6, memory_bytes=512)
     recorder.jvm(JvmState(heap_used=1, heap_max=2, collection_seconds=0.5, threads=3))
     recorder.jvm_process(os.getpid())
     status.show_transactions({"complete": {"id": "1", "ts_ms": 1}, "pending": 3, "waiting_for": []})

@@ -36,6 +36,13 @@ def test_a_topic_without_a_table_makes_one() -> None:
     assert json.loads(json.dumps(plan.as_json())) == plan.as_json()
 
 
+def test_the_layout_in_force_is_told() -> None:
+    assert plan_of(sample(envelope("c", ROW))).layout == "auto"
+    kept = {"layout": "vectors", "properties": {"delta.enableDeletionVectors": "false"}}
+    plan = plan_of(sample(envelope("c", ROW)), kept)
+    assert plan.layout == plan.as_json()["layout"] == "rewrite"
+
+
 NUMBERS = st.integers(-(2**70), 2**70)
 VALUES = st.none() | st.booleans() | NUMBERS | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=3)
 ROWS = st.dictionaries(st.sampled_from("abcd"), VALUES | st.lists(NUMBERS, max_size=1))

@@ -1,0 +1,51 @@
+"""What a command is doing, while its result is not there yet: a line on a terminal that goes when the result comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+
+class Doing:
+    """Call it with what is being done now."""
+
+    def __init__(self, line: Progress) -> None:
+        self._line = line
+        self._task = line.add_task("", total=None)
+
+    def __call__(self, doing: str) -> None:
+        self._line.update(self._task, description=doing)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Takes the line away for as long as a part of the result is printed."""
+        self._line.stop()
+        try:
+            yield
+        finally:
+            self._line.start()
+
+
+@contextmanager
+def progress(doing: str = "") -> Iterator[Doing]:
+    """Shows on stderr what is being done, and for how long; nothing where that is no terminal.
+
+    What is printed meanwhile goes where it belongs: without `redirect_stdout` being off, a result that is to go into a
+    file would be printed on the terminal.
+    """
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(
+        *columns,
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ) as line:
+        told = Doing(line)
+        told(doing)
+        yield told

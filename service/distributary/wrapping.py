@@ -1,0 +1,35 @@
+"""Long lines on a terminal: they go on below, further in."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+from rich.text import Text
+
+_HANG = 4  # how much further in a line goes on
+
+
+def hanging(text: Text, width: int, indent: int | None = None) -> list[Text]:
+    """The text as lines of at most `width`. All but the first begin at `indent`, by default further in than the first;
+    a word that is longer stays whole."""
+    lead = len(text.plain) - len(text.plain.lstrip(" "))
+    start = min(lead + _HANG if indent is None else indent, width // 2)
+    if text.cell_len <= width:
+        return [text]
+    # What stands before the indent takes part in the first line alone.
+    begin = lead if indent is None else start
+    plain, at, lines = text.plain, begin, [text[:begin]]
+    parts = wrap(
+        plain[begin:],
+        width - start,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+        expand_tabs=False,
+    )
+    for part in parts:
+        at = plain.index(part, at)
+        lines[-1].append_text(text[at : at + len(part)])
+        at += len(part)
+        lines.append(Text(" " * start))
+    return lines[:-1] or [text]
