@@ -150,7 +150,9 @@ def test_rows_stay_as_they_are_until_they_change(bench: Bench) -> None:
     produce(bench.kafka, told(topic))
     write(bench, [row(n, "theirs") for n in (1, 2, 3)])
     before = DeltaTable(bench.table).version()
-    assert adopt(bench, check_only=True).added == (*ORIGIN[:1], "__source_ts", *ORIGIN[1:])
+    found = adopt(bench, check_only=True)
+    assert found.warning is None
+    assert found.added == (*ORIGIN[:1], "__source_ts", *ORIGIN[1:])
     assert DeltaTable(bench.table).version() == before
     files = set(DeltaTable(bench.table).file_uris())
     adopt(bench)
@@ -173,7 +175,7 @@ def test_values_that_are_not_sent_are_those_of_the_adopted_rows(bench: Bench) ->
     topic.change("u", key(1), row(1, LARGE, n=10), at=11, partition=1)
     produce(bench.kafka, topic.records)
     write(bench, [row(n, f"large {n}", n=0) for n in range(1, 7)], n=pa.int64())
-    adopt(bench)
+    assert "they become NULL, unless the start is exactly" in str(adopt(bench).warning)
     worker = bench.take([])
     expected = [(n, f"large {n}", {1: 10, 5: 0, 6: 0}.get(n, n)) for n in range(1, 7)]
     assert bench.rows() == expected
@@ -433,6 +435,14 @@ def test_the_command_checks_adopts_from_a_time_and_has_a_halted_table_go_on(kafk
     bench.session.sql(statement)
     code, told_ = resume(bench, "--adopt", "--check")
     assert (code, told_["adopted"], told_["start"]) == (0, False, {"0": 0})
+    shown = CliRunner().invoke(main, ["resume", "-c", str(bench.folder / "config.yaml"), "dbo.t", "--adopt", "--check"])
+    lines = shown.stdout.splitlines()
+    assert lines[:3] == [
+        "dbo.t can be adopted",
+        "  key: id",
+        "  first record to apply, by partition: 0: 0; the table must have all changes before it",
+    ]
+    assert lines[-1].endswith("that job must not write any more")
     requests = Requests(bench.session, bench.config())
     assert requests.waiting() == []
     assert resume(bench, "--adopt", "--check", "--from-time", "2126-01-01T00:00:00Z")[1]["start"] == {"0": 1}

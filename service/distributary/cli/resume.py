@@ -141,6 +141,8 @@ def _show_adopted(done: Adopted) -> None:
     output.show_text(f"  added columns: {', '.join(done.added) or 'none'}")
     if done.not_sent:
         output.show_text(f"  columns that no record has, NULL in rows that change: {', '.join(done.not_sent)}")
+    if done.warning:
+        output.show_text(f"  warning: {done.warning}", style="yellow")
     output.show_text(f"  last written: {done.last_written}; that job must not write any more")
 
 

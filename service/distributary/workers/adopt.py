@@ -22,6 +22,7 @@ from distributary.consume.offsets import Offsets
 from distributary.consume.starting_point import StartingPoint
 from distributary.control.resume_requests import Request, ask
 from distributary.decode.observed_columns import renames_of, table_columns
+from distributary.decode.options import CONNECTORS_WITH_PLACEHOLDER
 from distributary.decode.source_order import order_of
 from distributary.delta.log_reader import LogReader
 from distributary.delta.snapshot import Snapshot
@@ -44,6 +45,10 @@ from distributary.logs import get_logger
 from distributary.progress.record import Head, Progress, first_progress
 
 _EXAMPLES = 5
+_EXACT_START = (
+    "the source may leave large values out: where a primary key has changed that the table has changed already, they"
+    " become NULL, unless the start is exactly where the other job stopped"
+)
 _log = get_logger(__name__)
 
 
@@ -52,7 +57,7 @@ class Adopted:
     """What was done, or would be. `differences` are what stands against it: then nothing was done.
 
     `start` is the next offset per partition, `added` the columns that the service adds, `not_sent` those that no record
-    has; `last_written` tells by which operation, and when.
+    has; `last_written` tells by which operation, and when. `warning` is what can't be checked, or None.
     """
 
     table: str
@@ -62,6 +67,7 @@ class Adopted:
     added: tuple[str, ...] = ()
     not_sent: tuple[str, ...] = ()
     last_written: str = ""
+    warning: str | None = None
 
 
 class Adoption:
@@ -104,7 +110,8 @@ class Adoption:
             found += self._of_rows(key)
         added = tuple(name for name in service if name not in table.columns)
         unknown = not_sent(table, service, sent)
-        told = Adopted(one.name, tuple(found), key, start, added, unknown, self._last_written())
+        warning = _EXACT_START if topic_format.order in CONNECTORS_WITH_PLACEHOLDER else None
+        told = Adopted(one.name, tuple(found), key, start, added, unknown, self._last_written(), warning)
         if not (found or check_only):
             self._take_over(
                 head, {name: service[name] for name in added}, self._record(topic, topic_format, key, start)
