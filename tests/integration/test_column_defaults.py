@@ -92,6 +92,22 @@ def test_5_1_what_ends_between_adding_and_filling_is_filled_by_the_next(bench: B
     assert rows(bench) == WHOLE
 
 
+def test_5_1_what_was_not_filled_is_forgotten_where_the_config_says_null(bench: Bench) -> None:
+    records = changes(bench).records
+    bench.take(records[:5])
+    failpoints.arm("after-schema-change:dbo.t=raise@1")
+    try:
+        with pytest.raises(TableHalt, match="MadeToFail"):
+            bench.take(records[5:7])
+    finally:
+        failpoints.arm(None)
+    bench.rule = {"column_defaults": "null"}
+    bench.take([])
+    bench.rule = {"column_defaults": "fill"}
+    bench.take(records[7:])
+    assert rows(bench) == [(number, v, c if c == 7 else None) for number, v, c in WHOLE]
+
+
 def test_5_1_what_ends_before_adding_is_added_and_filled_by_the_next(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from structlog.typing import FilteringBoundLogger
 
+from distributary.config.table import TableSettings
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Head
 
 
-def fill_added(lake: LakeTable, head: Head | None, log: FilteringBoundLogger) -> Head | None:
+def fill_added(lake: LakeTable, head: Head | None, settings: TableSettings, log: FilteringBoundLogger) -> Head | None:
     """Fills the columns that are to be filled, by one commit, which writes all files of the table anew; gives the head
-    that the table has then. Raises what LakeTable.commit raises."""
+    that the table has then. Where the config does not want that any more, they are forgotten. Raises what
+    LakeTable.commit raises."""
     if head is None or head.progress is None:
         return head
     added = head.progress.added or {}
-    there = lake.columns() if any(one.pending for one in added.values()) else {}
-    values = {name: one.value for name, one in added.items() if one.pending and name in there}
+    pending = {name: one for name, one in added.items() if one.pending}
+    if pending and not settings.fills_defaults:
+        kept = {name: one for name, one in added.items() if name not in pending}
+        return lake.commit(head, head.progress.next_commit(added=kept or None), lake.empty_commit())
+    there = lake.columns() if pending else {}
+    values = {name: one.value for name, one in pending.items() if name in there}
     if not values:
         return head
     done = {name: one.model_copy(update={"pending": False}) for name, one in added.items() if name in values}

@@ -35,7 +35,7 @@ from distributary.observe.status import Batch as ShownBatch
 from distributary.observe.table_details import SchemaChange, stored_table
 from distributary.progress.advance import advanced
 from distributary.progress.batch_stats import BatchStats
-from distributary.progress.record import Progress, first_progress
+from distributary.progress.record import Head, Progress, first_progress
 from distributary.quarantine.redaction import with_withheld, withheld_columns
 from distributary.quarantine.set_aside import REASON, RecordPlace, put_aside
 from distributary.workers.context import WorkerContext
@@ -94,7 +94,7 @@ class BatchProcessor:
         """Commits a batch, or its beginning where the source went back in its middle; nothing where no record is left
         to make a table of. `goal`: where the topic ended when the batch was planned. Gives how many of the table's last
         records were bad, where that is more than the config allows."""
-        self._place.head = fill_added(self._lake, self._place.head, self._log)
+        self._fill_added(self._place.head)
         if aside := self._set_aside(part):
             context, withheld = self._context, withheld_columns(self._settings)
             with watch.phase("quarantine"):
@@ -114,7 +114,7 @@ class BatchProcessor:
             failpoints.passing("after-schema-change", self._name)
             change = SchemaChange.between(columns, self._reader.columns, datetime.now(timezone.utc).timestamp())
             self._context.recorder.schema_changed(self._name, change)
-            self._place.head = fill_added(self._lake, self._lake.head(self._place.head), self._log)
+            self._fill_added(self._lake.head(self._place.head))
         progress = self._with_added(progress)
         check_truncates(came.found, progress, self._settings, part.topic)
         fit = self._of_one_form(came.found, topic, part, progress)
@@ -149,6 +149,7 @@ class BatchProcessor:
             self.look_anew()  # they may have another form than those that come next
 
     def _replay(self, topic: Topic) -> None:
+        self._fill_added(self._place.head)
         progress, head, first = self._place.progress, self._place.head, self._place.first
         raw = self._context.quarantine.waiting(self._lake.session, self._topic, but=REASON)
         if raw is None or progress is None or head is None:
@@ -163,7 +164,8 @@ class BatchProcessor:
             return
         came = self._reader.read(self._source.of_frame(waiting), topic_format, progress)
         if came.altered:
-            self._place.head = head = fill_added(self._lake, self._lake.head(head), self._log) or head
+            self._fill_added(self._lake.head(head))
+            head = self._place.head or head
         progress = self._with_added(self._with_names(progress))
         again = replayed(came.decoded, came.found, progress, truncates=self._truncates())
         self._log.warning("records in quarantine are applied again", **again.told)
@@ -221,6 +223,10 @@ class BatchProcessor:
         if (renamed, masked, table) == (progress.renames, progress.masks, progress.source_table):
             return progress
         return progress.model_copy(update={"renames": renamed, "masks": masked, "source_table": table})
+
+    def _fill_added(self, head: Head | None) -> None:
+        """Moves the table's place to where it is when older rows have the defaults of new columns."""
+        self._place.head = fill_added(self._lake, head, self._settings, self._log)
 
     def _with_added(self, progress: Progress) -> Progress:
         """The record with the columns that the table got for this batch, by commits of their own."""

@@ -150,3 +150,14 @@ def test_recorded_rows_of_before_a_column_are_as_the_source_has_them() -> None:
     # The converter sent the default in place of this row's NULL (replace.null.with.default).
     assert (truth.pop(90007), last[90007]) == (None, 42)
     assert {number: last[number] for number in truth} == truth
+
+
+@pytest.mark.parametrize(
+    "default", [[], {}, {"a": [1]}, "x", "", True, -1, 10**400, 1.5e308, 2**63, "9" * 5_000, "é\ud800"]
+)
+def test_no_default_is_too_strange_to_be_looked_at(default: Any) -> None:
+    for one in EVERY_TYPE:
+        text = told(one.schema, default)
+        assert text is None or isinstance(text, str)
+        for bad in one.bad:
+            assert told(one.schema, bad) is None or isinstance(told(one.schema, bad), str)
