@@ -74,6 +74,7 @@ lock: ## write requirements.lock anew from pyproject.toml, and the hashes of the
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --no-header --no-emit-index-url --no-emit-find-links --generate-hashes --extra dev pyproject.toml -o requirements.lock
 	PYTHONPATH=service $(BIN)/python -m distributary.launch.jars --lock > jars.new && mv jars.new service/distributary/launch/jars.sha256
+	PYTHONPATH=service $(BIN)/python -c 'from distributary.demo.broker import JARS; print(JARS.lock(), end="")' > jars.new && mv jars.new service/distributary/demo/kafka.sha256
 
 audit: $(STAMP) ## look up known weaknesses of Python's packages and of all jars (asks api.osv.dev; OSV=URL names another)
 	$(BIN)/python -m pip_audit --requirement requirements.lock --require-hashes --disable-pip --strict \

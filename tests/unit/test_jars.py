@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
+from distributary.demo import broker
 from distributary.errors import SetupError
 from distributary.launch import ivy, jars
 from distributary.launch.bundle import MANIFEST, Bundle, cache_directory
@@ -212,6 +213,20 @@ def test_the_hashes_are_those_of_the_declared_jars() -> None:
     assert declared("4.1.0", "4.1.0").hashes == {}  # of other versions nobody knows them
 
 
+def test_the_demos_kafka_is_held_by_its_hashes_too() -> None:
+    named = {artifact_name(Path(name)) for name in broker.JARS.hashes}
+    assert set(broker.JARS.parts) <= named
+    assert f"kafka_2.13-{broker.KAFKA}.jar" in broker.JARS.hashes
+    assert all(len(digest) == 64 for digest in broker.JARS.hashes.values())
+
+
+def test_a_lock_has_what_comes_whatever_it_is(runs: Callable[[], int]) -> None:
+    genuine = replace(SMALL, hashes=dict.fromkeys(HASHES, "0" * 64))
+    lines = sorted((name, digest) for name, digest in HASHES.items())
+    assert genuine.lock() == "".join(f"{digest}  {name}\n" for name, digest in lines)
+    assert runs() == 1
+
+
 def test_a_directory_is_filled_once(runs: Callable[[], int], tmp_path: Path) -> None:
     target = tmp_path / "a/b"
     SMALL.fill(target)
@@ -318,7 +333,7 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_java")
 def test_jars_of_the_named_directory_with_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jars, "_hashes", dict)  # of empty files it is not
+    monkeypatch.setattr(jars, "read_hashes", lambda *_: {})  # of empty files it is not
     bundle = jars.declared()
     fixed = {a.name: a.revision for a in bundle.artifacts if not a.revision.startswith("[")}
     for part in bundle.parts:
@@ -368,7 +383,7 @@ def test_into_reports_what_failed_and_exits_as_set_up_errors_do(
 @pytest.fixture
 def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory that has what is declared already, by its names."""
-    monkeypatch.setattr(jars, "_hashes", dict)
+    monkeypatch.setattr(jars, "read_hashes", lambda *_: {})
     bundle = jars.declared()
     fixed = {a.name: a.revision for a in bundle.artifacts if not a.revision.startswith("[")}
     (tmp_path / "jars").mkdir()

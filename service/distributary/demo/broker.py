@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from distributary.demo.process import ServerProcess, free_ports, listens
 from distributary.errors import SetupError
-from distributary.launch.bundle import Bundle
+from distributary.launch.bundle import Bundle, read_hashes
 from distributary.launch.ivy import Artifact
 from distributary.launch.java import java
 
@@ -27,6 +27,7 @@ JARS = Bundle(
         Artifact("org.slf4j", "slf4j-simple", "1.7.36"),
     ),
     parts=("kafka_2.13", "kafka-clients", "kafka-server", "slf4j-simple"),
+    hashes=read_hashes("distributary.demo", "kafka.sha256"),
 )
 START_SECONDS = 90
 MEMORY = "-Xmx512m"

@@ -10,7 +10,8 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path
 
 from distributary.errors import SetupError
@@ -89,6 +90,12 @@ class Bundle:
         whole = all(_size(directory / name) == size for name, size in manifest.files.items())
         return manifest.key == self.key and whole and all(self._is_genuine(directory / name) for name in manifest.files)
 
+    def lock(self) -> str:
+        """Fetches the bundle anew, whatever comes, and gives what the file of its hashes is to have."""
+        with tempfile.TemporaryDirectory() as place:
+            replace(self, hashes={}).fill(Path(place))
+            return "".join(f"{sha256(jar)}  {jar.name}\n" for jar in sorted(Path(place).glob("*.jar")))
+
     def _is_genuine(self, file: Path) -> bool:
         """Whether the file is the one that is meant, where that is known."""
         if not self.hashes or self.hashes.get(file.name) == sha256(file):
@@ -105,7 +112,7 @@ class Bundle:
         # On the file system of `directory`, so that files appear there whole or not at all; the manifest comes last.
         with tempfile.TemporaryDirectory(prefix=".resolving-", dir=directory) as place:
             resolve(self.artifacts, Path(place), without=self.without)
-            files = sorted(Path(place).iterdir())
+            came = sorted(Path(place).iterdir())
             absent = [part for part in self.parts if not any(_versions(Path(place), part))]
             if absent:
                 raise SetupError(
@@ -113,7 +120,7 @@ class Bundle:
                     f"{self.name}: the repository's descriptions did not lead to: {', '.join(absent)}",
                     "name another repository in DISTRIBUTARY_MAVEN_REPOSITORY",
                 )
-            for file in files:
+            for file in came:
                 if not self._is_genuine(file):
                     raise SetupError(
                         "jar-altered",
@@ -122,10 +129,10 @@ class Bundle:
                         "somebody may have replaced it: name another repository in DISTRIBUTARY_MAVEN_REPOSITORY, and"
                         " tell whoever keeps this one",
                     )
-            self._remove_other_versions(directory, {file.name for file in files})
-            for file in files:
+            self._remove_other_versions(directory, {file.name for file in came})
+            for file in came:
                 file.replace(directory / file.name)
-            manifest = Manifest(self.key, {file.name: (directory / file.name).stat().st_size for file in files})
+            manifest = Manifest(self.key, {file.name: (directory / file.name).stat().st_size for file in came})
             draft = Path(place, MANIFEST)
             draft.write_text(json.dumps(asdict(manifest), indent=2) + "\n", "utf-8")
             draft.replace(directory / MANIFEST)
@@ -138,6 +145,12 @@ class Bundle:
         old |= {file.name for part in self.parts for file in _versions(directory, part)}
         for name in old - new:
             (directory / name).unlink(missing_ok=True)
+
+
+def read_hashes(package: str, name: str) -> dict[str, str]:
+    """The SHA-256 of each jar by its file's name, from a file of a package; `sha256sum -c` reads the same file."""
+    lines = (files(package) / name).read_text("ascii").splitlines()
+    return {jar: digest for digest, _, jar in (line.partition("  ") for line in lines)}
 
 
 def sha256(file: Path) -> str:

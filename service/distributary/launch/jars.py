@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
 from distributary.errors import DistributaryError
-from distributary.launch.bundle import Bundle, sha256
+from distributary.launch.bundle import Bundle, read_hashes
 from distributary.launch.ivy import Artifact, artifact_name, pyspark_jars, resolve
 
 HASHES = "jars.sha256"
@@ -75,21 +72,8 @@ def declared(spark: str | None = None, delta: str | None = None) -> Bundle:
         artifacts=artifacts,
         without=_in_pyspark() | _NEVER_USED,
         parts=(*(artifact.name for artifact in artifacts), *needed_by_them),
-        hashes=_hashes() if (spark, delta) == installed else {},
+        hashes=read_hashes("distributary.launch", HASHES) if (spark, delta) == installed else {},
     )
-
-
-def _hashes() -> dict[str, str]:
-    """The SHA-256 of each declared jar by its file's name; `sha256sum -c` reads the same file."""
-    lines = (files("distributary.launch") / HASHES).read_text("ascii").splitlines()
-    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-
-
-def lock() -> str:
-    """Fetches the declared jars anew, whatever they are, and gives what the file of their hashes is to have."""
-    with TemporaryDirectory() as place:
-        replace(declared(), hashes={}).fill(Path(place))
-        return "".join(f"{sha256(jar)}  {jar.name}\n" for jar in sorted(Path(place).glob("*.jar")))
 
 
 def add(coordinates: str, directory: Path) -> None:
@@ -143,7 +127,7 @@ def main(only_list: bool, only_lock: bool, into: Path | None, more: tuple[str, .
                 click.echo(artifact)
             return
         if only_lock:
-            click.echo(lock(), nl=False)
+            click.echo(declared().lock(), nl=False)
             return
         if into:
             declared().fill(into.absolute())
