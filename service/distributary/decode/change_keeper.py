@@ -29,7 +29,8 @@ class ChangeKeeper:
     def __init__(self, batch: Batch, options: DecodeOptions) -> None:
         self._batch = batch
         self._options = options
-        self._position = position_by(options.order) if options.order else position_of(options.connector)
+        connector = options.connector
+        self._position = position_by(options.order, connector) if options.order else position_of(connector)
         self._by_transaction = options.connector in ("sqlserver", "db2") or bool(options.order)
         self._epoch = f"{options.epoch:03d}:"
         self._family = options.family
