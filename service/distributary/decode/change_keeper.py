@@ -55,6 +55,7 @@ class ChangeKeeper:
         if op == "c" and is_snapshot_row(source):
             op = "r"
         batch.operations[place] = op
+        batch.connector_times[place] = change.ts_ms
         self._source(place, op, source or Source())
         after = change.after
         if after is not None:

@@ -26,6 +26,7 @@ from distributary import __version__
 from distributary.lake.optimize import Compacted
 from distributary.observe import metrics as m
 from distributary.observe.jvm import JvmState
+from distributary.observe.stages import Stages
 from distributary.observe.status import Batch, ServiceStatus, TableState
 
 # Else each counter comes with a second series that says when it was made.
@@ -160,9 +161,11 @@ class Recorder:
         operations: Mapping[str, int],
         merged: Mapping[str, int],
         reasons: Mapping[str, int],
+        stages: Stages | None = None,
     ) -> None:
         """A table has committed a batch: how long each of `phases` took, the records of `operations`, the rows
-        `merged` by kind of change, and the records put into quarantine by `reasons`."""
+        `merged` by kind of change, and the records put into quarantine by `reasons`. `stages`: of its newest streamed
+        change."""
         self._commits.labels(table).inc()
         for counter, counts in ((self._records, operations), (self._merged, merged), (self._reasons, reasons)):
             for name, count in counts.items():
@@ -173,7 +176,7 @@ class Recorder:
             self._batch.labels(phase).observe(seconds)
         if freshness_seconds is not None:
             self._freshness.observe(freshness_seconds)
-        self.status.committed(table, batch, freshness_seconds)
+        self.status.committed(table, batch, freshness_seconds, stages)
 
 
 class _JvmCollector(Collector):
@@ -214,6 +217,7 @@ class _StatusCollector(Collector):
             metric: CounterMetricFamily(metric.name, metric.help, labels=metric.labels)
             for metric in (m.APPLIED, m.QUARANTINED, m.UNDECIDED)
         }
+        stages = GaugeMetricFamily(m.STAGE.name, m.STAGE.help, labels=m.STAGE.labels)
         state = GaugeMetricFamily(m.STATE.name, m.STATE.help, labels=m.STATE.labels)
         now = self._status.now()
         for table in self._status.tables():
@@ -234,9 +238,12 @@ class _StatusCollector(Collector):
                 counters[m.APPLIED].add_metric([table.table], table.records_applied)
                 counters[m.QUARANTINED].add_metric([table.table], table.quarantined)
                 counters[m.UNDECIDED].add_metric([table.table], table.undecided)
+            for stage in m.STAGES if table.stages is not None else ():
+                if (seconds := getattr(table.stages, stage)) is not None:
+                    stages.add_metric([table.table, stage], seconds)
             for one in TableState:
                 state.add_metric([table.table, one.value], float(table.state is one))
-        yield from (state, *gauges.values(), *counters.values())
+        yield from (state, stages, *gauges.values(), *counters.values())
 
     def _of_service(self) -> Iterator[Family]:
         status = self._status
@@ -247,6 +254,8 @@ class _StatusCollector(Collector):
             m.LAST_PLAN: status.planned_at,
             m.CONFIG_FAULTS: len((status.config or {}).get("faults", ())),
         }
+        if (heartbeat := status.heartbeat_at) is not None:
+            values[m.HEARTBEAT] = heartbeat
         transactions = status.transactions or {}
         complete = transactions.get("complete") or {}
         if complete.get("ts_ms") is not None:

@@ -29,6 +29,7 @@ from distributary.ingest.table_cursor import Place
 from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
 from distributary.observe.recorder import Watch
+from distributary.observe.stages import stages_of
 from distributary.observe.status import Batch as ShownBatch
 from distributary.progress.advance import advanced
 from distributary.progress.batch_stats import BatchStats
@@ -322,6 +323,7 @@ class BatchProcessor:
             operations=found.operations,
             merged=rows,
             reasons=reasons,
+            stages=stages_of(found.passage, at),
         )
 
 

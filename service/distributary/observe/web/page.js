@@ -56,6 +56,10 @@
     return node;
   }
   function say(node, text) { if (node.textContent !== text) node.textContent = text; }
+  function stagesText(stages) {
+    const parts = [["to_connector", "to the connector"], ["to_kafka", "from there to Kafka"], ["to_table", "from there to the table"]];
+    return parts.map(([id, words]) => `${words}: ${stages[id] === null ? "not known" : duration(stages[id])}`).join(", ");
+  }
   function attribute(node, name, value) {
     if (value === null) node.removeAttribute(name);
     else if (node.getAttribute(name) !== value) node.setAttribute(name, value);
@@ -144,6 +148,7 @@
     say(parts.rate.text, seen ? `${rateText(row.rate)}/s` : "–");
     draw(parts.rate, seen?.records, `Throughput, last ${minutes} minutes: at most ${rateText(peak)} records a second`);
     say(parts.freshness.text, table.freshness_seconds === null ? "–" : duration(table.freshness_seconds));
+    attribute(parts.freshness.text, "title", table.stages && stagesText(table.stages));
     draw(parts.freshness, seen?.freshness, `Freshness, last ${minutes} minutes: at most ${duration(slowest)}`);
     return parts.node;
   }
