@@ -22,6 +22,7 @@ from distributary.config.maintenance import resolve
 from distributary.config.notices import keys_without_effect
 from distributary.config.watch import Watch
 from distributary.consume.broker import Broker
+from distributary.consume.heartbeats import Heartbeats
 from distributary.consume.remaining import RemainingRecords
 from distributary.consume.source import KafkaRecords
 from distributary.control.halts import Halts
@@ -59,6 +60,7 @@ _TURN = 0.5  # seconds between two looks at what is to be done
 _LOOK_EVERY = 2.0  # seconds between two looks at the config's files
 _TOPICS_EVERY = 15.0  # seconds
 _JVM_EVERY = 10.0  # seconds between two looks at the JVM, for the metrics
+_HEARTBEATS_EVERY = 15.0  # seconds between two looks at the connector's heartbeats, for the metrics
 _log = get_logger(__name__)
 
 
@@ -147,8 +149,12 @@ class Service:
         self._resuming = Resuming(session, config, self._halts, self._turns.try_at_once)
         self._caretaker = MaintenanceThread(self._tended, self._turns.busy, recorder, Jobs(session))
         looks = (self._pauses.look, self._set_aside.look, lambda: self._resuming.look(self._roster.tables()))
-        self._lookout = Lookout("lookout", looks, _TURN)
-        self._jvm = Lookout("jvm", [lambda: recorder.jvm(jvm_state(session))], _JVM_EVERY)
+        beats = Heartbeats(config.source.topic_prefix, broker, self.status.show_heartbeat)
+        self._lookouts = (
+            Lookout("lookout", looks, _TURN),
+            Lookout("jvm", [lambda: recorder.jvm(jvm_state(session))], _JVM_EVERY),
+            Lookout("heartbeats", [beats.look], _HEARTBEATS_EVERY),
+        )
         if (java := jvm_pid(session)) is not None:
             recorder.jvm_process(java)
         self._stream = OffsetPlanner(context, self._roster.plan, self._turns.nudge)
@@ -181,8 +187,8 @@ class Service:
         self._lag_group.start()
         self._stream.begin(once=once)
         self._caretaker.start()
-        self._lookout.start()
-        self._jvm.start()
+        for lookout in self._lookouts:
+            lookout.start()
         self.status.mark_ready()
         try:
             self._turn(once=once)
@@ -257,8 +263,8 @@ class Service:
     def _finish(self) -> None:
         """Lets the batches in flight end. The stream itself may be cut: tables do not rely on its checkpoint."""
         self._stopping.set()
-        self._lookout.stop()
-        self._jvm.stop()
+        for lookout in self._lookouts:
+            lookout.stop()
         self._caretaker.stop()
         self._turns.end()
         self._stream.stop()

@@ -286,3 +286,16 @@ def test_all_that_records_of_every_form_have(session: SparkSession, sides: Sides
     assert memory.schema.simpleString() == real.schema.simpleString()
     for frame in (real, memory):
         assert frame.where("headers IS NULL").count() == 3
+
+
+def test_the_newest_record_tells_its_time(sides: Sides, name: str) -> None:
+    sides.create(name, 2)
+    assert [side.broker.newest_ms(side.topic(name)) for side in sides] == [None, None]
+    sides.produce(
+        [
+            Record(name, 0, b"k", b"v", [], AT),
+            Record(name, 1, b"k", b"v", [], AT + 5),
+            Record(name, 1, b"k", b"v", [], AT + 2),
+        ]
+    )
+    assert [side.broker.newest_ms(side.topic(name)) for side in sides] == [AT + 5, AT + 5]

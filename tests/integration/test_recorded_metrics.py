@@ -51,6 +51,9 @@ def test_a_tables_batches_are_counted_by_what_they_did(bench: Bench) -> None:
     assert freshness is not None
     assert 5 <= freshness < 5 + time.time() - now / 1000
     assert last is not None
+    assert last.stages is not None
+    assert value("stage_seconds", stage="to_table") == last.stages.to_table > 0
+    assert value("stage_seconds", stage="to_connector") is None  # these envelopes do not tell it
     assert last.last_batch is not None
     assert (last.last_batch.records, last.last_batch.quarantined) == (4, 0)
     assert last.last_commit_at is not None

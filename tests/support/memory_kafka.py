@@ -137,6 +137,11 @@ class MemoryClient(Broker):
         ends = end_offsets(self._address, topic.name)
         return {partition: ends[partition] for partition in topic.partitions}
 
+    def newest_ms(self, topic: Topic) -> int | None:
+        places = self._there[topic.name].partitions
+        times = [record.timestamp for place in places for record in place if record is not None]
+        return max(filter(None, times), default=None)
+
     def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 0.0) -> list[Record]:
         del timeout
         latest = self.latest(topic)

@@ -91,6 +91,7 @@ def test_the_snapshot_is_the_same_after_json() -> None:
         "ghosts": 2,
         "freshness_seconds": 4.5,
         "last_batch": {"at": 12.5, "records": 8, "applied": 7, "quarantined": 1, "seconds": 2.5},
+        "stages": None,
         "compacted_at": None,
         "vacuumed_at": None,
         "catalog_name": None,

@@ -79,6 +79,7 @@ def deletes_of(
             "position": pa.array([position] * count, pa.string()),
             "transaction": texts,
             "source_time": pa.nulls(count, pa.int64()),
+            "connector_time": pa.nulls(count, pa.int64()),
             "snapshot": texts,
             "snapshot_end": no,
             "snapshot_identity": texts,

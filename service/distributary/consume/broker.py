@@ -152,6 +152,16 @@ class Broker:
         except KafkaException as error:
             raise self._refused(f"list the offsets of {topic.name}", error) from error
 
+    def newest_ms(self, topic: Topic) -> int | None:
+        """The latest timestamp of the topic's records, in milliseconds since 1970; None where it has no record."""
+        wanted = {TopicPartition(topic.name, p): OffsetSpec.max_timestamp() for p in topic.partitions}  # type: ignore[no-untyped-call]
+        try:
+            futures = self._admin.list_offsets(wanted, request_timeout=_TIMEOUT)
+            times = [future.result().timestamp for future in futures.values()]
+        except KafkaException as error:
+            raise self._refused(f"find the newest record of {topic.name}", error) from error
+        return max((time for time in times if time > 0), default=None)
+
     def settings(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         """The topics' own settings (cleanup.policy, retention.ms, …) by topic; a topic whose settings this client may
         not see, or that does not exist, is not among them."""

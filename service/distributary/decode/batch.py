@@ -53,6 +53,8 @@ class Batch:
         self.positions: list[str | None] = [None] * count
         self.transactions: list[str | None] = [None] * count
         self.times: list[int | None] = [None] * count
+        self.connector_times: list[int | str | None] = [None] * count
+        """When the connector got to each change, as its envelope tells it."""
         self.snapshots: list[str | None] = [None] * count
         self.identities: list[str | None] = [None] * count
         self.blocks: list[Any] = [None] * count

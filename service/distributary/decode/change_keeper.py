@@ -29,7 +29,8 @@ class ChangeKeeper:
     def __init__(self, batch: Batch, options: DecodeOptions) -> None:
         self._batch = batch
         self._options = options
-        self._position = position_by(options.order) if options.order else position_of(options.connector)
+        connector = options.connector
+        self._position = position_by(options.order, connector) if options.order else position_of(connector)
         self._by_transaction = options.connector in ("sqlserver", "db2") or bool(options.order)
         self._epoch = f"{options.epoch:03d}:"
         self._family = options.family
@@ -54,6 +55,7 @@ class ChangeKeeper:
         if op == "c" and is_snapshot_row(source):
             op = "r"
         batch.operations[place] = op
+        batch.connector_times[place] = change.ts_ms
         self._source(place, op, source or Source())
         after = change.after
         if after is not None:

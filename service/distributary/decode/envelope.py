@@ -21,7 +21,7 @@ class Change:
     """An envelope, read. `after` and `before` are rows of wire values (msgspec structs) or None.
 
     `bad` and `unavailable` are places of columns, of the row that the change keeps, whose values can't be restated, and
-    which the source did not send.
+    which the source did not send. `ts_ms` is the envelope's: when the connector got to the change.
     """
 
     __slots__ = (
@@ -32,6 +32,7 @@ class Change:
         "op",
         "source",
         "transaction",
+        "ts_ms",
         "unavailable",
         "unavailable_before",
     )
@@ -42,6 +43,7 @@ class Change:
         self.after: Any = None
         self.before: Any = None
         self.transaction: Any = None
+        self.ts_ms: int | str | None = None
         self.bad: Iterable[int] = ()
         self.bad_before: Iterable[int] = ()
         self.unavailable: Iterable[int] = ()

@@ -19,7 +19,7 @@ from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.row_keys import RowKeys
-from distributary.decode.source_block import SOURCE_TABLE_COLUMN, whole_number
+from distributary.decode.source_block import SOURCE_TABLE_COLUMN, source_time, whole_number
 
 _PLACE = "__place"
 
@@ -31,7 +31,8 @@ def make_events(
     message, why the record can't be applied.
 
     An event has partition, offset, timestamp; size (bytes of the value without its schema); operation (Debezium's
-    letter, `x` for a tombstone), position, transaction, source_time (milliseconds since 1970), snapshot (what the
+    letter, `x` for a tombstone), position, transaction, source_time and
+    connector_time (milliseconds since 1970, when the source committed and the connector got to it), snapshot (what the
     source block says), snapshot_end, snapshot_identity (of a PostgreSQL snapshot row), moved_in, moved_out; key,
     old_key and new_key STRUCT of the key's columns; unavailable LIST of the names of columns that the source did not
     send; row STRUCT of the table's columns; and as far as the options ask for them before (as row) and transaction_id,
@@ -186,6 +187,7 @@ def _common(step: pa.Table, batch: Batch, options: DecodeOptions) -> dict[str, A
         "position": pa.array(batch.positions, pa.string()),
         "transaction": pa.array(batch.transactions, pa.string()),
         "source_time": pa.array(batch.times, pa.int64()),
+        "connector_time": _times(batch.connector_times),
         "snapshot": pa.array(batch.snapshots, pa.string()),
         "snapshot_end": pa.array(ends, pa.bool_()),
         "snapshot_identity": pa.array(batch.identities, pa.string()),
@@ -197,6 +199,14 @@ def _common(step: pa.Table, batch: Batch, options: DecodeOptions) -> dict[str, A
             orders = [None if block is None else whole_number(getattr(block, field)) for block in blocks]
             columns[name] = pa.array(orders, pa.int64())
     return columns
+
+
+def _times(told: Sequence[int | str | None]) -> pa.Array:
+    """Numbers, which they nearly always are, as they come; what is no time as null."""
+    try:
+        return pa.array(told, pa.int64())
+    except (pa.ArrowException, OverflowError):
+        return pa.array(list(map(source_time, told)), pa.int64())
 
 
 def key_struct(columns: Columns, there: Sequence[bool], key: Mapping[str, str]) -> pa.Array:

@@ -103,6 +103,7 @@ class PlainReader(RowReader):
             return change_of_row(row, told, self._options.connector, has_value=True, has_old_key=has_old_key)
         found: Any = self._envelope_decoder.decode(payload)
         change = Change(found.op, found.source)
+        change.ts_ms = found.ts_ms
         if (after := bytes(found.after)) != b"null":
             change.after = self._read_row(after)[0]
         if self._options.reads_before and (before := bytes(found.before)) != b"null":

@@ -16,7 +16,9 @@ position. Missing parts sort lowest, except for PostgreSQL's commit level, which
 | offset         | @ timestamp / partition / offset, all Kafka's: rows that say nothing of the log            |
 
 A field that is not in its connector's form, or exceeds its database's type, makes no position: its text could sort
-after all real positions, and no later change of its key would ever be applied.
+after all real positions, and no later change of its key would ever be applied. The same holds for the last value of a
+log's numbers, by which databases and connectors mean "no end", and for a change at LSN 0, by which they mean "nowhere":
+it would look as if the source went back. A wrong place within these bounds can't be told from a real one.
 """
 
 from __future__ import annotations
@@ -34,7 +36,11 @@ _PARTITION_DIGITS = 10
 _LARGEST_LONG = 2**63 - 1
 _LARGEST_INT = 2**31 - 1
 """Also the largest number that MySQL and MariaDB give a log file."""
-_LARGEST_LSN = 2**64 - 1
+_LARGEST_POSTGRESQL_LSN = 2**63 - 2
+"""Debezium writes a signed number; the last one is its own for "no end"."""
+_LARGEST_SCN = 2**64 - 2
+"""The last one of 64 bits is Oracle's own for "no end"."""
+_NO_LSN = "0" * _LSN_DIGITS
 _HEX = "[0-9a-fA-F]"
 _SQLSERVER_LSN = re.compile(rf"{_HEX}{{8}}:{_HEX}{{8}}:{_HEX}{{4}}|NULL")
 _DB2_LSN = re.compile(rf"{_HEX}{{8}}:{_HEX}{{8}}:{_HEX}{{16}}|NULL")
@@ -97,23 +103,35 @@ def _number(told: int | str | None, largest: int, digits: int = _LSN_DIGITS) -> 
 
 
 def _hex_lsn(told: int | str | None, form: re.Pattern[str]) -> str:
-    """SQL Server's and Db2's LSN in lower case; empty where there is none, which the connector writes as NULL."""
+    """SQL Server's and Db2's LSN in lower case; empty where there is none, which the connector writes as NULL.
+
+    Raises BadPosition."""
     if told is None:
         return ""
     text = str(told)
     if form.fullmatch(text) is None:
         raise BadPosition(told)
+    if not text.lower().strip("f:"):
+        raise BadPosition(told)
     return "" if text == "NULL" else text.lower()
 
 
+def _commit_lsn(source: Source, op: str | None, form: re.Pattern[str]) -> str:
+    """The LSN of the change's commit. Raises BadPosition."""
+    found = _hex_lsn(source.commit_lsn, form)
+    if found and op != "r" and not found.strip("0:"):
+        raise BadPosition(source.commit_lsn)
+    return found
+
+
 def _sqlserver(source: Source, op: str | None) -> str | None:
-    commit, change = _hex_lsn(source.commit_lsn, _SQLSERVER_LSN), _hex_lsn(source.change_lsn, _SQLSERVER_LSN)
+    commit, change = _commit_lsn(source, op, _SQLSERVER_LSN), _hex_lsn(source.change_lsn, _SQLSERVER_LSN)
     serial = _number(source.event_serial_no, _LARGEST_LONG) or ""
     return f"{commit}/{change}/{serial}" if commit or op == "r" else None
 
 
 def _db2(source: Source, op: str | None) -> str | None:
-    commit, change = _hex_lsn(source.commit_lsn, _DB2_LSN), _hex_lsn(source.change_lsn, _DB2_LSN)
+    commit, change = _commit_lsn(source, op, _DB2_LSN), _hex_lsn(source.change_lsn, _DB2_LSN)
     return f"{commit}/{change}" if commit or op == "r" else None
 
 
@@ -125,16 +143,21 @@ def _postgresql(source: Source, op: str | None) -> str | None:
         if found is None:
             raise BadPosition(source.sequence)
         level, sequence_lsn = (
-            None if part == "null" else _number(part.strip('"'), _LARGEST_LSN) for part in found.groups()
+            None if part == "null" else _number(part.strip('"'), _LARGEST_POSTGRESQL_LSN) for part in found.groups()
         )
-    block_lsn = _number(source.lsn, _LARGEST_LSN)
-    time = padded(source.ts_ms, _TIME_DIGITS) or "0" * _TIME_DIGITS
+    block_lsn = _number(source.lsn, _LARGEST_POSTGRESQL_LSN)
+    time = padded(source.ts_ms, _TIME_DIGITS)
+    if level is None and source.ts_ms is not None and time is None:
+        raise BadPosition(source.ts_ms)  # it orders transactions of unknown level
+    time = time or "0" * _TIME_DIGITS
     if op == "r":
-        read = max(filter(None, (block_lsn, level, sequence_lsn, "0" * _LSN_DIGITS)))
+        read = max(filter(None, (block_lsn, level, sequence_lsn, _NO_LSN)))
         return f"{read}{'r' if level is None else 'R'}{read}@{time}"
     lsn = sequence_lsn or block_lsn
     if lsn is None:
         return None
+    if lsn == _NO_LSN:
+        raise BadPosition(lsn)
     return f"{lsn}?{lsn}@{time}" if level is None else f"{level}.{lsn}@{time}"
 
 
@@ -164,7 +187,7 @@ def _gtid(source: Source) -> str:
 
 
 def _oracle(source: Source, _op: str | None) -> str | None:
-    commit, scn = _number(source.commit_scn, _LARGEST_LSN), _number(source.scn, _LARGEST_LSN)
+    commit, scn = _number(source.commit_scn, _LARGEST_SCN), _number(source.scn, _LARGEST_SCN)
     ssn, place = _number(source.ssn, _LARGEST_INT, 10), source.rs_id or ""
     if place and _REDO_PLACE.fullmatch(place) is None:
         raise BadPosition(place)

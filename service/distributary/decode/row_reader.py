@@ -38,6 +38,7 @@ def envelope_class(row: Any, no_row: Any, options: DecodeOptions) -> type[msgspe
     field that the envelope lacks."""
     source: Any = source_class(options.order)
     fields: list[tuple[str, Any, Any]] = [("op", str | None, None), ("source", source | None, None)]
+    fields.append(("ts_ms", int | str | None, None))
     fields.append(("after", row, no_row))
     if options.reads_before:
         fields.append(("before", row, no_row))
@@ -111,6 +112,8 @@ class RowReader:
         change = Change(
             None if op is None else text_of(op), None if source is None else restate_source(source, self._source_class)
         )
+        if (told := document.get("ts_ms")) is not None:
+            change.ts_ms = text_of(told)
         if self._options.transactions and (block := document.get("transaction")) is not None:
             if not isinstance(block, dict):
                 raise Rejected(reasons.WRONG_TYPE)

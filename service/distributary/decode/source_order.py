@@ -9,8 +9,8 @@ The first field tells the transaction. A position is all fields, each as a text 
 | text    | letters, digits and `_.:@+-`, which sort by their ASCII      | as it is                              |
 |         | codes, of one length                                         |                                       |
 
-A field that is missing, null, `NULL` or -1 sorts lowest; a change without any of them has no position. Facts of the
-connectors are from Debezium's sources.
+Connectors that are known count with 64 bits: a larger number makes no position. A field that is missing, null, `NULL`
+or -1 sorts lowest; a change without any of them has no position. Facts of the connectors are from Debezium's sources.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ BY_FIELDS = "source.order"
 """Stands for a connector's name where the config names the fields, and no record its connector."""
 
 _DIGITS, _FRACTION = 20, 10
-_NUMBER = re.compile(rf"[0-9]{{1,{_DIGITS}}}")
 _DECIMAL = re.compile(rf"([0-9]{{1,{_DIGITS}}})(?:\.([0-9]{{1,{_FRACTION}}}))?")
 _TEXT = re.compile(r"[0-9A-Za-z_.:@+-]{1,128}")
 """Without a slash, which separates the parts, and without what SQL could take for something else."""
 _MISSING = ("", "NULL", "-1")
+_LARGEST, _LARGEST_KNOWN = 10**_DIGITS - 1, 2**64 - 1
 
 
 BUILT_IN: Mapping[str, Order] = {
@@ -66,17 +66,18 @@ def source_class(order: Order) -> type[Source]:
     return cast("type[Source]", made)
 
 
-def position_by(order: Order) -> PositionOf:
+def position_by(order: Order, connector: str) -> PositionOf:
     """The function from a source block to the position, see position.position_of."""
+    largest = _LARGEST_KNOWN if order == BUILT_IN.get(connector) else _LARGEST
 
     def position(source: Source, op: str | None) -> str | None:
-        parts = [_part(getattr(source, field.name), field.kind) for field in order]
+        parts = [_part(getattr(source, field.name), field.kind, largest) for field in order]
         return "/".join(parts) if any(parts) or op == "r" else None
 
     return position
 
 
-def _part(told: object, kind: Kind) -> str:
+def _part(told: object, kind: Kind, largest: int) -> str:
     """Raises BadPosition."""
     text = "" if told is None else str(told)
     if text in _MISSING:
@@ -85,10 +86,10 @@ def _part(told: object, kind: Kind) -> str:
         if _TEXT.fullmatch(text) is None:
             raise BadPosition(told)
         return text
-    found = (_NUMBER if kind == "number" else _DECIMAL).fullmatch(text)
-    if found is None:
+    found = _DECIMAL.fullmatch(text)
+    if found is None or int(found[1]) > largest or (kind == "number" and found[2] is not None):
         raise BadPosition(told)
-    if kind == "number":
-        return text.zfill(_DIGITS)
     whole, fraction = found.groups()
+    if kind == "number":
+        return whole.zfill(_DIGITS)
     return f"{whole.zfill(_DIGITS)}.{(fraction or '').ljust(_FRACTION, '0')}"

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from distributary.decode.decoder import Decoded
 from distributary.decode.envelope import MESSAGE, TOMBSTONE
 from distributary.decode.reasons import NOT_A_ROW, NOT_AN_ENVELOPE
+from distributary.ingest.passage import passage_of
 from distributary.progress.batch_stats import BatchStats, PartitionStats
 from distributary.progress.record import InTransaction, Progress
 from distributary.rules.columns import one_array
@@ -51,6 +52,7 @@ def facts_of(decoded: Decoded, progress: Progress) -> BatchStats:
         payload=sum(part.payload for part in parts),
         creates=sum(part.creates for part in parts),
         tombstones=sum(part.tombstones for part in parts),
+        passage=passage_of(decoded.events),
         other_form={part.partition: part.other_form for part in parts if part.other_form is not None},
     )
 

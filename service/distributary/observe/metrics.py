@@ -50,6 +50,11 @@ TASKS = {
     "compact": "small files are made into larger ones",
     "vacuum": "files that are no longer part of the table are removed",
 }
+STAGES = {
+    "to_connector": "from the source's commit until the connector got to it",
+    "to_kafka": "from there until Kafka had it",
+    "to_table": "from there until the table's commit",
+}
 OPERATIONS = ("create", "update", "delete", "read", "truncate", "tombstone", "message")
 CHANGES = ("inserted", "updated", "deleted")
 
@@ -72,6 +77,13 @@ FRESHNESS = Metric(
     "distributary_table_freshness_seconds",
     Kind.GAUGE,
     "Time from the source's commit of the newest change of the last batch to the batch's commit.",
+    unit="seconds",
+)
+STAGE = Metric(
+    "distributary_table_stage_seconds",
+    Kind.GAUGE,
+    "Time that the newest streamed change of the last batch took on each part of its way to the table.",
+    ("table", "stage"),
     unit="seconds",
 )
 SOURCE_TIME = Metric(
@@ -275,6 +287,13 @@ LAST_PLAN = Metric(
     (),
     unit="seconds",
 )
+HEARTBEAT = Metric(
+    "distributary_connector_heartbeat_timestamp_seconds",
+    Kind.GAUGE,
+    "When Kafka got the connector's last heartbeat, in seconds since 1970.",
+    (),
+    unit="seconds",
+)
 CONFIG_FAULTS = Metric(
     "distributary_config_faults",
     Kind.GAUGE,
@@ -309,10 +328,10 @@ start begin at 0. A gauge that is not known is not there.
 | --- | --- | --- | --- | --- |"""
 
 CATALOGUE = (
-    STATE, LAG_RECORDS, LAG_SECONDS, FRESHNESS, SOURCE_TIME, LAST_COMMIT, APPLIED, QUARANTINED, UNDECIDED,
+    STATE, LAG_RECORDS, LAG_SECONDS, FRESHNESS, STAGE, SOURCE_TIME, LAST_COMMIT, APPLIED, QUARANTINED, UNDECIDED,
     GHOSTS, REMEMBERED_KEYS, MEMORY_BYTES, COMMITS, RECORDS, MERGED, BY_REASON, RETRIES, SCHEMA_CHANGES, COMPACTED_AT,
     VACUUMED_AT, COMPACTED_FILES, COMPACTED_BYTES, MAINTENANCE, MAINTENANCE_FAILURES, MAINTENANCE_IN_VAIN,
-    TABLE_BATCH, BATCH, FRESHNESS_OF_BATCHES, READY, STARTED, LAST_TURN, LAST_PLAN, CONFIG_FAULTS, INFO,
+    TABLE_BATCH, BATCH, FRESHNESS_OF_BATCHES, READY, STARTED, LAST_TURN, LAST_PLAN, HEARTBEAT, CONFIG_FAULTS, INFO,
     COMPLETE, PENDING, JVM_HEAP_USED, JVM_HEAP_MAX, JVM_COLLECTIONS, JVM_THREADS, *OF_PROCESSES,
 )  # fmt: skip
 
@@ -332,6 +351,7 @@ def as_markdown() -> str:
     lines.append(f"| `op` | {', '.join(f'`{op}`' for op in OPERATIONS)} |")
     lines.append(f"| `change` | {', '.join(f'`{change}`' for change in CHANGES)} |")
     lines.append(f"| `phase` | {'; '.join(f'`{phase}`: {what}' for phase, what in PHASES.items())} |")
+    lines.append(f"| `stage` | {'; '.join(f'`{stage}`: {what}' for stage, what in STAGES.items())} |")
     lines.append(f"| `task` | {'; '.join(f'`{task}`: {what}' for task, what in TASKS.items())} |")
     lines.append("| `reason` | the reasons of the quarantine table |")
     return "\n".join(lines) + "\n"

@@ -27,6 +27,7 @@ from distributary import __version__
 from distributary.lake.optimize import Compacted
 from distributary.observe import metrics as m
 from distributary.observe.jvm import JvmState
+from distributary.observe.stages import Stages
 from distributary.observe.status import Batch, ServiceStatus, TableState
 from distributary.observe.table_details import Commit, SchemaChange, StoredTable
 
@@ -165,10 +166,11 @@ class Recorder:
         reasons: Mapping[str, int],
         version: int | None = None,
         stored: Callable[[], StoredTable | None] | None = None,
+        stages: Stages | None = None,
     ) -> None:
         """A table has committed a batch: how long each of `phases` took, the records of `operations`, the rows
-        `merged` by kind of change, the records put into quarantine by `reasons`, the table's `version` since then and
-        how it is `stored` (see TableDetails)."""
+        `merged` by kind of change, the records put into quarantine by `reasons`, the table's `version` since then,
+        how it is `stored` (see TableDetails), and the `stages` of its newest streamed change."""
         self._commits.labels(table).inc()
         for counter, counts in ((self._records, operations), (self._merged, merged), (self._reasons, reasons)):
             for name, count in counts.items():
@@ -179,7 +181,7 @@ class Recorder:
             self._batch.labels(phase).observe(seconds)
         if freshness_seconds is not None:
             self._freshness.observe(freshness_seconds)
-        self.status.committed(table, batch, freshness_seconds)
+        self.status.committed(table, batch, freshness_seconds, stages)
         took = {phase: round(seconds, 3) for phase, seconds in phases.items()}
         commit = Commit(**asdict(batch), version=version, phases=took, rows=dict(merged))
         self.status.details.committed(table, commit, reasons, stored)
@@ -223,6 +225,7 @@ class _StatusCollector(Collector):
             metric: CounterMetricFamily(metric.name, metric.help, labels=metric.labels)
             for metric in (m.APPLIED, m.QUARANTINED, m.UNDECIDED)
         }
+        stages = GaugeMetricFamily(m.STAGE.name, m.STAGE.help, labels=m.STAGE.labels)
         state = GaugeMetricFamily(m.STATE.name, m.STATE.help, labels=m.STATE.labels)
         now = self._status.now()
         for table in self._status.tables():
@@ -245,9 +248,12 @@ class _StatusCollector(Collector):
                 counters[m.APPLIED].add_metric([table.table], table.records_applied)
                 counters[m.QUARANTINED].add_metric([table.table], table.quarantined)
                 counters[m.UNDECIDED].add_metric([table.table], table.undecided)
+            for stage in m.STAGES if table.stages is not None else ():
+                if (seconds := getattr(table.stages, stage)) is not None:
+                    stages.add_metric([table.table, stage], seconds)
             for one in TableState:
                 state.add_metric([table.table, one.value], float(table.state is one))
-        yield from (state, *gauges.values(), *counters.values())
+        yield from (state, stages, *gauges.values(), *counters.values())
 
     def _of_service(self) -> Iterator[Family]:
         status = self._status
@@ -258,6 +264,8 @@ class _StatusCollector(Collector):
             m.LAST_PLAN: status.planned_at,
             m.CONFIG_FAULTS: len((status.config or {}).get("faults", ())),
         }
+        if (heartbeat := status.heartbeat_at) is not None:
+            values[m.HEARTBEAT] = heartbeat
         transactions = status.transactions or {}
         complete = transactions.get("complete") or {}
         if complete.get("ts_ms") is not None:

@@ -20,6 +20,7 @@ from typing import Any
 from distributary import __version__
 from distributary.halt_actions import ASKED_BY, option, unpause
 from distributary.observe.rate_history import History
+from distributary.observe.stages import Stages
 from distributary.observe.table_details import TableDetails
 
 _COMMANDS = {
@@ -68,6 +69,7 @@ class TableStatus:
     `ghosts` counts the rows that the last complete snapshot leaves over, None where that is not known.
     `freshness_seconds` is the time from the source's commit of the newest change to the commit that took it in, and
     `last_batch` the newest one of this run; both None before that.
+    `stages` are those of the newest streamed change of the last batch that had one.
     `compacted_at` and `vacuumed_at` are when the table's files were looked after last (see upkeep.py), in seconds since
     1970; None where they never were.
     `catalog_name` is what the config's catalog calls the table; None without one, and while it does not have it.
@@ -94,6 +96,7 @@ class TableStatus:
     ghosts: int | None = None
     freshness_seconds: float | None = None
     last_batch: Batch | None = None
+    stages: Stages | None = None
     compacted_at: float | None = None
     vacuumed_at: float | None = None
     layout: str | None = None
@@ -158,6 +161,7 @@ class TableStatus:
         fields["error"] = dict(self.error) if self.error is not None else None
         fields["warnings"] = list(map(dict, self.warnings))
         fields["last_batch"] = asdict(self.last_batch) if self.last_batch is not None else None
+        fields["stages"] = asdict(self.stages) if self.stages is not None else None
         fields["lag_records"] = self.lag_records
         fields["lag_seconds"] = self.lag_seconds(now)
         fields["command"] = self.command
@@ -185,6 +189,7 @@ class ServiceStatus:
         self._transactions: Mapping[str, Any] | None = None
         self._config: Mapping[str, Any] | None = None
         self._stream: Mapping[str, Any] | None = None
+        self._heartbeat_ms: int | None = None
         self._planned_at = wall()
         self._started_at = wall()
         # The start counts as a beat: a service that never gets to its loop must be found dead as well.
@@ -202,12 +207,17 @@ class ServiceStatus:
             self._tables[table] = after
             return after
 
-    def committed(self, table: str, batch: Batch, freshness_seconds: float | None) -> TableStatus:
-        """A table has committed a batch; `freshness_seconds` is None where nothing in it tells a time at the source."""
+    def committed(
+        self, table: str, batch: Batch, freshness_seconds: float | None, stages: Stages | None = None
+    ) -> TableStatus:
+        """A table has committed a batch; `freshness_seconds` is None where nothing in it tells a time at the source,
+        `stages` where no change of it was streamed."""
         self.history.add(table, batch.applied, freshness_seconds)
         changes: dict[str, Any] = {"last_commit_at": batch.at, "last_batch": batch}
         if freshness_seconds is not None:
             changes["freshness_seconds"] = freshness_seconds
+        if stages is not None:
+            changes["stages"] = stages
         return self.update(table, **changes)
 
     def show_transactions(self, transactions: Mapping[str, Any] | None) -> None:
@@ -232,6 +242,18 @@ class ServiceStatus:
         with self._lock:
             since = self._stream["since"] if self._stream is not None else self._wall()
             self._stream = None if fault is None else {**fault, "since": since}
+
+    def show_heartbeat(self, at_ms: int | None) -> None:
+        """Shows when Kafka got the connector's last heartbeat, in milliseconds since 1970; None where that is not
+        known."""
+        with self._lock:
+            self._heartbeat_ms = at_ms
+
+    @property
+    def heartbeat_at(self) -> float | None:
+        """What was given last to show_heartbeat(), in seconds since 1970."""
+        with self._lock:
+            return None if self._heartbeat_ms is None else self._heartbeat_ms / 1000
 
     def planned(self) -> None:
         """The stream has planned all that Kafka had at its turn."""
@@ -333,7 +355,8 @@ class ServiceStatus:
     def snapshot(self) -> dict[str, Any]:
         """Everything as JSON's types: `version`, `time` and `started_at` (seconds since 1970), `ready`,
         `seconds_since_beat`, `tables`, where it is known `transactions`, `config` where something in the config's files
-        does not count, and `stream` while Kafka can't be asked for new records."""
+        does not count, `stream` while Kafka can't be asked for new records, and where it is known `heartbeat_at`, when
+        Kafka got the connector's last heartbeat (seconds since 1970)."""
         return self._as_json(TableStatus.as_json)
 
     def overview(self) -> dict[str, Any]:
@@ -341,6 +364,7 @@ class ServiceStatus:
         return self._as_json(TableStatus.without_offsets)
 
     def _as_json(self, of_table: Callable[[TableStatus, float], dict[str, Any]]) -> dict[str, Any]:
+        heartbeat_at = self.heartbeat_at
         now, transactions, config, stream = self.now(), self.transactions, self.config, self.stream
         return {
             "version": __version__,
@@ -352,6 +376,7 @@ class ServiceStatus:
             **({} if transactions is None else {"transactions": transactions}),
             **({} if config is None else {"config": config}),
             **({} if stream is None else {"stream": stream}),
+            **({} if heartbeat_at is None else {"heartbeat_at": heartbeat_at}),
         }
 
 

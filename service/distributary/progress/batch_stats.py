@@ -25,6 +25,16 @@ class PartitionStats:
 
 
 @dataclass(frozen=True)
+class Passage:
+    """When one change was committed at the source, when its connector got to it (None where nothing tells it), and the
+    time that Kafka's record has: in milliseconds since 1970."""
+
+    source_ms: int
+    connector_ms: int | None
+    kafka_ms: int
+
+
+@dataclass(frozen=True)
 class BatchStats:
     """One batch: counts of records by kind, what is special about it, and its partitions.
 
@@ -36,7 +46,7 @@ class BatchStats:
     counts bad records that may be snapshot rows. `deletes` counts tombstones too. `other_form` has by partition the
     offset of the first record that is no envelope where the others are, or is one. `payload` is what all records'
     payloads have in bytes. `keys` are the smallest and the largest value of the key's first column, None where nothing
-    has one, or it is of a type by which no files are passed over.
+    has one, or it is of a type by which no files are passed over. `passage` is that of the newest streamed change.
     """
 
     connector: str
@@ -65,6 +75,7 @@ class BatchStats:
     creates: int = 0
     tombstones: int = 0
     other_form: Mapping[int, int] = field(default_factory=dict)
+    passage: Passage | None = None
 
     @property
     def operations(self) -> dict[str, int]:

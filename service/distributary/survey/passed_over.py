@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 
 from distributary.config import Config
+from distributary.consume.heartbeats import HEARTBEATS
 from distributary.consume.topics import has_database_part, is_signal_table, table_of
 from distributary.ingest.tables import is_reserved, settings_of
 
@@ -26,7 +27,7 @@ class PassedOver:
 def passed_over(config: Config, names: Iterable[str], tables: Collection[str]) -> list[PassedOver]:
     """What the topics are that are none of the `tables`; topics that have nothing to do with the prefix are no news."""
     prefix = config.source.topic_prefix
-    heartbeat = f"__debezium-heartbeat.{prefix}"
+    heartbeat = HEARTBEATS + prefix
     return [
         _of(name, config)
         for name in sorted(names)
@@ -39,7 +40,7 @@ def _of(name: str, config: Config) -> PassedOver:
     of_debezium = {
         prefix: "the connector's schema changes",
         f"{prefix}.transaction": "the connector's transactions; the service reads them beside the tables",
-        f"__debezium-heartbeat.{prefix}": "the connector's heartbeats",
+        HEARTBEATS + prefix: "the connector's heartbeats",
         f"{prefix}.message": "the source's logical messages",
     }
     if name in of_debezium:

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from distributary.consume.broker import Broker, Topic
+from distributary.consume.heartbeats import HEARTBEATS
 from distributary.consume.peek import Record
 from distributary.ingest.record_form import is_envelope, opened
 
 _NEWEST = 5  # records per partition
 _SIDE_BY_SIDE = 8
-_HEARTBEAT = "__debezium-heartbeat."
 
 
 def prefixes(broker: Broker) -> list[str]:
@@ -22,7 +22,7 @@ def prefixes(broker: Broker) -> list[str]:
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
         looked = list(pool.map(lambda topic: (topic.name, _newest(broker, topic)), topics.values()))
     told = {prefix for name, records in looked if (prefix := named_by(name, records)) is not None}
-    told |= {name.removeprefix(_HEARTBEAT) for name in names if name.startswith(_HEARTBEAT)}
+    told |= {name.removeprefix(HEARTBEATS) for name in names if name.startswith(HEARTBEATS)}
     return sorted(told) or sorted({name.rsplit(".", 2)[0] for name, records in looked if _has_rows(records)})
 
 

@@ -31,6 +31,7 @@ from distributary.ingest.table_cursor import Place
 from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
 from distributary.observe.recorder import Watch
+from distributary.observe.stages import stages_of
 from distributary.observe.status import Batch as ShownBatch
 from distributary.observe.table_details import SchemaChange, stored_table
 from distributary.progress.advance import advanced
@@ -348,6 +349,7 @@ class BatchProcessor:
             reasons=reasons,
             version=None if head is None else head.version,
             stored=None if view is None else cache(partial(stored_table, view, self._writer.service_columns)),
+            stages=stages_of(found.passage, at),
         )
 
 

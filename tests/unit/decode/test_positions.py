@@ -23,7 +23,7 @@ def test_2_1_oracle_positions_sort_as_numbers() -> None:
             {"commit_scn": "1000", "scn": "1000", "rs_id": " 0x000112.00001d96.0010 ", "ssn": 0},
             {"commit_scn": "1000", "scn": "1000", "rs_id": "0x000112.00001D96.0010", "ssn": 1},
             {"commit_scn": "1000", "scn": "1000", "rs_id": "0x000112.00001d97.0010", "ssn": 0},
-            {"commit_scn": "18446744073709551615", "scn": "10"},
+            {"commit_scn": "18446744073709551614", "scn": "10"},
         ],
     )
     assert None not in found
@@ -81,32 +81,38 @@ def test_1_4_old_versions_write_numbers_as_text_and_leave_fields_out() -> None:
 
 
 LSN, LONG_LSN = "00000027:00000758:0003", "00000027:00000ac0:0000000000000002"
+LAST_LONG_LSN = "ffffffff:ffffffff:ffffffffffffffff"
 WELL_FORMED: dict[str, list[Source]] = {
     "sqlserver": [
-        {"commit_lsn": LSN, "change_lsn": "FFFFFFFF:ffffffff:FFFF", "event_serial_no": str(2**63 - 1)},
+        {"commit_lsn": LSN, "change_lsn": "FFFFFFFF:ffffffff:FFFE", "event_serial_no": str(2**63 - 1)},
         {"commit_lsn": LSN, "change_lsn": "NULL"},
     ],
     "db2": [{"commit_lsn": LONG_LSN, "change_lsn": LONG_LSN}],
     "postgresql": [
-        {"sequence": '["0", "18446744073709551615"]', "lsn": 2**64 - 1},
+        {"sequence": f'["0", "{2**63 - 2}"]', "lsn": 2**63 - 2},
         {"sequence": "[null,7]", "lsn": "7"},
         {"sequence": None, "lsn": 7},
     ],
     "mysql": [{"file": "mysql-bin.2147483647", "pos": 2**63 - 1, "row": 2**31 - 1}, {"file": "b.1", "pos": 4}],
-    "oracle": [{"commit_scn": str(2**64 - 1), "scn": "1", "rs_id": " 0x000112.00001d96.0010 ", "ssn": 1}],
+    "oracle": [{"commit_scn": str(2**64 - 2), "scn": "1", "rs_id": " 0x000112.00001d96.0010 ", "ssn": 1}],
 }
 MALFORMED: dict[str, list[Source]] = {
     "sqlserver": [
         *({"commit_lsn": lsn} for lsn in ("zzzz", "", LSN + "\n", f" {LSN}", LSN + "0", LONG_LSN, "1:2:3", "é" * 22)),
         *({"commit_lsn": LSN, "change_lsn": lsn} for lsn in ("zzzzzzzz:zzzzzzzz:zzzz", "~", LONG_LSN)),
+        *({"commit_lsn": lsn} for lsn in ("ffffffff:ffffffff:ffff", "FFFFFFFF:FFFFFFFF:FFFF")),
         *({"commit_lsn": LSN, "event_serial_no": n} for n in (-1, "x", "9" * 19, "1" * 30, "1\n")),
     ],
-    "db2": [{"commit_lsn": "zzzz"}, {"commit_lsn": LSN}, {"commit_lsn": LONG_LSN, "change_lsn": "~"}],
+    "db2": [
+        *({"commit_lsn": lsn} for lsn in ("zzzz", LSN, LAST_LONG_LSN)),
+        {"commit_lsn": LONG_LSN, "change_lsn": "~"},
+    ],
     "postgresql": [
         *({"sequence": text, "lsn": 7} for text in ("", "zz", '["zz","7"]', "[7]", '["1","2","3"]', '["1","2"]\n')),
-        *({"sequence": f'["1","{n}"]', "lsn": 7} for n in (2**64, "9" * 20, -1)),
-        {"sequence": f'["{2**64}","7"]', "lsn": 7},
-        *({"sequence": '["1","7"]', "lsn": n} for n in (2**64, "z", -1)),
+        *({"sequence": f'["1","{n}"]', "lsn": 7} for n in (2**63 - 1, 2**63, 2**64, "9" * 20, -1)),
+        *({"sequence": f'["{n}","7"]', "lsn": 7} for n in (2**63 - 1, 2**64)),
+        *({"sequence": '["1","7"]', "lsn": n} for n in (2**63 - 1, 2**64, "z", -1)),
+        *({"sequence": None, "lsn": 7, "ts_ms": time} for time in ("zzzz", -1, 253_402_300_800_000)),
     ],
     "mysql": [
         *({"file": name, "pos": 4} for name in ("zzzz", "b.2147483648", "b." + "9" * 20, "b.1x", "b.1\n")),
@@ -114,11 +120,30 @@ MALFORMED: dict[str, list[Source]] = {
         *({"file": "b.1", "pos": 4, "row": n} for n in (2**31, "z", -1)),
     ],
     "oracle": [
-        *({"commit_scn": n, "scn": "1"} for n in ("z", 2**64, "9" * 20, -1)),
-        *({"commit_scn": "1", "scn": n} for n in ("z", 2**64)),
+        *({"commit_scn": n, "scn": "1"} for n in ("z", 2**64 - 1, 2**64, "9" * 20, -1)),
+        *({"commit_scn": "1", "scn": n} for n in ("z", 2**64 - 1, 2**64)),
         *({"commit_scn": "1", "scn": "1", **more} for more in ({"ssn": "z"}, {"rs_id": "~~~"}, {"rs_id": "0" * 100})),
     ],
 }
+
+
+NOWHERE: dict[str, list[Source]] = {
+    "sqlserver": [{"commit_lsn": "00000000:00000000:0000", "change_lsn": LSN}],
+    "db2": [{"commit_lsn": "00000000:00000000:0000000000000000", "change_lsn": LONG_LSN}],
+    "postgresql": [{"sequence": '["1","0"]', "lsn": 0}, {"sequence": '[null,"0"]'}, {"sequence": None, "lsn": 0}],
+}
+"""What stands for no place: a change there would lie before all that was read, as if the source had gone back."""
+
+
+@pytest.mark.parametrize("connector", NOWHERE)
+def test_2_1_zero_is_no_place_of_a_change(connector: str) -> None:
+    records = [
+        plain_change(place, {"id": 1}, source={"connector": connector, **source})
+        for place, source in enumerate(NOWHERE[connector])
+    ]
+    decoded, _ = decode_all(records, DecodeOptions(connector))
+    assert rejections(decoded) == dict.fromkeys(range(len(records)), "bad-position")
+    assert None not in positions(connector, NOWHERE[connector], "r")
 
 
 @pytest.mark.parametrize("connector", MALFORMED)

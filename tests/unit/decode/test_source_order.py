@@ -97,6 +97,14 @@ def test_6_3_a_value_that_is_no_number_makes_no_position(bad: Any) -> None:
     assert set(rejections(found).values()) <= {"bad-position", "wrong-json-type"}
 
 
+@pytest.mark.parametrize("connector", LOGS)
+def test_6_3_a_number_beyond_64_bits_makes_no_position_of_a_known_connector(connector: str) -> None:
+    (field, *_) = BUILT_IN[connector]
+    found = decoded(connector, {field.name: str(2**64 - 1)}, {field.name: str(2**64)}, {field.name: "9" * 20})
+    assert rejections(found) == {1: "bad-position", 2: "bad-position"}
+    assert rejections(decoded("any", {"n": "9" * 20}, order=parse_order(["n"]))) == {}
+
+
 @pytest.mark.parametrize("bad", ["a/b", "a'b", "a b", "ä", "x" * 129, "a\n", {"a": 1}])
 def test_6_3_a_text_of_other_characters_makes_no_position(bad: Any) -> None:
     found = decoded("any", {"n": "a:B-1"}, {"n": bad}, order=parse_order(["n text"]))

@@ -15,6 +15,7 @@ from distributary.maintain.schedule import Task
 from distributary.observe.jvm import JvmState
 from distributary.observe.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, PROCESSES, TASKS, Kind, Metric
 from distributary.observe.recorder import Recorder, Watch
+from distributary.observe.stages import Stages
 from distributary.observe.status import Batch, ServiceStatus, TableState
 from distributary.observe.table_details import SchemaChange
 
@@ -37,6 +38,7 @@ def recorder() -> Recorder:
         operations=dict.fromkeys(OPERATIONS, 2),
         merged=dict.fromkeys(CHANGES, 4),
         reasons={"bad-value": 2},
+        stages=Stages(to_connector=1.5, to_kafka=0.5, to_table=1.5),
     )
     for task in TASKS:
         recorder.tended("s.t", task, 0.5, Compacted(1, 9, 900) if task == "compact" else None)
@@ -46,6 +48,7 @@ def recorder() -> Recorder:
     status.update("s.t", compacted_at=1700000001.0, vacuumed_at=1700000002.0, remembered_keys=6, memory_bytes=512)
     recorder.jvm(JvmState(heap_used=1, heap_max=2, collection_seconds=0.5, threads=3))
     recorder.jvm_process(os.getpid())
+    status.show_heartbeat(1_700_000_000_500)
     status.show_transactions({"complete": {"id": "1", "ts_ms": 1}, "pending": 3, "waiting_for": []})
     return recorder
 
@@ -74,7 +77,7 @@ def test_names_follow_the_rules_of_prometheus(metric: Metric) -> None:
     assert not re.search(r"_(total|count|sum|bucket)$", metric.name)
     assert (metric.unit == "seconds") == metric.name.endswith("_seconds")
     assert metric.help.endswith(".")
-    assert set(metric.labels) <= {"table", "state", "op", "change", "phase", "reason", "task", "version"}
+    assert set(metric.labels) <= {"table", "state", "op", "change", "phase", "reason", "stage", "task", "version"}
 
 
 def test_what_counts_over_all_runs_is_not_there_before_it_is_known() -> None:
@@ -125,6 +128,26 @@ def test_a_commit_counts_once_and_in_all_its_parts(recorder: Recorder) -> None:
     status = recorder.status.table("s.t")
     assert status is not None
     assert (status.last_batch, status.last_commit_at) == (BATCH, 1700000000.0)
+
+
+def test_who_of_connector_kafka_and_table_takes_its_time_is_told(recorder: Recorder) -> None:
+    def stages() -> dict[str, float]:
+        name = "distributary_table_stage_seconds"
+        return {dict(labels)["stage"]: value for (one, labels), value in samples(recorder).items() if one == name}
+
+    assert stages() == {"to_connector": 1.5, "to_kafka": 0.5, "to_table": 1.5}
+    recorder.status.committed("s.t", BATCH, freshness_seconds=9.0)  # a snapshot's rows: nothing new is known
+    assert stages() == {"to_connector": 1.5, "to_kafka": 0.5, "to_table": 1.5}
+    recorder.status.committed("s.t", BATCH, 9.0, Stages(None, None, 2.0))  # rows without an envelope
+    assert stages() == {"to_table": 2.0}
+
+
+def test_the_connectors_heartbeat_is_there_as_long_as_it_is_known(recorder: Recorder) -> None:
+    name = "distributary_connector_heartbeat_timestamp_seconds"
+    assert samples(recorder)[name, ()] == 1_700_000_000.5 == recorder.status.snapshot()["heartbeat_at"]
+    recorder.status.show_heartbeat(None)
+    assert (name, ()) not in samples(recorder)
+    assert "heartbeat_at" not in recorder.status.snapshot()
 
 
 def test_how_fresh_batches_are_can_be_asked_for_by_share(recorder: Recorder) -> None:

@@ -73,6 +73,7 @@ function paint(row) {
   say(parts.rate.text, seen ? `${rateText(row.rate)}/s` : "–");
   draw(parts.rate, seen?.records, `Throughput, last ${minutes} minutes: at most ${rateText(peak)} records a second`);
   say(parts.freshness.text, table.freshness_seconds === null ? "–" : duration(table.freshness_seconds));
+  attribute(parts.freshness.text, "title", table.stages && stagesText(table.stages));
   draw(parts.freshness, seen?.freshness, `Freshness, last ${minutes} minutes: at most ${duration(slowest)}`);
   return parts.node;
 }

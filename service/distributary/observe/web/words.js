@@ -23,3 +23,7 @@ function size(n) {
   while (value >= 1000 && unit < units.length - 1) { value /= 1000; unit += 1; }
   return `${unit && value < 100 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
+function stagesText(stages) {
+  const parts = [["to_connector", "to the connector"], ["to_kafka", "from there to Kafka"], ["to_table", "from there to the table"]];
+  return parts.map(([id, words]) => `${words}: ${stages[id] === null ? "not known" : duration(stages[id])}`).join(", ");
+}

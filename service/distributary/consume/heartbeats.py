@@ -1,0 +1,30 @@
+"""The connector's heartbeats: they tell a source that changes nothing from a connector that is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from distributary.consume.broker import Broker
+from distributary.errors import TransientError
+
+HEARTBEATS = "__debezium-heartbeat."
+"""What Debezium's topic of heartbeats begins with, before the topics' prefix."""
+
+
+class Heartbeats:
+    """Looks when Kafka got the last heartbeat of the connector with that topic prefix, and gives it to `show`: in
+    milliseconds since 1970, or None where there is none, or Kafka does not tell."""
+
+    def __init__(self, topic_prefix: str, broker: Broker, show: Callable[[int | None], None]) -> None:
+        self._topic = HEARTBEATS + topic_prefix
+        self._broker = broker
+        self._show = show
+
+    def look(self) -> None:
+        """Asks for the newest record's time alone; nothing is read."""
+        try:
+            found = self._broker.topics([self._topic]).get(self._topic)
+            self._show(None if found is None else self._broker.newest_ms(found))
+        except TransientError:
+            # Nothing depends on it: what ails Kafka is told by those that do.
+            self._show(None)

@@ -1,0 +1,34 @@
+"""How long the newest change of a batch took on each part of its way here."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.progress.batch_stats import Passage
+from distributary.rules.columns import one_array
+
+_STREAMED = pa.array(["c", "u", "d", "t"])
+
+
+def passage_of(events: pa.Table) -> Passage | None:
+    """The passage of the batch's change that the source committed last (of several, the last one that Kafka got); None
+    without one. A snapshot's rows do not count: when the source committed them is not known.
+
+    `events` are decoded ones. Whole columns are compared, no record is looked at by itself.
+    """
+    kafka = one_array(events["timestamp"]).cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+    times = pa.table(
+        {
+            "source": one_array(events["source_time"]),
+            "connector": one_array(events["connector_time"]),
+            "kafka": kafka,
+        }
+    ).filter(pc.and_(pc.is_in(events["operation"], _STREAMED), pc.greater(kafka, 0)))
+    newest = pc.max(times["source"])
+    if not newest.is_valid:
+        return None
+    times = times.filter(pc.equal(times["source"], newest))
+    kafka_ms = pc.max(times["kafka"])
+    connector = pc.max(times.filter(pc.equal(times["kafka"], kafka_ms))["connector"])
+    return Passage(newest.as_py(), connector.as_py(), kafka_ms.as_py())

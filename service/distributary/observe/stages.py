@@ -1,0 +1,32 @@
+"""Who takes how much of the time from a change at the source to the table that has it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from distributary.progress.batch_stats import Passage
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The seconds that a change took from its commit at the source to the connector, from there to Kafka, and from
+    there to the commit to the table; None where nothing tells it."""
+
+    to_connector: float | None
+    to_kafka: float | None
+    to_table: float
+
+
+def stages_of(passage: Passage | None, at: float) -> Stages | None:
+    """The parts of a change's way to the commit, which was `at` (seconds since 1970).
+
+    The clocks of several machines tell them: what would be below zero is zero.
+    """
+    if passage is None:
+        return None
+    read_ms = passage.connector_ms
+    return Stages(
+        to_connector=None if read_ms is None else max(0.0, (read_ms - passage.source_ms) / 1000),
+        to_kafka=None if read_ms is None else max(0.0, (passage.kafka_ms - read_ms) / 1000),
+        to_table=max(0.0, round(at - passage.kafka_ms / 1000, 3)),
+    )
