@@ -22,7 +22,7 @@ from tests.support.registry import RegistryAddress
 from tests.support.spark import Bench, rows_of
 
 from distributary.errors import TransientError
-from distributary.survey.kafka_checks import registry_answers
+from distributary.preflight.kafka_checks import registry_answers
 
 SOURCE = {
     "type": "record",

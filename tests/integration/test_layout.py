@@ -15,7 +15,7 @@ from tests.support.spark import Bench
 
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
-from distributary.survey.stored import stored
+from distributary.preflight.existing_table import stored
 
 MODES = ["upsert", "history", "append"]
 DELETION_VECTORS = {"delta.enableDeletionVectors": True}

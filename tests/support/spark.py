@@ -28,8 +28,8 @@ from distributary.ingest.source_types import told_to
 from distributary.launch.session import open_session
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
+from distributary.preflight.existing_table import stored
 from distributary.quarantine.table import Quarantine
-from distributary.survey.stored import stored
 from distributary.workers.context import WorkerContext
 from distributary.workers.table_worker import TableWorker
 

@@ -31,7 +31,7 @@ LAYERS = (
     "control",
     "maintain",
     "workers",
-    "transactions verify survey demo",
+    "transactions verify preflight demo",
     "job",
     "cli",
     "reference",

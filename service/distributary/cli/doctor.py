@@ -13,7 +13,7 @@ from distributary.cli import output
 from distributary.config.load import load
 
 if TYPE_CHECKING:
-    from distributary.survey.finding import Finding
+    from distributary.preflight.check_result import Finding
 
 _MARKS = {"ok": ("ok     ", "green"), "warning": ("warning", "yellow"), "failed": ("failed ", "red")}
 _NOT_LOOKED_AT = ("-      ", "dim")
@@ -34,7 +34,7 @@ def doctor(config_file: Path, output_format: str) -> None:
     config = load(config_file)
 
     # Here and not above: what help and a bad config need not wait for.
-    from distributary.survey.doctor import examine
+    from distributary.preflight.doctor import examine
 
     found = []
     for finding in examine(config):

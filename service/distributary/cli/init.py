@@ -62,8 +62,8 @@ def init(
     logs.configure()
 
     # Here and not above: what help need not wait for.
-    from distributary.survey.config_text import Wishes
-    from distributary.survey.first_config import write_first_config
+    from distributary.preflight.config_text import Wishes
+    from distributary.preflight.first_config import write_first_config
 
     wishes = Wishes({"bootstrap.servers": bootstrap_servers, **properties}, target, checkpoint)
     written = write_first_config(wishes, topic_prefix, config_file, force=force)

@@ -14,9 +14,9 @@ from distributary.cli import output
 from distributary.config.load import load
 
 if TYPE_CHECKING:
-    from distributary.survey.concern import Concern
-    from distributary.survey.plan import Plan
-    from distributary.survey.table_plan import TablePlan
+    from distributary.preflight.plan import Plan
+    from distributary.preflight.plan_warning import Concern
+    from distributary.preflight.table_plan import TablePlan
 
 _STYLES = {"create": "green", "alter": "cyan", "go_on": "green", "up_to_date": "green", "wait": "dim", "halt": "red"}
 
@@ -36,7 +36,7 @@ def plan(config_file: Path, output_format: str) -> None:
     config = load(config_file)
 
     # Here and not above: what help and a bad config need not wait for.
-    from distributary.survey.plan import plan as look
+    from distributary.preflight.plan import plan as look
 
     found = look(config)
     if output_format == "json":

@@ -9,7 +9,7 @@ import pytest
 from distributary.config import Config, load
 from distributary.consume.topics import TableId
 from distributary.ingest.tables import settings_of
-from distributary.survey.passed_over import passed_over
+from distributary.preflight.skipped_topics import passed_over
 
 
 def config(folder: Path, place: str, match: str) -> Config:

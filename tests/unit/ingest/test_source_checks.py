@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from tests.support.scenes import progress
+from tests.support.table_contexts import progress
 
 from distributary.config.table import TableSettings
 from distributary.errors import TableHalt

@@ -11,10 +11,10 @@ from distributary.config import Config
 from distributary.config.load import load
 from distributary.consume.broker import Broker
 from distributary.errors import ConfigError, UsageError
-from distributary.survey.config_text import Found, Wishes, config_text, kept_outside
-from distributary.survey.plan import plan
-from distributary.survey.prefixes import prefixes
-from distributary.survey.table_plan import HALT, TablePlan
+from distributary.preflight.config_text import Found, Wishes, config_text, kept_outside
+from distributary.preflight.plan import plan
+from distributary.preflight.prefixes import prefixes
+from distributary.preflight.table_plan import HALT, TablePlan
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from distributary.decode.record_schema import RecordSchema
 from distributary.decode.renames import Renames
 from distributary.decode.unwrapped import Unwrapped
 from distributary.ingest.record_form import is_envelope, opened
-from distributary.survey.guesses import guess
+from distributary.preflight.type_guesses import guess
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 
 from distributary.config import Config
 from distributary.config.notices import keys_without_effect, notices
-from distributary.survey.concern import Code, Concern
-from distributary.survey.concerns import SENDS_TRUNCATES, skipped_operations
-from distributary.survey.scene import Scene
+from distributary.preflight.plan_warning import Code, Concern
+from distributary.preflight.table_context import Scene
+from distributary.preflight.table_warnings import SENDS_TRUNCATES, skipped_operations
 
 _NAMES = {"c": "inserts", "u": "updates", "d": "deletes"}
 

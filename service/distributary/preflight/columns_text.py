@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from distributary.survey.table_plan import TablePlan
-from distributary.survey.yaml_text import line, pair, scalar
+from distributary.preflight.table_plan import TablePlan
+from distributary.preflight.yaml_text import line, pair, scalar
 
 _INDENT = " " * 4
 

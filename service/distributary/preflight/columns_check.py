@@ -6,9 +6,9 @@ from distributary.config import Config
 from distributary.config.table import named_columns
 from distributary.errors import TransientError
 from distributary.evolve.unknown_columns import CODE, FIX
-from distributary.survey.concern import Code
-from distributary.survey.finding import Doubtful, Healthy
-from distributary.survey.plan import plan
+from distributary.preflight.check_result import Doubtful, Healthy
+from distributary.preflight.plan import plan
+from distributary.preflight.plan_warning import Code
 
 
 def columns_are_known(config: Config) -> Healthy | Doubtful:

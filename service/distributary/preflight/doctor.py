@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from distributary.config import Config
-from distributary.survey.columns_check import columns_are_known
-from distributary.survey.finding import Check, Finding, findings
-from distributary.survey.kafka_checks import clocks_agree, kafka_answers, registry_answers, topics_are_readable
-from distributary.survey.machine import jars_are_there, java_is_there, memory_suffices, time_zone_is_utc
-from distributary.survey.places import checkpoint_is_ours, disk_has_room, driver_is_known, target_is_writable
+from distributary.preflight.check_result import Check, Finding, findings
+from distributary.preflight.columns_check import columns_are_known
+from distributary.preflight.kafka_checks import clocks_agree, kafka_answers, registry_answers, topics_are_readable
+from distributary.preflight.machine_checks import jars_are_there, java_is_there, memory_suffices, time_zone_is_utc
+from distributary.preflight.storage_checks import checkpoint_is_ours, disk_has_room, driver_is_known, target_is_writable
 
 
 def examine(config: Config) -> Iterator[Finding]:

@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.support.scenes import envelope, plan_of, records, sample
+from tests.support.table_contexts import envelope, plan_of, records, sample
 
 from distributary.cli import main
 from distributary.config import Config, load
-from distributary.survey.config_text import Found, Wishes, config_text
-from distributary.survey.prefixes import named_by
-from distributary.survey.table_plan import HALT, TablePlan
+from distributary.preflight.config_text import Found, Wishes, config_text
+from distributary.preflight.prefixes import named_by
+from distributary.preflight.table_plan import HALT, TablePlan
 
 WISHES = Wishes({"bootstrap.servers": "localhost:9092"}, "lake", "s3a://bucket/check points")
 

@@ -12,7 +12,7 @@ from distributary.config.source import SchemaRegistry
 from distributary.consume.broker import Broker
 from distributary.errors import SetupError, TransientError
 from distributary.ingest.tables import listed
-from distributary.survey.finding import Doubtful, Healthy
+from distributary.preflight.check_result import Doubtful, Healthy
 
 _SECONDS = 10.0
 _TRIED = 3  # topics that are read for real

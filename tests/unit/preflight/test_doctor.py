@@ -7,22 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.scenes import config
+from tests.support.table_contexts import config
 
 from distributary.config import Config
 from distributary.control.lease import lease_paths
 from distributary.control.lease_holder import this_process
 from distributary.errors import SetupError
 from distributary.launch.jars import DIRECTORY_VARIABLE
-from distributary.survey.finding import FAILED, NOT_LOOKED_AT, OK, WARNING, Check, Doubtful, Healthy, findings
-from distributary.survey.kafka_checks import registry_answers
-from distributary.survey.machine import (
+from distributary.preflight.check_result import FAILED, NOT_LOOKED_AT, OK, WARNING, Check, Doubtful, Healthy, findings
+from distributary.preflight.kafka_checks import registry_answers
+from distributary.preflight.machine_checks import (
     jars_are_there,
     java_is_there,
     memory_suffices,
     time_zone_is_utc,
 )
-from distributary.survey.places import checkpoint_is_ours, disk_has_room, driver_is_known, target_is_writable
+from distributary.preflight.storage_checks import checkpoint_is_ours, disk_has_room, driver_is_known, target_is_writable
 
 
 def broken() -> Healthy:

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from distributary.config import secrets
-from distributary.survey.columns_text import columns_text
-from distributary.survey.table_plan import TablePlan
-from distributary.survey.yaml_text import line, scalar
+from distributary.preflight.columns_text import columns_text
+from distributary.preflight.table_plan import TablePlan
+from distributary.preflight.yaml_text import line, scalar
 
 _REFERENCE = re.compile(r"\$\{(env|file):[^{}]*\}")
 _BY_DATABASE = "{database}/{schema}/{table}"

@@ -9,18 +9,18 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
-from tests.support.scenes import config, envelope, plan_of, progress, sample, warnings_of
+from tests.support.table_contexts import config, envelope, plan_of, progress, sample, warnings_of
 
 from distributary.config.table import TableSettings
 from distributary.consume.topics import TableId
 from distributary.errors import TransientError
 from distributary.ingest.tables import ConfiguredTable
 from distributary.lake.layout import Layout
-from distributary.survey.concern import Code
-from distributary.survey.passed_over import passed_over
-from distributary.survey.plan import one_place_each
-from distributary.survey.stored import Stored
-from distributary.survey.table_plan import ALTER, CREATE, GO_ON, HALT, UP_TO_DATE, WAIT, refused
+from distributary.preflight.existing_table import Stored
+from distributary.preflight.plan import one_place_each
+from distributary.preflight.plan_warning import Code
+from distributary.preflight.skipped_topics import passed_over
+from distributary.preflight.table_plan import ALTER, CREATE, GO_ON, HALT, UP_TO_DATE, WAIT, refused
 
 ROW = {"id": 1, "name": "a", "price": 1.5, "paid": True}
 COLUMNS = {"id": "bigint", "name": "string", "price": "double", "paid": "boolean"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from distributary.config.column_types import parse
-from distributary.survey.guesses import guess
+from distributary.preflight.type_guesses import guess
 
 INSTANT = "looks like timestamp (timestamp_ntz if it has no zone)"
 CASES: tuple[tuple[str, list[Any], str | None], ...] = (

@@ -11,9 +11,9 @@ from distributary.decode.observed_columns import table_columns
 from distributary.decode.renames import Renames
 from distributary.decode.unwrapped import setting
 from distributary.ingest.topic_format import TopicFormat
+from distributary.preflight.inferred_columns import Cut, Shown
+from distributary.preflight.sample import Sample
 from distributary.progress.record import Progress
-from distributary.survey.sample import Sample
-from distributary.survey.shown import Cut, Shown
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from distributary.decode.bounds import Bounds
 from distributary.decode.connect_schema import ConnectType, NotAConnectSchema
 from distributary.decode.row_shape import row_of_schema
 from distributary.decode.source_block import BY_OFFSET
-from distributary.survey.concern import Code, Concern
-from distributary.survey.scene import Scene
+from distributary.preflight.plan_warning import Code, Concern
+from distributary.preflight.table_context import Scene
 
 _SOURCE_TYPE = "__debezium.source.column.type"
 _IN_MILLISECONDS = ("org.apache.kafka.connect.data.Timestamp", "org.apache.kafka.connect.data.Time")

@@ -14,8 +14,8 @@ from distributary.consume.offsets import offsets_of_log_entry
 from distributary.control.lease import lease_paths, told_holder
 from distributary.errors import SetupError
 from distributary.ingest.tables import own_path
+from distributary.preflight.check_result import Doubtful, Healthy
 from distributary.storage.lake_files import plain
-from distributary.survey.finding import Doubtful, Healthy
 
 _PROBE = b"distributary"
 _LITTLE = 2**30  # bytes; a merge writes a table's touched files anew before the old ones go

@@ -18,8 +18,8 @@ from tests.support.lake import read_table
 
 from distributary.cli import main
 from distributary.config import load
-from distributary.survey import kafka_checks
-from distributary.survey.stored import stored
+from distributary.preflight import kafka_checks
+from distributary.preflight.existing_table import stored
 
 
 def ran(*arguments: str) -> tuple[int, Any]:
@@ -40,7 +40,7 @@ def named(topic: Topic, prefix: str) -> list[Record]:
 
 
 def test_a_first_config_from_a_kafka_is_planned_and_runs(kafka: str, tmp_path: Path) -> None:
-    prefix, other = (f"survey{random.randrange(10**9)}" for _ in range(2))
+    prefix, other = (f"preflight{random.randrange(10**9)}" for _ in range(2))
     keyed, keyless = Topic(f"{prefix}.dbo.keyed"), Topic(f"{prefix}.dbo.log", key=())
     odd = 'a "b": ${c}\n🙂'
     row = {"name": "a", "at": None, "created": 1_700_000_000_000_000, odd: "2026-01-02T03:04:05Z", "null": None}

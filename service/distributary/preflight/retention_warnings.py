@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from distributary.survey.concern import Code, Concern
-from distributary.survey.scene import Scene
+from distributary.preflight.plan_warning import Code, Concern
+from distributary.preflight.table_context import Scene
 
 _DELETES_KEPT = 24 * 3600 * 1000  # Kafka's default of delete.retention.ms
 _NEAR = 0.5  # of the time that records are kept

@@ -15,11 +15,11 @@ from distributary.consume.broker import Topic
 from distributary.consume.peek import Record
 from distributary.consume.topics import TableId
 from distributary.ingest.tables import ConfiguredTable
+from distributary.preflight.existing_table import Stored
+from distributary.preflight.plan_warning import Concern
+from distributary.preflight.sample import Sample
+from distributary.preflight.table_plan import TablePlan, planned
 from distributary.progress.record import Progress, first_progress
-from distributary.survey.concern import Concern
-from distributary.survey.sample import Sample
-from distributary.survey.stored import Stored
-from distributary.survey.table_plan import TablePlan, planned
 
 TOPIC = "server1.dbo.t"
 NOW = 1_700_000_000_000

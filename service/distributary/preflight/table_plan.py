@@ -28,14 +28,14 @@ from distributary.ingest.supported import check_supported
 from distributary.ingest.tables import ConfiguredTable
 from distributary.ingest.topic_format import KnownFormat, detect_format
 from distributary.lake.layout import LayoutChanges, changes, check_layout, wanted_layout
+from distributary.preflight.existing_table import Stored
+from distributary.preflight.inferred_columns import cuts, shown
+from distributary.preflight.plan_warning import Code, Concern
+from distributary.preflight.retention_warnings import concerns_of_keeping
+from distributary.preflight.sample import Sample
+from distributary.preflight.table_context import Scene
+from distributary.preflight.table_warnings import concerns
 from distributary.progress.record import Progress
-from distributary.survey.concern import Code, Concern
-from distributary.survey.concerns import concerns
-from distributary.survey.keeping import concerns_of_keeping
-from distributary.survey.sample import Sample
-from distributary.survey.scene import Scene
-from distributary.survey.shown import cuts, shown
-from distributary.survey.stored import Stored
 
 CREATE, ALTER, GO_ON, UP_TO_DATE, WAIT, HALT = "create", "alter", "go_on", "up_to_date", "wait", "halt"
 

@@ -13,7 +13,7 @@ from distributary.launch.bundle import cache_directory
 from distributary.launch.jars import DIRECTORY_VARIABLE, declared
 from distributary.launch.java import java
 from distributary.launch.memory import default_heap, machine_memory, spark_bytes
-from distributary.survey.finding import Doubtful, Healthy
+from distributary.preflight.check_result import Doubtful, Healthy
 
 _JVM_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "_JAVA_OPTIONS")
 _OTHER_ZONE = re.compile(r"-Duser\.timezone=(?!UTC\b|GMT\b)(\S+)", re.IGNORECASE)

@@ -9,18 +9,29 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from tests.support.scenes import DELETE, HOUR, NOW, TOPIC, config, envelope, plan_of, progress, sample, warnings_of
+from tests.support.table_contexts import (
+    DELETE,
+    HOUR,
+    NOW,
+    TOPIC,
+    config,
+    envelope,
+    plan_of,
+    progress,
+    sample,
+    warnings_of,
+)
 
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.decode.unwrapped import added_by
 from distributary.ingest.topic_format import detect_format
+from distributary.preflight.config_warnings import overall
+from distributary.preflight.inferred_columns import cuts
+from distributary.preflight.plan_warning import Code
+from distributary.preflight.sample import Sample
+from distributary.preflight.table_context import Scene
 from distributary.progress.record import Snapshot
-from distributary.survey.concern import Code
-from distributary.survey.overall import overall
-from distributary.survey.sample import Sample
-from distributary.survey.scene import Scene
-from distributary.survey.shown import cuts
 
 ROW = {"id": 1, "text": "a"}
 COMPACT = MappingProxyType({"cleanup.policy": "compact"})

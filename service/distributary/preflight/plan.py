@@ -15,14 +15,14 @@ from distributary.ingest.continuity import two_topics
 from distributary.ingest.registry import Registry, registry_of
 from distributary.ingest.source_types import Told, told_to
 from distributary.ingest.tables import ConfiguredTable, listed
+from distributary.preflight.config_warnings import overall
+from distributary.preflight.existing_table import stored
+from distributary.preflight.plan_warning import Concern
+from distributary.preflight.sample import sample
+from distributary.preflight.skipped_topics import PassedOver, passed_over
+from distributary.preflight.table_context import Scene
+from distributary.preflight.table_plan import HALT, TablePlan, planned, refused
 from distributary.storage.lake_files import newest_record
-from distributary.survey.concern import Concern
-from distributary.survey.overall import overall
-from distributary.survey.passed_over import PassedOver, passed_over
-from distributary.survey.sample import sample
-from distributary.survey.scene import Scene
-from distributary.survey.stored import stored
-from distributary.survey.table_plan import HALT, TablePlan, planned, refused
 
 _SIDE_BY_SIDE = 8  # topics looked at at once; each look waits for Kafka most of the time
 

@@ -13,10 +13,10 @@ from distributary.decode.row_shape import row_of_schema
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import setting
 from distributary.evolve.unknown_columns import FIX, unknown_columns
-from distributary.survey.concern import Code, Concern
-from distributary.survey.lossy_settings import lossy_settings
-from distributary.survey.scene import Scene
-from distributary.survey.shown import Cut
+from distributary.preflight.inferred_columns import Cut
+from distributary.preflight.lossy_settings import lossy_settings
+from distributary.preflight.plan_warning import Code, Concern
+from distributary.preflight.table_context import Scene
 
 _SOURCE_TYPE = "__debezium.source.column.type"
 _EXACT_TYPES = ("NUMERIC", "DECIMAL", "NUMBER", "MONEY", "SMALLMONEY", "DECFLOAT")
