@@ -19,7 +19,7 @@ from tests.support.lake import read_table
 from distributary.cli import main
 from distributary.config import load
 from distributary.preflight import kafka_checks
-from distributary.preflight.existing_table import stored
+from distributary.preflight.existing_table import read_existing_table
 
 
 def ran(*arguments: str) -> tuple[int, Any]:
@@ -88,7 +88,7 @@ def test_a_first_config_from_a_kafka_is_planned_and_runs(kafka: str, tmp_path: P
         [("create", 2, "upsert"), ("create", 1, "append")],
     )
     assert tables["dbo.keyed"]["columns"] == types
-    assert [topic["topic"] for topic in planned["passed_over"]] == [f"{prefix}.transaction"]
+    assert [topic["topic"] for topic in planned["skipped_topics"]] == [f"{prefix}.transaction"]
     assert [w["code"] for w in tables["dbo.keyed"]["warnings"]] == ["compacted", "no-type-yet"]
     assert tables["dbo.log"]["warnings"] == []
 
@@ -109,7 +109,7 @@ def test_a_first_config_from_a_kafka_is_planned_and_runs(kafka: str, tmp_path: P
     for name, table in tables.items():
         rows = read_table(Path(table["path"]))
         assert rows is not None
-        lake = stored(table["path"])
+        lake = read_existing_table(table["path"])
         assert lake is not None
         arrived = [(column, kind) for column, kind in lake.columns.items() if not column.startswith("__")]
         assert arrived == list(table["columns"].items()), name

@@ -15,10 +15,10 @@ from distributary.consume.broker import Topic
 from distributary.consume.peek import Record
 from distributary.consume.topics import TableId
 from distributary.ingest.tables import ConfiguredTable
-from distributary.preflight.existing_table import Stored
-from distributary.preflight.plan_warning import Concern
+from distributary.preflight.existing_table import ExistingTable
+from distributary.preflight.plan_warning import PlanWarning
 from distributary.preflight.sample import Sample
-from distributary.preflight.table_plan import TablePlan, planned
+from distributary.preflight.table_plan import TablePlan, plan_table
 from distributary.progress.record import Progress, first_progress
 
 TOPIC = "server1.dbo.t"
@@ -104,16 +104,16 @@ def plan_of(
     found: Sample,
     settings: Mapping[str, Any] = _NOTHING,
     known: Progress | None = None,
-    lake: Stored | None = None,
+    lake: ExistingTable | None = None,
     properties: Mapping[str, str] = MappingProxyType({}),
     told: Mapping[str, str] = MappingProxyType({}),
 ) -> TablePlan:
     """What `plan` says of the table; `told` are types that the schema-change topic tells."""
     said = TableSettings(**{"match": "*.*", "where": "c.yaml:6", **settings})
     one = ConfiguredTable(TableId("dbo", "t"), TOPIC, said, "/lake/dbo/t")
-    return planned(one, config(properties), found, known, lake, NOW, lambda _topic: told)[0]
+    return plan_table(one, config(properties), found, known, lake, NOW, lambda _topic: told)[0]
 
 
-def warnings_of(plan: TablePlan) -> dict[str, Concern]:
+def warnings_of(plan: TablePlan) -> dict[str, PlanWarning]:
     """The warnings by code."""
     return {concern.code.value: concern for concern in plan.warnings}

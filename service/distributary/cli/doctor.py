@@ -1,4 +1,4 @@
-"""`distributary doctor`: whether the service would start here, and what to mend."""
+"""`distributary doctor`: whether the service would start on this machine, and what to fix."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from distributary.cli import output
 from distributary.config.load import load
 
 if TYPE_CHECKING:
-    from distributary.preflight.check_result import Finding
+    from distributary.preflight.check_result import CheckResult
 
 _MARKS = {"ok": ("ok     ", "green"), "warning": ("warning", "yellow"), "failed": ("failed ", "red")}
-_NOT_LOOKED_AT = ("-      ", "dim")
+_SKIPPED = ("-      ", "dim")
 
 
 @click.command(short_help="Check this machine, Kafka and the storage, each with its fix.")
@@ -26,30 +26,30 @@ def doctor(config_file: Path, output_format: str) -> None:
     """Check what the service needs: Java, jars, memory, time zone, Kafka and its topics, clocks, the schema registry,
     the storage, the disk, the checkpoint.
 
-    Each check is printed as it is done, with what to do where it fails; one that fails stops only those that need it.
-    A small file is made and removed again in the service's own folder and in the checkpoint. Exits with 1 if a check
-    failed.
+    Each check is printed when it is done, with a fix if it fails. A failed check skips only the checks that need it.
+    A small file is created and removed in the service's own directory and in the checkpoint. Exits with 1 if a check
+    fails.
     """
     logs.configure()
     config = load(config_file)
 
-    # Here and not above: what help and a bad config need not wait for.
+    # Imported late: `--help` and a bad config must not wait for these modules.
     from distributary.preflight.doctor import examine
 
     found = []
-    for finding in examine(config):
-        found.append(finding)
+    for result in examine(config):
+        found.append(result)
         if output_format == "text":
-            _show(finding)
-    failed = any(finding.state == "failed" for finding in found)
+            _show(result)
+    failed = any(result.state == "failed" for result in found)
     if output_format == "json":
-        output.show_json({"healthy": not failed, "checks": [finding.as_json() for finding in found]})
+        output.show_json({"healthy": not failed, "checks": [result.as_json() for result in found]})
     sys.exit(1 if failed else 0)
 
 
-def _show(finding: Finding) -> None:
-    mark, style = _MARKS.get(finding.state, _NOT_LOOKED_AT)
-    code = f"[{finding.code}] " if finding.code else ""
-    output.show_text(f"{mark}  {finding.check}: {code}{finding.message}", style=style)
-    if finding.fix:
-        output.show_text(f"           {finding.fix}", style="dim")
+def _show(result: CheckResult) -> None:
+    mark, style = _MARKS.get(result.state, _SKIPPED)
+    code = f"[{result.code}] " if result.code else ""
+    output.show_text(f"{mark}  {result.check}: {code}{result.message}", style=style)
+    if result.fix:
+        output.show_text(f"           {result.fix}", style="dim")

@@ -1,4 +1,4 @@
-"""What one check of `doctor` says, and how checks follow each other."""
+"""The checks of `doctor`: what one is, how they run after each other, and their results."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 
 from distributary.errors import DistributaryError
 
-OK, WARNING, FAILED, NOT_LOOKED_AT = "ok", "warning", "failed", "not_looked_at"
+OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "not_looked_at"
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What a check found. `code` is stable and empty where all is well; `fix` says what to do."""
+class CheckResult:
+    """What a check found. `code` is stable, and empty if `state` is ok; `fix` says what to do."""
 
     check: str
     state: str
@@ -21,20 +21,20 @@ class Finding:
     fix: str = ""
 
     def as_json(self) -> dict[str, str]:
-        """The same with JSON's types only."""
+        """The result in JSON's types."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
-class Healthy:
-    """Nothing is to be done."""
+class CheckPassed:
+    """The check passed."""
 
     message: str
 
 
 @dataclass(frozen=True)
-class Doubtful:
-    """The service would run, but perhaps not as it is meant."""
+class CheckWarning:
+    """The service would run, but perhaps not as intended."""
 
     code: str
     message: str
@@ -43,33 +43,33 @@ class Doubtful:
 
 @dataclass(frozen=True)
 class Check:
-    """`look` raises DistributaryError for what has to be mended. `needs` are checks without which it can't look."""
+    """`run` raises DistributaryError for a fault. `needs`: the checks that must not have failed before this one."""
 
     name: str
-    look: Callable[[], Healthy | Doubtful]
+    run: Callable[[], CheckPassed | CheckWarning]
     needs: tuple[str, ...] = ()
 
 
-def findings(checks: Iterable[Check]) -> Iterator[Finding]:
-    """What the checks say, each as soon as it is known; one that fails holds up those only that need it."""
+def run_checks(checks: Iterable[Check]) -> Iterator[CheckResult]:
+    """Runs the checks and yields each result at once. A check that fails skips only those that need it."""
     lacking: set[str] = set()
     for check in checks:
         missing = [name for name in check.needs if name in lacking]
-        finding = _skipped(check, missing) if missing else _found(check)
-        if finding.state in (FAILED, NOT_LOOKED_AT):
+        result = _skipped(check, missing) if missing else _found(check)
+        if result.state in (FAILED, SKIPPED):
             lacking.add(check.name)
-        yield finding
+        yield result
 
 
-def _skipped(check: Check, missing: list[str]) -> Finding:
-    return Finding(check.name, NOT_LOOKED_AT, f"not looked at, because this needs: {', '.join(missing)}")
+def _skipped(check: Check, missing: list[str]) -> CheckResult:
+    return CheckResult(check.name, SKIPPED, f"skipped, because it needs: {', '.join(missing)}")
 
 
-def _found(check: Check) -> Finding:
+def _found(check: Check) -> CheckResult:
     try:
-        found = check.look()
+        found = check.run()
     except DistributaryError as error:
-        return Finding(check.name, FAILED, error.message, error.code, error.fix)
-    if isinstance(found, Doubtful):
-        return Finding(check.name, WARNING, found.message, found.code, found.fix)
-    return Finding(check.name, OK, found.message)
+        return CheckResult(check.name, FAILED, error.message, error.code, error.fix)
+    if isinstance(found, CheckWarning):
+        return CheckResult(check.name, WARNING, found.message, found.code, found.fix)
+    return CheckResult(check.name, OK, found.message)

@@ -1,4 +1,4 @@
-"""The `columns` of a table in a first config: the types that values show, with a comment where they may be others."""
+"""The `columns` block of a table in a first config: types inferred from values, with comments where they are unsure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ _INDENT = " " * 4
 
 
 def columns_text(tables: Collection[TablePlan]) -> Iterator[str]:
-    """The lines for the tables of one name, several where several databases have one: an entry is for all of them.
+    """The lines for all tables of one name; several databases may have one each, and an entry applies to all of them.
 
-    A type is named only where run would take the same one by the values, so that the tables are those that they would
-    be without it.
+    Only types that `run` would infer as well are written, so that the block does not change the tables.
     """
     types = _types(tables)
     guesses = {name: guess for table in tables for name, guess in table.guesses.items()}
@@ -25,14 +24,15 @@ def columns_text(tables: Collection[TablePlan]) -> Iterator[str]:
         said = f"  # {line(guesses[name])}" if name in guesses else ""
         yield pair(name, kind, f"{_INDENT}  ") + said
     by_value = {name for table in tables for name in table.by_value}
-    yield from _without("Not alike in all databases", (name for name in types if name in by_value and not types[name]))
+    yield from _without(
+        "Different types in different databases", (name for name in types if name in by_value and not types[name])
+    )
     untyped = (name for table in tables for name in table.untyped)
     yield from _without("Only nulls so far, which show no type", (name for name in untyped if name not in by_value))
 
 
 def _types(tables: Iterable[TablePlan]) -> dict[str, str | None]:
-    """The types that values alone show, in the order of the columns; None where not all tables that have the column
-    show the same."""
+    """The inferred types in the order of the columns; None if the tables that have the column show different ones."""
     types: dict[str, str | None] = {}
     for table in tables:
         for name in dict.fromkeys((*table.columns, *table.by_value, *table.untyped)):

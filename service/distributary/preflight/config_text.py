@@ -1,4 +1,4 @@
-"""The text of a first config, with comments for whoever goes on with it."""
+"""The text of a first config, with comments for the person who edits it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _BY_DATABASE = "{database}/{schema}/{table}"
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the user says of the config: Kafka's client properties, and where tables and checkpoint are to lie."""
+class ConfigChoices:
+    """The user's choices: Kafka's client properties, the path of the tables and the path of the checkpoint."""
 
     kafka: Mapping[str, str]
     target: str
@@ -25,10 +25,10 @@ class Wishes:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What the topics say: the prefix, the connector where all records agree on one, and the tables.
+class DiscoveredTopics:
+    """What the topics show: the prefix, the connector if all records agree on one, and the tables.
 
-    `by_database`: tables of several databases have one name.
+    `by_database`: tables of several databases share a name.
     """
 
     topic_prefix: str
@@ -37,9 +37,8 @@ class Found:
     by_database: bool = False
 
 
-def kept_outside(properties: Mapping[str, str]) -> dict[str, str]:
-    """The secrets among Kafka's properties that must not stand in a file: by the variable that is named in their
-    place."""
+def secret_variables(properties: Mapping[str, str]) -> dict[str, str]:
+    """The secrets among Kafka's properties, which are not written to the file: environment variable to value."""
     return {
         variable(name): value
         for name, value in properties.items()
@@ -48,62 +47,62 @@ def kept_outside(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def variable(name: str) -> str:
-    """`KAFKA_SASL_PASSWORD` for `sasl.password`."""
+    """The environment variable of a property: `KAFKA_SASL_PASSWORD` for `sasl.password`."""
     return "KAFKA_" + re.sub(r"[^A-Za-z0-9]+", "_", name).upper()
 
 
-def config_text(wishes: Wishes, found: Found) -> str:
+def config_text(choices: ConfigChoices, found: DiscoveredTopics) -> str:
     """The whole file."""
-    parts = [_head(found), _kafka(wishes.kafka), _places(wishes, found), _defaults(found), _tables(found)]
+    parts = [_head(found), _kafka(choices.kafka), _places(choices, found), _defaults(found), _tables(found)]
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
-def _head(found: Found) -> Iterator[str]:
-    yield f"# A first config, from what Kafka has under the prefix {found.topic_prefix}. Look through it, then:"
+def _head(found: DiscoveredTopics) -> Iterator[str]:
+    yield f"# A first config, made from the topics with the prefix {found.topic_prefix}. Review it, then:"
     yield "#   distributary plan -c FILE      what run would do, and which settings of the source lose data"
     yield "#   distributary doctor -c FILE    whether it would start on this machine"
     yield "#   distributary run -c FILE"
-    yield "# `distributary schema` prints what else may stand here."
+    yield "# `distributary schema` prints all settings."
     yield "version: 1"
     yield ""
 
 
 def _kafka(properties: Mapping[str, str]) -> Iterator[str]:
-    outside = kept_outside(properties)
+    outside = secret_variables(properties)
     yield "kafka:"
     for name, value in properties.items():
         if variable(name) in outside:
-            yield "  # What was given is a secret and not written down: set this variable."
+            yield "  # This is a secret and is not written to the file: set this environment variable."
             yield f"  {name}: ${{env:{variable(name)}}}"
         else:
             yield f"  {scalar(name)}: {scalar(value)}"
     yield ""
 
 
-def _places(wishes: Wishes, found: Found) -> Iterator[str]:
+def _places(choices: ConfigChoices, found: DiscoveredTopics) -> Iterator[str]:
     yield "source:"
     yield f"  topic_prefix: {scalar(found.topic_prefix)}"
     if found.connector is not None:
         yield f"  connector: {found.connector}"
-    yield "  # The connector's settings where they are not Debezium's defaults: they tell how to read its records."
+    yield "  # The connector's settings that differ from Debezium's defaults: the service needs them to read records."
     yield "  # connector_properties: {skipped.operations: none, decimal.handling.mode: precise}"
     yield ""
     yield "target:"
-    yield f"  path: {scalar(wishes.target)}"
+    yield f"  path: {scalar(choices.target)}"
     if found.by_database:
-        yield "  # Tables of several databases have one name."
+        yield "  # Tables of several databases have the same name."
         yield f"  table: {scalar(_BY_DATABASE)}"
     yield ""
-    yield "# Losing this directory loses nothing: each table knows itself where it is."
-    yield f"checkpoint: {scalar(wishes.checkpoint)}"
+    yield "# Losing this directory loses nothing: each table stores its own progress."
+    yield f"checkpoint: {scalar(choices.checkpoint)}"
     yield ""
 
 
-def _defaults(found: Found) -> Iterator[str]:
+def _defaults(found: DiscoveredTopics) -> Iterator[str]:
     yield "defaults:"
-    yield "  # Tables whose records have no key: append keeps each change as a row, which suits tables that only"
-    yield "  # insert; halt stops such a table until its entry says how to keep it. Where columns are a key, an entry"
-    yield "  # with key: [COLUMN, …] keeps one row of each."
+    yield "  # Tables whose records have no key. append: each change becomes a row, good for insert-only tables."
+    yield "  # halt: the table stops until its entry says what to do. If some columns are unique, an entry with"
+    yield "  # key: [COLUMN, …] keeps one row per value."
     yield "  keyless: append"
     for table in found.tables:
         if table.mode == "append":
@@ -111,21 +110,21 @@ def _defaults(found: Found) -> Iterator[str]:
     yield ""
 
 
-def _tables(found: Found) -> Iterator[str]:
+def _tables(found: DiscoveredTopics) -> Iterator[str]:
     named: dict[str, list[TablePlan]] = {}
     for table in found.tables:
         named.setdefault(table.table, []).append(table)
     entries = {name: lines for name, tables in named.items() if (lines := [*columns_text(tables)])}
     if any(table.by_value for table in found.tables):
-        yield "# Where records carry no schema, `columns` has the types that a few values show, as run would take"
-        yield "# them: bigint, double, boolean, else string. Comments say what such values may be beside. Write the"
-        yield "# types that you know (decimal(18,2), date, timestamp_us …) before the first run: a table keeps those"
-        yield "# that it was made with."
+        yield "# Some records carry no schema. `columns` has the types that run would infer from a few values: bigint,"
+        yield "# double, boolean, else string. Comments say what else they may be. Write the types that you know"
+        yield "# (decimal(18,2), date, timestamp_us …) before the first run: a table keeps the types that it was"
+        yield "# created with."
     yield "tables:"
     for name in sorted(entries):
         yield f"  - match: {scalar(name)}"
         yield from entries[name]
-    yield "  # Every other table that has a topic, also those whose topic comes later."
+    yield "  # All other tables, also those whose topics are created later."
     for name in sorted(named.keys() - entries.keys()):
         yield f"  #   {name}"
     for table in found.tables:

@@ -1,20 +1,20 @@
-"""All checks of `doctor`, in the order in which a start of the service would meet what they look at."""
+"""All checks of `doctor`, in the order in which a start of the service would fail at them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from distributary.config import Config
-from distributary.preflight.check_result import Check, Finding, findings
+from distributary.preflight.check_result import Check, CheckResult, run_checks
 from distributary.preflight.columns_check import columns_are_known
 from distributary.preflight.kafka_checks import clocks_agree, kafka_answers, registry_answers, topics_are_readable
 from distributary.preflight.machine_checks import jars_are_there, java_is_there, memory_suffices, time_zone_is_utc
 from distributary.preflight.storage_checks import checkpoint_is_ours, disk_has_room, driver_is_known, target_is_writable
 
 
-def examine(config: Config) -> Iterator[Finding]:
-    """What each check says, as soon as it is known."""
-    return findings(_checks(config))
+def examine(config: Config) -> Iterator[CheckResult]:
+    """Runs the checks and yields each result at once."""
+    return run_checks(_checks(config))
 
 
 def _checks(config: Config) -> Iterator[Check]:

@@ -1,4 +1,4 @@
-"""What lies in the lake at a table's place, read without Spark."""
+"""The Delta table that exists at a table's path, read without Spark."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from distributary.errors import SetupError
 from distributary.lake.layout import Layout
 from distributary.storage.lake_files import plain
 
-_SETS_CLUSTERING = ("CREATE", "REPLACE", "CLUSTER BY")  # operations, by how their names begin
+_SETS_CLUSTERING = ("CREATE", "REPLACE", "CLUSTER BY")  # prefixes of operation names
 
 
 @dataclass(frozen=True)
-class Stored:
-    """A Delta table: its columns (name to Spark type), whether it has files with rows, and how it is laid out."""
+class ExistingTable:
+    """A Delta table: its columns (name to Spark type), whether it has data files, and its layout."""
 
     columns: Mapping[str, str]
     has_files: bool
@@ -38,29 +38,29 @@ def _layout(table: DeltaTable) -> Layout:
 
 
 def _clustered_by(table: DeltaTable) -> tuple[str, ...] | None:
-    """The clustering's columns, as the newest commit says that set them; None where the log has it no more. The
-    library itself does not tell them."""
+    """The clustering columns, from the newest commit that set them; None if the log no longer has it. The library has
+    no call for them."""
     for commit in table.history():
         if str(commit.get("operation")).startswith(_SETS_CLUSTERING):
-            told = commit.get("operationParameters") or {}
-            return tuple(_names(str(told.get("newClusteringColumns", told.get("clusterBy", "[]")))))
+            parameters = commit.get("operationParameters") or {}
+            return tuple(_names(str(parameters.get("newClusteringColumns", parameters.get("clusterBy", "[]")))))
     return None
 
 
 def _names(columns: str) -> list[str]:
-    """As Delta writes them: a JSON list where a table is made, with commas between where it is altered."""
+    """Column names as Delta logs them: a JSON list when a table is created, comma-separated when it is altered."""
     if columns.startswith("["):
         return [str(name) for name in json.loads(columns)]
     return [name for name in columns.split(",") if name]
 
 
-def stored(path: str) -> Stored | None:
-    """The table at `path`; None where there is none. Raises SetupError where the storage can't be read."""
+def read_existing_table(path: str) -> ExistingTable | None:
+    """The table at `path`; None if there is none. Raises SetupError if the storage can't be read."""
     try:
         table = DeltaTable(plain(path))
         fields = StructType.fromJson(json.loads(table.schema().to_json())).fields
         columns = {f.name: f.dataType.simpleString() for f in fields}
-        return Stored(columns, bool(table.file_uris()), _layout(table))
+        return ExistingTable(columns, bool(table.file_uris()), _layout(table))
     except TableNotFoundError:
         return None
     except (DeltaError, OSError, ValueError, KeyError) as error:

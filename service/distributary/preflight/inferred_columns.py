@@ -1,4 +1,4 @@
-"""What a few records show of a table's columns, by the decoder that reads them later."""
+"""A table's columns, inferred from a few records by the decoder that reads them later."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from distributary.preflight.type_guesses import guess
 
 
 @dataclass(frozen=True)
-class Cut:
-    """A record with its key and value as objects (None for what is none), and the Connect schema beside its value.
+class ParsedRecord:
+    """A record with its key and value as JSON objects (None for anything else) and the Connect schema of its value.
 
-    `row` is the row that tells the columns: the one after the change, else the one before it where that is wanted.
+    `row` is the row that shows the columns: the one after the change, else, on request, the one before it.
     """
 
     record: Record
@@ -33,16 +33,18 @@ class Cut:
 
     @property
     def op(self) -> str | None:
-        """The operation, of an envelope."""
+        """The operation of an envelope, else None."""
         found = (self.value or {}).get("op")
         return found if isinstance(found, str) else None
 
 
 @dataclass(frozen=True)
-class Shown:
-    """The columns of the records; of those whose types nothing but values tells, by the source's names, these types and
-    what they may be beside (see guesses.guess); those whose type no value shows so far; and the tables that the
-    changes are of."""
+class InferredColumns:
+    """The columns that records show.
+
+    `by_value`: types that were inferred from values, by the source's names; `guesses`: what else these may be (see
+    type_guesses); `untyped`: columns whose type no value shows yet; `source_tables`: the tables that the records name.
+    """
 
     observed: tuple[ObservedColumns, ...] = ()
     by_value: Mapping[str, str] = field(default_factory=dict)
@@ -51,12 +53,14 @@ class Shown:
     source_tables: frozenset[str] = frozenset()
 
 
-def cuts(records: Iterable[Record], unwrapped: Unwrapped | None, *, before: bool = False) -> list[Cut]:
-    """The records whose value is an object or nothing; others go to the quarantine table and show no columns."""
-    return [cut for record in records if (cut := _cut(record, unwrapped, before=before)) is not None]
+def parse_records(
+    records: Iterable[Record], unwrapped: Unwrapped | None, *, before: bool = False
+) -> list[ParsedRecord]:
+    """The records whose value is an object or missing. Others would go to the quarantine table and show no columns."""
+    return [parsed for record in records if (parsed := _parse(record, unwrapped, before=before)) is not None]
 
 
-def _cut(record: Record, unwrapped: Unwrapped | None, *, before: bool) -> Cut | None:
+def _parse(record: Record, unwrapped: Unwrapped | None, *, before: bool) -> ParsedRecord | None:
     value, schema = opened(record.value)
     key, _ = opened(record.key)
     if value is not None and not isinstance(value, dict):
@@ -68,36 +72,42 @@ def _cut(record: Record, unwrapped: Unwrapped | None, *, before: bool) -> Cut | 
     elif value is not None and is_envelope(value):
         row = None
     row = row if isinstance(row, dict) else None
-    return Cut(record, key if isinstance(key, dict) else None, value, row, schema if value is not None else None)
+    return ParsedRecord(
+        record, key if isinstance(key, dict) else None, value, row, schema if value is not None else None
+    )
 
 
-def shown(found: Sequence[Cut], schema: RecordSchema, options: DecodeOptions) -> Shown:
-    """The columns of the records; `schema` has those of the table.
+def infer_columns(found: Sequence[ParsedRecord], schema: RecordSchema, options: DecodeOptions) -> InferredColumns:
+    """The columns that the records show; `schema` has those of the table.
 
-    Raises TableHalt where the table can't have such columns.
+    Raises TableHalt if the table can't have such columns.
     """
-    decoded = Decoder(options).decode(raw_table("", [cut.record for cut in found]), schema)
+    decoded = Decoder(options).decode(raw_table("", [parsed.record for parsed in found]), schema)
     if decoded.conflict is not None:
         raise decoded.conflict
     renames = Renames(options.renames)
-    by_schema = {name for one in decoded.observed if one.has_schema and not one.is_key for name in one.types}
-    guessed = {name: kind for one in decoded.observed for name, kind in one.guessed.items() if name not in by_schema}
+    by_schema = {
+        name for column in decoded.observed if column.has_schema and not column.is_key for name in column.types
+    }
+    guessed = {
+        name: kind for column in decoded.observed for name, kind in column.guessed.items() if name not in by_schema
+    }
     by_value = {renames.source(name): kind for name, kind in guessed.items()}
     values = _values(found, by_value)
-    guesses = {name: said for name, kind in by_value.items() if (said := guess(kind, values[name])) is not None}
-    typed = {renames.source(name) for one in decoded.observed for name in one.types}
-    sent = dict.fromkeys(name for cut in found for name in (cut.row or {}))
-    plain = {name for one in decoded.observed if not (one.has_schema or one.is_key) for name in one.names}
+    guesses = {name: text for name, kind in by_value.items() if (text := guess(kind, values[name])) is not None}
+    typed = {renames.source(name) for column in decoded.observed for name in column.types}
+    sent = dict.fromkeys(name for parsed in found for name in (parsed.row or {}))
+    plain = {name for column in decoded.observed if not (column.has_schema or column.is_key) for name in column.names}
     left_out = {*typed, *options.exclude, *(options.unwrapped.fields if options.unwrapped else ())}
     untyped = tuple(name for name in sent if name in plain and name not in left_out)
-    return Shown(decoded.observed, by_value, guesses, untyped, decoded.source_tables)
+    return InferredColumns(decoded.observed, by_value, guesses, untyped, decoded.source_tables)
 
 
-def _values(found: Iterable[Cut], wanted: Iterable[str]) -> dict[str, list[Any]]:
-    """The values of such columns, in rows and keys."""
+def _values(found: Iterable[ParsedRecord], wanted: Iterable[str]) -> dict[str, list[Any]]:
+    """The values of the wanted columns in rows and keys."""
     values: dict[str, list[Any]] = {name: [] for name in sorted(wanted)}
-    for cut in found:
-        for part in (cut.row or {}, cut.key or {}):
+    for parsed in found:
+        for part in (parsed.row or {}, parsed.key or {}):
             for name in values.keys() & part.keys():
                 values[name].append(part[name])
     return values

@@ -1,4 +1,4 @@
-"""Settings of the connector that cut, wrap or reorder values before they are in Kafka: no record shows it."""
+"""Warnings about connector settings that truncate, wrap or reorder values before Kafka, where no record shows it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from distributary.decode.bounds import Bounds
 from distributary.decode.connect_schema import ConnectType, NotAConnectSchema
 from distributary.decode.row_shape import row_of_schema
 from distributary.decode.source_block import BY_OFFSET
-from distributary.preflight.plan_warning import Code, Concern
-from distributary.preflight.table_context import Scene
+from distributary.preflight.plan_warning import Code, PlanWarning
+from distributary.preflight.table_context import TableContext
 
 _SOURCE_TYPE = "__debezium.source.column.type"
 _IN_MILLISECONDS = ("org.apache.kafka.connect.data.Timestamp", "org.apache.kafka.connect.data.Time")
@@ -21,35 +21,35 @@ _IN_FLIGHT = "producer.override.max.in.flight.requests.per.connection"
 _IDEMPOTENT = "producer.override.enable.idempotence"
 
 
-def lossy_settings(scene: Scene) -> Iterator[Concern]:
-    """What is to be said of one table."""
-    for look in _LOOKS:
-        if (concern := look(scene)) is not None:
-            yield concern
+def lossy_settings(context: TableContext) -> Iterator[PlanWarning]:
+    """The warnings about one table."""
+    for check in _CHECKS:
+        if (warning := check(context)) is not None:
+            yield warning
 
 
-def _times_cut(scene: Scene) -> Concern | None:
-    cut = _columns(scene, lambda column: column.name in _IN_MILLISECONDS)
-    if not cut and scene.said("time.precision.mode") != "connect":
+def _times_cut(context: TableContext) -> PlanWarning | None:
+    columns = _columns(context, lambda column: column.name in _IN_MILLISECONDS)
+    if not columns and context.connector_setting("time.precision.mode") != "connect":
         return None
-    return Concern(
+    return PlanWarning(
         Code.TIMES_CUT,
-        "the connector sends times in milliseconds (time.precision.mode: connect): digits behind the third are cut",
+        "the connector sends times in milliseconds (time.precision.mode: connect) and cuts smaller fractions",
         "set time.precision.mode: adaptive in the connector, and take a new snapshot of the table",
-        ", ".join(cut),
+        ", ".join(columns),
     )
 
 
-def _nanoseconds_wrap(scene: Scene) -> Concern | None:
-    columns = _columns(scene, lambda column: column.name == _IN_NANOSECONDS)
-    versions = [_version((cut.value or {}).get("source")) for cut in scene.cuts]
+def _nanoseconds_wrap(context: TableContext) -> PlanWarning | None:
+    columns = _columns(context, lambda column: column.name == _IN_NANOSECONDS)
+    versions = [_version((parsed.value or {}).get("source")) for parsed in context.records]
     known = [version for version in versions if version is not None]
     if not columns or (known and min(known) >= _FIRST_THAT_DOES_NOT_WRAP):
         return None
-    return Concern(
+    return PlanWarning(
         Code.NANOSECONDS_WRAP,
-        "the connector counts these times in nanoseconds; before Debezium 3.7 a time before 1677-09-22 or after"
-        " 2262-04-11 becomes another one without a word (9999-12-31 becomes a time of 1816)",
+        "the connector sends these times in nanoseconds; before Debezium 3.7 a time before 1677-09-22 or after"
+        " 2262-04-11 silently becomes another one (9999-12-31 becomes a time of 1816)",
         "upgrade the connector to 3.7, or set time.precision.mode: isostring, and take a new snapshot of the table",
         ", ".join(columns),
     )
@@ -62,8 +62,8 @@ def _version(source: object) -> tuple[int, ...] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-def _values_cut(scene: Scene) -> Concern | None:
-    properties = scene.source.connector_properties
+def _values_cut(context: TableContext) -> PlanWarning | None:
+    properties = context.source.connector_properties
     cutting = [name for name in properties if name.startswith("column.truncate.to.")]
     for name, value in properties.items():
         transform = name.removesuffix(".type")
@@ -72,21 +72,24 @@ def _values_cut(scene: Scene) -> Concern | None:
             cutting.append(transform)
     if not cutting:
         return None
-    return Concern(
+    return PlanWarning(
         Code.VALUES_CUT,
-        "the connector cuts long texts and bytes: the table gets what is left of them",
-        "take the setting out of the connector, or the columns out of it, and take a new snapshot of the table",
+        "the connector truncates long texts and bytes: the table gets the truncated values",
+        "remove the setting from the connector, or the columns from the setting, and take a new snapshot of the table",
         ", ".join(cutting),
     )
 
 
-def _unsigned_wraps(scene: Scene) -> Concern | None:
-    if scene.connector not in ("mysql", "mariadb") or scene.said("bigint.unsigned.handling.mode") == "precise":
+def _unsigned_wraps(context: TableContext) -> PlanWarning | None:
+    if (
+        context.connector not in ("mysql", "mariadb")
+        or context.connector_setting("bigint.unsigned.handling.mode") == "precise"
+    ):
         return None
-    columns = _columns(scene, lambda column: column.kind == "int64" and _is_unsigned_bigint(column))
+    columns = _columns(context, lambda column: column.kind == "int64" and _is_unsigned_bigint(column))
     if not columns:
         return None
-    return Concern(
+    return PlanWarning(
         Code.UNSIGNED_WRAPS,
         "the connector sends BIGINT UNSIGNED as a signed number: 9223372036854775808 and above become negative",
         "set bigint.unsigned.handling.mode: precise in the connector, and fill the table again (resume --rebuild)",
@@ -99,15 +102,15 @@ def _is_unsigned_bigint(column: ConnectType) -> bool:
     return words[:1] == ["BIGINT"] and "UNSIGNED" in words
 
 
-def _key_not_unique(scene: Scene) -> Concern | None:
-    table = scene.sample.topic.name.removeprefix(f"{scene.source.topic_prefix}.")
-    for entry in scene.source.connector_properties.get("message.key.columns", "").split(";"):
+def _key_not_unique(context: TableContext) -> PlanWarning | None:
+    table = context.sample.topic.name.removeprefix(f"{context.source.topic_prefix}.")
+    for entry in context.source.connector_properties.get("message.key.columns", "").split(";"):
         pattern, _, columns = entry.strip().rpartition(":")
         if columns and _matches(pattern, table):
-            return Concern(
+            return PlanWarning(
                 Code.KEY_NOT_UNIQUE,
-                "message.key.columns names the key of this table: where its columns are not unique at the source, or"
-                " may be NULL, rows of one key take each other's place",
+                "message.key.columns names the key of this table: if its columns are not unique at the source or may"
+                " be NULL, rows with the same key overwrite each other",
                 "name columns that are unique and NOT NULL, or leave the primary key as it is",
                 columns.strip(),
             )
@@ -121,43 +124,43 @@ def _matches(pattern: str, table: str) -> bool:
         return False
 
 
-def _producer_reorders(scene: Scene) -> Concern | None:
-    in_flight = scene.said(_IN_FLIGHT) or "1"
-    is_ordered = in_flight == "1" or scene.said(_IDEMPOTENT) == "true"
-    if is_ordered or scene.look is None or scene.look.order != BY_OFFSET:
+def _producer_reorders(context: TableContext) -> PlanWarning | None:
+    in_flight = context.connector_setting(_IN_FLIGHT) or "1"
+    is_ordered = in_flight == "1" or context.connector_setting(_IDEMPOTENT) == "true"
+    if is_ordered or context.topic_format is None or context.topic_format.order != BY_OFFSET:
         return None
-    return Concern(
+    return PlanWarning(
         Code.PRODUCER_REORDERS,
-        "the rows are ordered by their offsets, and the connector's producer may send a record again behind later ones:"
-        " the older change of a row may stay",
+        "the rows are ordered by offset, and the connector's producer may send a record again after later ones: an"
+        " older change may overwrite a newer one",
         f"set {_IDEMPOTENT}: true, or {_IN_FLIGHT}: 1, in the connector",
         f"{_IN_FLIGHT}: {in_flight}",
     )
 
 
-def _legacy_source_struct(scene: Scene) -> Concern | None:
-    if scene.said("source.struct.version") != "v1":
+def _legacy_source_struct(context: TableContext) -> PlanWarning | None:
+    if context.connector_setting("source.struct.version") != "v1":
         return None
-    return Concern(
+    return PlanWarning(
         Code.LEGACY_SOURCE_STRUCT,
-        "the source block of version 1 lacks fields that order changes, and the names of connector and table",
-        "take source.struct.version: v1 out of the connector; Debezium 2.0 and later have no such setting",
+        "the source block of version 1 lacks the fields that order changes and the names of connector and table",
+        "remove source.struct.version: v1 from the connector; Debezium 2.0 and later have no such setting",
     )
 
 
-def _columns(scene: Scene, wanted: Callable[[ConnectType], bool]) -> list[str]:
-    """The columns that a schema of the records describes so, by the source's names."""
+def _columns(context: TableContext, wanted: Callable[[ConnectType], bool]) -> list[str]:
+    """The columns whose type in the records' schemas is a wanted one, by the source's names."""
     found: dict[str, None] = {}
-    for schema in {json.dumps(cut.schema) for cut in scene.cuts if cut.schema is not None}:
+    for schema in {json.dumps(parsed.schema) for parsed in context.records if parsed.schema is not None}:
         try:
-            row = row_of_schema(schema.encode(), Bounds(), unwrapped=scene.is_unwrapped)
+            row = row_of_schema(schema.encode(), Bounds(), unwrapped=context.is_unwrapped)
         except NotAConnectSchema:
             continue
         found.update((part.name, None) for part in row.fields if wanted(part.type))
-    return [name for name in sorted(found) if name not in scene.settings.exclude]
+    return [name for name in sorted(found) if name not in context.settings.exclude]
 
 
-_LOOKS: tuple[Callable[[Scene], Concern | None], ...] = (
+_CHECKS: tuple[Callable[[TableContext], PlanWarning | None], ...] = (
     *(_times_cut, _nanoseconds_wrap, _values_cut, _unsigned_wraps, _key_not_unique, _producer_reorders),
     _legacy_source_struct,
 )

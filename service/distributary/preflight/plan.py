@@ -1,4 +1,4 @@
-"""What `run` would do with each table: looked up in Kafka and in the lake, without Spark and without a change."""
+"""The plan: what `run` would do with each table, read from Kafka and the lake. Needs no Spark and writes nothing."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from distributary.ingest.continuity import two_topics
 from distributary.ingest.registry import Registry, registry_of
 from distributary.ingest.source_types import Told, told_to
 from distributary.ingest.tables import ConfiguredTable, listed
-from distributary.preflight.config_warnings import overall
-from distributary.preflight.existing_table import stored
-from distributary.preflight.plan_warning import Concern
+from distributary.preflight.config_warnings import config_warnings
+from distributary.preflight.existing_table import read_existing_table
+from distributary.preflight.plan_warning import PlanWarning
 from distributary.preflight.sample import sample
-from distributary.preflight.skipped_topics import PassedOver, passed_over
-from distributary.preflight.table_context import Scene
-from distributary.preflight.table_plan import HALT, TablePlan, planned, refused
+from distributary.preflight.skipped_topics import SkippedTopic, skipped_topics
+from distributary.preflight.table_context import TableContext
+from distributary.preflight.table_plan import HALT, TablePlan, halted_plan, plan_table
 from distributary.storage.lake_files import newest_record
 
-_SIDE_BY_SIDE = 8  # topics looked at at once; each look waits for Kafka most of the time
+_THREADS = 8  # tables planned at once; each waits for Kafka most of the time
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The tables by name, the topics that are left alone, and what is to be said of the config as a whole."""
+    """The tables by name, the topics that become no table, and the warnings about the config as a whole."""
 
     tables: tuple[TablePlan, ...]
-    passed_over: tuple[PassedOver, ...]
-    warnings: tuple[Concern, ...]
+    skipped_topics: tuple[SkippedTopic, ...]
+    warnings: tuple[PlanWarning, ...]
 
     @property
     def halts(self) -> bool:
@@ -41,60 +41,66 @@ class Plan:
         return any(table.action == HALT for table in self.tables)
 
     def as_json(self) -> dict[str, Any]:
-        """The same with JSON's types only."""
+        """The plan in JSON's types. `passed_over` is the old name of `skipped_topics`, for one release."""
+        skipped = [topic.as_json() for topic in self.skipped_topics]
         return {
             "tables": [table.as_json() for table in self.tables],
-            "passed_over": [topic.as_json() for topic in self.passed_over],
-            "warnings": [concern.as_json() for concern in self.warnings],
+            "skipped_topics": skipped,
+            "passed_over": skipped,
+            "warnings": [warning.as_json() for warning in self.warnings],
         }
 
 
 def plan(config: Config) -> Plan:
-    """The plan of a config. Raises TransientError where Kafka or the registry does not answer."""
+    """The plan of a config. Raises TransientError if Kafka or the registry does not answer."""
     registry = registry_of(config.source)
     broker = Broker(config.kafka_properties())
     names = broker.names()
     tables = listed(config, broker)
-    topics = broker.topics([one.topic for one in tables])
+    topics = broker.topics([table.topic for table in tables])
     settings = broker.settings(topics)
     told = told_to(config, broker).of
-    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        looked = list(pool.map(lambda one: _look(one, config, broker, topics, settings, registry, told), tables))
-    scenes = [scene for _, scene in looked if scene is not None]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        planned = list(
+            pool.map(lambda table: _plan_table(table, config, broker, topics, settings, registry, told), tables)
+        )
+    contexts = [context for _, context in planned if context is not None]
     return Plan(
-        tables=tuple(one_place_each([table for table, _ in looked])),
-        passed_over=tuple(passed_over(config, names, {one.topic for one in tables})),
-        warnings=tuple(overall(config, scenes, {one.settings.match for one in tables})),
+        tables=tuple(halt_shared_paths([table for table, _ in planned])),
+        skipped_topics=tuple(skipped_topics(config, names, {table.topic for table in tables})),
+        warnings=tuple(config_warnings(config, contexts, {table.settings.match for table in tables})),
     )
 
 
-def _look(
-    one: ConfiguredTable,
+def _plan_table(
+    table: ConfiguredTable,
     config: Config,
     broker: Broker,
     topics: Mapping[str, Topic],
     settings: Mapping[str, Mapping[str, str]],
     registry: Registry | None,
     told: Told,
-) -> tuple[TablePlan, Scene | None]:
+) -> tuple[TablePlan, TableContext | None]:
     try:
-        topic = topics.get(one.topic)
+        topic = topics.get(table.topic)
         if topic is None:
-            raise TableHalt("topic-gone", f"the topic {one.topic} was deleted just now", "look again")
-        newest = newest_record(one.path)
+            raise TableHalt("topic-gone", f"the topic {table.topic} was deleted just now", "run the command again")
+        newest = newest_record(table.path)
         progress = newest.progress if newest else None
-        # Where somebody deleted the topic meanwhile, or may not read it, the others are still told.
-        records = sample(broker, topic, progress.next if progress else {}, settings.get(one.topic), registry)
-        return planned(one, config, records, progress, stored(one.path), round(time.time() * 1000), told)
+        # A topic that was deleted meanwhile or that may not be read halts its own table only.
+        records = sample(broker, topic, progress.next if progress else {}, settings.get(table.topic), registry)
+        return plan_table(
+            table, config, records, progress, read_existing_table(table.path), round(time.time() * 1000), told
+        )
     except DistributaryError as error:
-        return refused(one, error), None
+        return halted_plan(table, error), None
 
 
-def one_place_each(tables: list[TablePlan]) -> Iterator[TablePlan]:
-    """Of several topics for one place in the lake the first one counts, the others would halt."""
-    taken: dict[str, str] = {}
+def halt_shared_paths(tables: list[TablePlan]) -> Iterator[TablePlan]:
+    """The plans; if several topics write to one path, all but the first would halt."""
+    topic_of_path: dict[str, str] = {}
     for table in tables:
-        other = taken.setdefault(table.path, table.topic)
+        other = topic_of_path.setdefault(table.path, table.topic)
         if other == table.topic:
             yield table
             continue

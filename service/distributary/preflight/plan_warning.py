@@ -1,4 +1,4 @@
-"""What a warning of `plan` is, and which there are; docs/plan.md explains each by its code."""
+"""The warnings of `plan` and their codes; docs/plan.md explains each."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Code(str, Enum):
 
 
 @dataclass(frozen=True)
-class Concern:
-    """Something that `run` would do without a word and that loses data, or may not be meant: what, and the way out.
+class PlanWarning:
+    """A setting or a state that loses data, or that may not be intended, without an error from `run`.
 
-    `detail` is what it comes to for this one table: columns, offsets, times.
+    `detail` says what it means for this table: columns, offsets, times.
     """
 
     code: Code
@@ -53,5 +53,5 @@ class Concern:
     detail: str = ""
 
     def as_json(self) -> dict[str, str]:
-        """The same with JSON's types only."""
+        """The warning in JSON's types."""
         return {"code": self.code.value, "message": self.message, "fix": self.fix, "detail": self.detail}

@@ -1,4 +1,4 @@
-"""Which connectors' prefixes a Kafka has, told by the records of its topics."""
+"""Finds the topic prefixes of the connectors that write to a Kafka, from the records of its topics."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from distributary.consume.peek import Record
 from distributary.ingest.record_form import is_envelope, opened
 
 _NEWEST = 5  # records per partition
-_SIDE_BY_SIDE = 8
+_THREADS = 8
 _HEARTBEAT = "__debezium-heartbeat."
 
 
 def prefixes(broker: Broker) -> list[str]:
-    """The prefixes, sorted. A source block names its connector's; rows without an envelope leave it to the topic's
-    name, which is looked at only where no record tells. Raises TransientError."""
+    """The prefixes, sorted. The source block of an envelope names its prefix. If no record has one, the prefix is taken
+    from the names of topics with unwrapped rows. Raises TransientError."""
     names = broker.names()
     topics = broker.topics(name for name in names if name.count(".") >= 2 and not name.startswith("_"))
-    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+    with ThreadPoolExecutor(_THREADS) as pool:
         looked = list(pool.map(lambda topic: (topic.name, _newest(broker, topic)), topics.values()))
     told = {prefix for name, records in looked if (prefix := named_by(name, records)) is not None}
     told |= {name.removeprefix(_HEARTBEAT) for name in names if name.startswith(_HEARTBEAT)}
@@ -33,7 +33,7 @@ def _newest(broker: Broker, topic: Topic) -> list[Record]:
 
 
 def named_by(topic: str, records: Iterable[Record]) -> str | None:
-    """The prefix that the envelopes of a topic name, None where none does."""
+    """The prefix that the envelopes of a topic name; None if none does."""
     for record in records:
         value, _ = opened(record.value)
         if isinstance(value, dict) and is_envelope(value):

@@ -1,4 +1,4 @@
-"""A few records of a topic, with what Kafka says of it: where it begins and ends, and how long it keeps records."""
+"""A few records of a topic, with its first and end offsets and its settings."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from distributary.consume.peek import Record
 from distributary.ingest.json_records import as_json
 from distributary.ingest.registry import Registry
 
-_NEWEST = 20  # records per partition; columns that came later are in them
+_NEWEST = 20  # records per partition; the oldest alone would not show columns that were added later
 
 
 @dataclass(frozen=True)
 class Sample:
-    """`first` and `end` are the offsets that each partition begins and ends with, `start` those from which a table goes
-    on. `head` are the records from there on that tell the table's format, `newest` the last ones of each partition.
-    `settings` are the topic's own; None where they may not be seen."""
+    """A sample of a topic.
+
+    `first` and `end`: the first and the end offset of each partition; `start`: the offsets at which the table
+    continues. `head`: records from `start` on, enough to detect the format; `newest`: the last ones of each partition.
+    `settings`: the topic's settings, None if this user may not read them.
+    """
 
     topic: Topic
     first: Offsets
@@ -30,17 +33,17 @@ class Sample:
 
     @property
     def left(self) -> int:
-        """How many offsets are still to be applied."""
+        """Number of offsets that are not applied yet."""
         return sum(max(0, end - self.start.get(p, 0)) for p, end in self.end.items())
 
     @property
     def removed(self) -> int:
-        """How many offsets Kafka no longer has."""
+        """Number of offsets that Kafka has removed."""
         return sum(self.first.values())
 
     @property
     def cleanup(self) -> tuple[str, ...]:
-        """The topic's cleanup.policy: delete, compact, or both; nothing where that is not known."""
+        """The topic's cleanup.policy: delete, compact, or both; empty if it is not known."""
         policy = (self.settings or {}).get("cleanup.policy", "")
         return tuple(part.strip() for part in policy.split(",") if part.strip())
 
@@ -60,10 +63,10 @@ def sample(
     settings: Mapping[str, str] | None,
     registry: Registry | None,
 ) -> Sample:
-    """A sample of the topic, for a table that has applied `taken` (next offset per partition). Its records are as
-    JsonConverter would have written them, whatever they are on the wire."""
+    """A sample of the topic for a table that continues at `taken` (next offset per partition). Records in other formats
+    are converted to JSON as Kafka Connect's JsonConverter writes it."""
     first, end = broker.earliest(topic), broker.latest(topic)
-    # Where retention ran past the table nothing can be read at the offset that it asks for.
+    # Retention may have removed the table's next offset, and nothing can be read there.
     start = {p: max(taken.get(p, 0), first.get(p, 0)) for p in end}
     newest = {p: max(first.get(p, 0), offset - _NEWEST) for p, offset in end.items()}
     return Sample(

@@ -1,4 +1,4 @@
-"""Topics that begin with the prefix and do not become tables, each with the reason."""
+"""Topics with the prefix that do not become tables, each with the reason."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from distributary.ingest.tables import is_reserved, settings_of
 
 
 @dataclass(frozen=True)
-class PassedOver:
-    """A topic that is left alone: why, as a stable code and in words."""
+class SkippedTopic:
+    """A topic that becomes no table: why, as a stable code and in words."""
 
     topic: str
     code: str
     reason: str
 
     def as_json(self) -> dict[str, str]:
-        """The same with JSON's types only."""
+        """The topic in JSON's types."""
         return asdict(self)
 
 
-def passed_over(config: Config, names: Iterable[str], tables: Collection[str]) -> list[PassedOver]:
-    """What the topics are that are none of the `tables`; topics that have nothing to do with the prefix are no news."""
+def skipped_topics(config: Config, names: Iterable[str], tables: Collection[str]) -> list[SkippedTopic]:
+    """The topics with the config's prefix that are not in `tables`, sorted. Topics of other prefixes are left out."""
     prefix = config.source.topic_prefix
     heartbeat = f"__debezium-heartbeat.{prefix}"
     return [
@@ -34,29 +34,29 @@ def passed_over(config: Config, names: Iterable[str], tables: Collection[str]) -
     ]
 
 
-def _of(name: str, config: Config) -> PassedOver:
+def _of(name: str, config: Config) -> SkippedTopic:
     prefix = config.source.topic_prefix
     of_debezium = {
         prefix: "the connector's schema changes",
-        f"{prefix}.transaction": "the connector's transactions; the service reads them beside the tables",
+        f"{prefix}.transaction": "the connector's transactions; the service reads them, but not as a table",
         f"__debezium-heartbeat.{prefix}": "the connector's heartbeats",
         f"{prefix}.message": "the source's logical messages",
     }
     if name in of_debezium:
-        return PassedOver(name, "of-debezium", of_debezium[name])
+        return SkippedTopic(name, "of-debezium", of_debezium[name])
     if config.source.connector is None and has_database_part(name, prefix):
         matched = [table_of(name, prefix, connector) for connector in ("sqlserver", None)]
         if any(settings_of(table, config) is not None for table in matched):
-            return PassedOver(
+            return SkippedTopic(
                 name,
                 "connector-unknown",
-                "no record tells yet whether a database is part of the name: set source.connector",
+                "no record shows yet whether the name contains a database: set source.connector",
             )
     table = table_of(name, prefix, config.source.connector)
     if table is None:
-        return PassedOver(name, "no-table-name", "the name is not <prefix>.<schema>.<table>")
+        return SkippedTopic(name, "no-table-name", "the name is not <prefix>.<schema>.<table>")
     if is_signal_table(table, config.source.signal_table):
-        return PassedOver(name, "signal-table", "the table through which the connector gets signals")
+        return SkippedTopic(name, "signal-table", "the connector's signal table")
     if is_reserved(table, config):
-        return PassedOver(name, "reserved-name", "the table would lie in a folder that the service reserves")
-    return PassedOver(name, "no-entry", f"no entry of `tables` matches {table}")
+        return SkippedTopic(name, "reserved-name", "the table would be in a directory that the service reserves")
+    return SkippedTopic(name, "no-entry", f"no entry of `tables` matches {table}")

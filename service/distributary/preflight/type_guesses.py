@@ -1,4 +1,4 @@
-"""What values without a schema may also stand for: a guess, for whoever names the type. Nothing goes by it."""
+"""Guesses what values without a schema may be, as a hint for the person who sets the type. No type is set by it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-# Between 2001 and 2286 (nanoseconds: 2262, where they end) each unit has numbers of its own.
+# From 2001 to 2286 (nanoseconds: to 2262, their maximum) the ranges of the units do not overlap.
 _LIKELY = (
     ("timestamp_ms", 10**12, 10**13),
     ("timestamp_us", 10**15, 10**16),
     ("timestamp_ns", 10**18, 2**63),
 )
-# Days of the years 1 to 9999, parts of one day, and timestamps up to 9999 but for 1970's first months.
+# Days of the years 1 to 9999, times of day, and timestamps up to 9999 without the first months of 1970.
 _POSSIBLE = (
     ("date", -719_162, 2_932_897),
     ("time_ms", 0, 86_400_000),
@@ -31,7 +31,7 @@ _TEXTS: tuple[tuple[re.Pattern[str], str | None], ...] = (
     (re.compile(rf"{_DAY}[T ]{_TIME}"), "looks like timestamp_ntz"),
     (re.compile(rf"{_DAY}Z?"), "looks like date"),
     (re.compile(r"-?\d+(\.\d+)?"), "or decimal(p,s), if decimal.handling.mode is string"),
-    (re.compile(r"[A-Za-z][a-z]*"), None),  # words: many of four or eight letters would do for Base64
+    (re.compile(r"[A-Za-z][a-z]*"), None),  # words: those of four or eight letters would match Base64
     (re.compile(rf"(?:{_BASE64}{{4}})*(?:{_BASE64}{{2}}==|{_BASE64}{{3}}=)?"), "or decimal(p,s) or binary, as Base64"),
 )
 _OBJECTS: Mapping[frozenset[str], str] = {
@@ -42,10 +42,10 @@ _OBJECTS: Mapping[frozenset[str], str] = {
 
 
 def guess(kind: str, values: Iterable[Any]) -> str | None:
-    """In a few words what such values of a column may be beside `kind`, the type that they show; None where nothing
-    comes to mind. It holds none of the values."""
+    """A few words on what a column may be other than `kind`, the inferred type; None without a guess. The text contains
+    none of the values."""
     found = [value for value in values if value is not None]
-    look = _LOOKS.get(kind)
+    look = _GUESSERS.get(kind)
     return look(found) if look is not None and found else None
 
 
@@ -96,7 +96,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-_LOOKS: Mapping[str, Callable[[list[Any]], str | None]] = {
+_GUESSERS: Mapping[str, Callable[[list[Any]], str | None]] = {
     "bigint": _of_whole_numbers,
     "double": _of_fractions,
     "string": _of_others,

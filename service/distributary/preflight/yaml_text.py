@@ -1,4 +1,4 @@
-"""Text as it is written in YAML: values, keys and comments, whatever the text holds."""
+"""Writes any text as YAML: as value, as key and as comment."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from distributary.config.interpolate import escaped
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./:-]*[A-Za-z0-9_/]|[A-Za-z]")
 _OTHER_THAN_TEXT = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
-# What YAML does not allow as it is, or takes for the end of a line.
+# Characters that YAML does not allow unescaped, or that end a line.
 _UNPRINTABLE = re.compile("[^ -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _LONGEST_KEY = 1_000  # a reader looks 1,024 characters ahead for the colon
 
 
 def scalar(text: str) -> str:
-    """The text, in quotes where some reader of YAML would take it for something else."""
+    """The text, in quotes if some YAML reader would not read it as a string."""
     if _PLAIN.fullmatch(text) and text.lower() not in _OTHER_THAN_TEXT:
         return text
     return _printable(json.dumps(text, ensure_ascii=False))
 
 
 def pair(key: str, value: str, indent: str) -> str:
-    """A key of a mapping with its value, both any text."""
+    """A key of a mapping and its value; both may be any text."""
     written = scalar(escaped(key))
     if len(written) > _LONGEST_KEY:
         return f"{indent}? {written}\n{indent}: {scalar(value)}"
@@ -30,7 +30,7 @@ def pair(key: str, value: str, indent: str) -> str:
 
 
 def line(text: str) -> str:
-    """The text as one line: a comment ends where its line does."""
+    """The text as one line, for a comment."""
     return _printable(" ".join(text.split()))
 
 

@@ -13,11 +13,11 @@ from tests.support.table_contexts import envelope, plan_of, records, sample
 
 from distributary.cli import main
 from distributary.config import Config, load
-from distributary.preflight.config_text import Found, Wishes, config_text
+from distributary.preflight.config_text import ConfigChoices, DiscoveredTopics, config_text
 from distributary.preflight.prefixes import named_by
 from distributary.preflight.table_plan import HALT, TablePlan
 
-WISHES = Wishes({"bootstrap.servers": "localhost:9092"}, "lake", "s3a://bucket/check points")
+CHOICES = ConfigChoices({"bootstrap.servers": "localhost:9092"}, "lake", "s3a://bucket/check points")
 
 
 def table(name: str, **more: object) -> TablePlan:
@@ -25,8 +25,8 @@ def table(name: str, **more: object) -> TablePlan:
     return TablePlan(**plan)  # type: ignore[arg-type]
 
 
-def written(folder: Path, wishes: Wishes, found: Found) -> tuple[str, Config]:
-    text = config_text(wishes, found)
+def written(folder: Path, choices: ConfigChoices, found: DiscoveredTopics) -> tuple[str, Config]:
+    text = config_text(choices, found)
     file = folder / "config.yaml"
     file.write_text(text, encoding="utf-8")
     return text, load(file)
@@ -41,7 +41,7 @@ def test_the_config_says_what_was_found(tmp_path: Path) -> None:
         table("dbo.plain", by_value={"price": "double"}, guesses={"price": "or another"}, untyped=("gone", "no\nline")),
         table("dbo.kept", mode="append"),
     )
-    text, config = written(tmp_path, WISHES, Found("server1", "mysql", tables))
+    text, config = written(tmp_path, CHOICES, DiscoveredTopics("server1", "mysql", tables))
     assert config.defaults.keyless == "append"
     assert [(rule.match, rule.columns) for rule in config.tables] == [
         ("dbo.log", {"a: b": "bigint", "line\nbreak": "string"}),
@@ -59,7 +59,9 @@ def test_the_config_says_what_was_found(tmp_path: Path) -> None:
 
 
 def test_types_are_named_where_values_alone_show_them(tmp_path: Path) -> None:
-    text, config = written(tmp_path, WISHES, Found("server1", tables=(table("dbo.t"), table("dbo.u", untyped=("a",)))))
+    text, config = written(
+        tmp_path, CHOICES, DiscoveredTopics("server1", tables=(table("dbo.t"), table("dbo.u", untyped=("a",))))
+    )
     assert [rule.columns for rule in config.tables] == [None, None]
     assert "    # Only nulls so far, which show no type: a\n" in text
     assert "carry no schema" not in text
@@ -98,7 +100,7 @@ def test_columns_of_any_name_are_read_as_they_were_found(tmp_path: Path, names: 
     guesses = {name: f"or {name}" for name in names}
     error = {"code": "columns-differ-in-case", "message": f"{names}", "fix": f"{names}"}
     tables = (table("dbo.t", by_value=found, guesses=guesses), table("dbo.u", untyped=names, error=error))
-    _, config = written(tmp_path, WISHES, Found("server1", tables=tables))
+    _, config = written(tmp_path, CHOICES, DiscoveredTopics("server1", tables=tables))
     assert (config.tables[0].columns or {}) == found
     for rule in config.tables[1:]:
         assert rule.columns is None
@@ -110,9 +112,9 @@ def test_an_entry_for_the_tables_of_several_databases_names_what_all_of_them_sho
         table("dbo.t", by_value=one, columns=one),
         table("dbo.t", by_value={"same": "bigint", "other": "string"}, columns={"told": "date"}, untyped=("null",)),
     )
-    text, config = written(tmp_path, WISHES, Found("server1", tables=tables, by_database=True))
+    text, config = written(tmp_path, CHOICES, DiscoveredTopics("server1", tables=tables, by_database=True))
     assert config.tables[0].columns == {"same": "bigint", "lone": "double"}
-    assert '    # Not alike in all databases: other, "null", told\n' in text
+    assert '    # Different types in different databases: other, "null", told\n' in text
     assert [rule.match for rule in config.tables] == ["dbo.t", "*.*"]
 
 
@@ -120,14 +122,14 @@ def test_no_value_of_a_record_is_written(tmp_path: Path) -> None:
     row = {"day": 19876, "amount": 48151623.42, "mail": "someone@example.com", "code": "AAECAwQ=", "doc": {"secret": 1}}
     key, value = envelope("c", {"id": 7134, **row})
     plan = plan_of(sample((key, value)))
-    text, config = written(tmp_path, WISHES, Found("server1", tables=(plan,)))
+    text, config = written(tmp_path, CHOICES, DiscoveredTopics("server1", tables=(plan,)))
     assert config.tables[0].columns == plan.columns
     for shown in ("7134", "19876", "48151623", "someone", "AAEC", "secret"):
         assert shown not in text
 
 
 def test_tables_of_several_databases_get_places_of_their_own(tmp_path: Path) -> None:
-    _, config = written(tmp_path, WISHES, Found("server1", by_database=True))
+    _, config = written(tmp_path, CHOICES, DiscoveredTopics("server1", by_database=True))
     assert config.target.table == "{database}/{schema}/{table}"
 
 
@@ -147,9 +149,9 @@ def test_no_secret_is_written(
 ) -> None:
     outside = value.replace("geheim", "from outside")
     monkeypatch.setenv(variable, outside)
-    given = {**WISHES.kafka, "sasl.username": "me", "sasl.password": "${env:PW}", name: value}
+    given = {**CHOICES.kafka, "sasl.username": "me", "sasl.password": "${env:PW}", name: value}
     monkeypatch.setenv("PW", "another one")
-    text, config = written(tmp_path, Wishes(given, "lake", "checkpoints"), Found("server1"))
+    text, config = written(tmp_path, ConfigChoices(given, "lake", "checkpoints"), DiscoveredTopics("server1"))
     assert "geheim" not in text
     assert config.kafka_properties()[name] == outside
 
@@ -159,8 +161,8 @@ def test_references_and_plain_properties_stay_as_they_were_given(
 ) -> None:
     monkeypatch.setenv("PW", "from outside")
     login = {"sasl.username": "me", "sasl.password": "${env:PW}"}
-    given = {**WISHES.kafka, **login, "client.id": "null", "retries": "0x1F"}
-    text, config = written(tmp_path, Wishes(given, "lake", "checkpoints"), Found("server1"))
+    given = {**CHOICES.kafka, **login, "client.id": "null", "retries": "0x1F"}
+    text, config = written(tmp_path, ConfigChoices(given, "lake", "checkpoints"), DiscoveredTopics("server1"))
     assert "${env:PW}" in text
     assert config.kafka_properties() == {**given, "sasl.password": "from outside"}
 

@@ -16,16 +16,16 @@ from distributary.consume.topics import TableId
 from distributary.errors import TransientError
 from distributary.ingest.tables import ConfiguredTable
 from distributary.lake.layout import Layout
-from distributary.preflight.existing_table import Stored
-from distributary.preflight.plan import one_place_each
+from distributary.preflight.existing_table import ExistingTable
+from distributary.preflight.plan import Plan, halt_shared_paths
 from distributary.preflight.plan_warning import Code
-from distributary.preflight.skipped_topics import passed_over
-from distributary.preflight.table_plan import ALTER, CREATE, GO_ON, HALT, UP_TO_DATE, WAIT, refused
+from distributary.preflight.skipped_topics import SkippedTopic, skipped_topics
+from distributary.preflight.table_plan import ALTER, CREATE, GO_ON, HALT, UP_TO_DATE, WAIT, halted_plan
 
 ROW = {"id": 1, "name": "a", "price": 1.5, "paid": True}
 COLUMNS = {"id": "bigint", "name": "string", "price": "double", "paid": "boolean"}
 SERVICE = {"__op": "string", "__position": "string"}
-LAKE = Stored({**COLUMNS, **SERVICE}, has_files=True)
+LAKE = ExistingTable({**COLUMNS, **SERVICE}, has_files=True)
 
 
 def test_a_topic_without_a_table_makes_one() -> None:
@@ -123,7 +123,7 @@ def test_5_1_a_column_that_is_ignored_halts_no_table_by_what_its_hashes_would_be
 
 def test_5_1_columns_that_would_be_widened_are_told() -> None:
     found = sample(envelope("c", ROW), envelope("u", ROW), taken=1)
-    narrow = Stored({**COLUMNS, **SERVICE, "id": "int"}, has_files=True)
+    narrow = ExistingTable({**COLUMNS, **SERVICE, "id": "int"}, has_files=True)
     wanted = {"columns": {"id": "bigint"}}
     plan = plan_of(found, wanted, known=progress(1), lake=narrow)
     assert (plan.action, plan.added, plan.widened, plan.columns) == (ALTER, {}, {"id": "bigint"}, COLUMNS)
@@ -141,7 +141,7 @@ def test_renamed_columns_are_told_by_the_tables_names() -> None:
 
 def test_a_renamed_column_that_would_halt_the_table_is_told_with_the_sources_name() -> None:
     behind = sample(envelope("c", ROW), envelope("u", ROW), taken=1)
-    stored = Stored({**COLUMNS, **SERVICE, "called": "int"}, has_files=True)
+    stored = ExistingTable({**COLUMNS, **SERVICE, "called": "int"}, has_files=True)
     rule = {"rename": {"name": "called"}, "columns": {"name": "string"}}
     plan = plan_of(behind, rule, known=progress(1, renames={"name": "called"}), lake=stored)
     assert plan.error is not None
@@ -188,7 +188,7 @@ def test_what_would_halt_the_table_is_told_beforehand() -> None:
     assert halted(sample(envelope("c", ROW)), {"mask": {"id": "redact"}}) == "key-redacted"
     assert halted(behind, {"rename": {"name": "called"}}, known=progress(1), lake=LAKE) == "rename-changed"
     assert halted(sample(envelope("c", ROW)), {"rename": {"name": "id"}}) == "rename-taken"
-    typed = Stored({**COLUMNS, "name": "int"}, has_files=True)
+    typed = ExistingTable({**COLUMNS, "name": "int"}, has_files=True)
     assert halted(sample(envelope("c", ROW, key=None))) == "no-key"
     assert halted(behind, known=progress(1, key=("no",)), lake=LAKE) == "key-changed"
     assert halted(behind, {"mode": "append"}, known=progress(1), lake=LAKE) == "mode-changed"
@@ -223,16 +223,22 @@ def test_a_halt_that_only_later_records_would_bring_is_no_news_for_a_table_that_
 
 def test_of_two_topics_for_one_place_the_first_one_counts() -> None:
     plans = [
-        refused(
+        halted_plan(
             ConfiguredTable(TableId("dbo", "t", base), f"p.{base}.dbo.t", TableSettings("*.*"), "/lake/dbo/t"), error
         )
         for base in ("a", "b")
         for error in [TransientError("kafka-unreachable", "…")]
     ]
-    first, second = one_place_each(plans)
+    first, second = halt_shared_paths(plans)
     assert first.error is not None
     assert second.error is not None
     assert (first.error["code"], second.error["code"]) == ("kafka-unreachable", "two-topics-one-table")
+
+
+def test_a_plan_lists_skipped_topics_in_json_under_the_old_name_too() -> None:
+    skipped = SkippedTopic("server1.message", "of-debezium", "the source's logical messages")
+    found = Plan((), (skipped,), ()).as_json()
+    assert found["skipped_topics"] == found["passed_over"] == [skipped.as_json()]
 
 
 def test_1_5_topics_that_become_no_table_are_told_with_the_reason() -> None:
@@ -241,7 +247,7 @@ def test_1_5_topics_that_become_no_table_are_told_with_the_reason() -> None:
         *("server1.dbo.debezium_signal", "server1.dbo.other", "server1.base.dbo.t", "server1.lone", "another.dbo.t"),
         "server1.dbo.t",
     ]
-    found = passed_over(config(tables=[{"match": "dbo.t"}]), names, {"server1.dbo.t"})
+    found = skipped_topics(config(tables=[{"match": "dbo.t"}]), names, {"server1.dbo.t"})
     assert {topic.topic: topic.code for topic in found} == {
         "server1": "of-debezium",
         "server1.transaction": "of-debezium",
@@ -264,6 +270,6 @@ def test_a_misspelt_mask_is_told_and_halts_a_table_that_would_publish_the_column
     assert halted.error["code"] == "unknown-column"
     assert "email" in warnings_of(halted)["unknown-column"].detail
     columns = {"id": "bigint", "email": "string", "name": "string"}
-    going_on = plan_of(sample(pair, pair, taken=1), own, progress(1), Stored(columns, has_files=True))
+    going_on = plan_of(sample(pair, pair, taken=1), own, progress(1), ExistingTable(columns, has_files=True))
     assert going_on.error is None
     assert "c.yaml:6" in warnings_of(going_on)["unknown-column"].detail

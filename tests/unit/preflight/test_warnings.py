@@ -26,11 +26,11 @@ from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.decode.unwrapped import added_by
 from distributary.ingest.topic_format import detect_format
-from distributary.preflight.config_warnings import overall
-from distributary.preflight.inferred_columns import cuts
+from distributary.preflight.config_warnings import config_warnings
+from distributary.preflight.inferred_columns import parse_records
 from distributary.preflight.plan_warning import Code
 from distributary.preflight.sample import Sample
-from distributary.preflight.table_context import Scene
+from distributary.preflight.table_context import TableContext
 from distributary.progress.record import Snapshot
 
 ROW = {"id": 1, "text": "a"}
@@ -83,7 +83,7 @@ def test_3_8_rows_without_a_key_have_no_row_before_the_change() -> None:
 
 def test_columns_that_values_alone_type() -> None:
     found = warnings_of(plan_of(sample(envelope("c", {**ROW, "n": None})), {"columns": {"id": "int"}}))
-    assert found["typed-by-value"].detail == "by the records looked at: text: string"
+    assert found["typed-by-value"].detail == "in the sampled records: text: string"
     assert found["no-type-yet"].detail == "n"
 
 
@@ -104,9 +104,9 @@ def test_decimals_as_double() -> None:
         ({}, "large values of text"),
         (
             {"columns": {"text": "array<double>"}},
-            "large values of text; those of text become NULL: nothing stands in their place",
+            "large values of text; those of text become NULL: Debezium sends no placeholder for them",
         ),
-        ({"mode": "append"}, "deletes hold no more than the key; large values that a change did not touch are NULL"),
+        ({"mode": "append"}, "deletes have the key only; large values that a change did not touch are NULL"),
         ({"exclude": ("text",)}, None),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_compacted_topic_without_tombstones() -> None:
 
 def test_a_topic_whose_beginning_is_gone() -> None:
     found = sample(envelope("u", ROW, ROW), first=7)
-    assert warnings_of(plan_of(found))["begins-late"].detail == "7 offsets are gone"
+    assert warnings_of(plan_of(found))["begins-late"].detail == "7 offsets were removed"
     assert "begins-late" not in codes(sample(envelope("r", ROW, snapshot="first"), first=7))
     assert "begins-late" not in codes(sample(envelope("u", ROW), first=7), known=progress(7))
     assert "begins-late" not in codes(sample(envelope("u", ROW), first=7, settings=COMPACT))
@@ -181,11 +181,13 @@ def test_3_10_ghosts_are_told_once_they_are_counted() -> None:
     assert codes(sample(envelope("c", ROW), taken=1), known=known) == {"ghosts"}
 
 
-def scene(connector: str, *ops: str) -> Scene:
+def context(connector: str, *ops: str) -> TableContext:
     found = sample(*(envelope(op, ROW, connector=connector) for op in ops))
     look = detect_format(found.head, TOPIC, None, added_by({}))
     settings = TableSettings(match="*.*")
-    return Scene(Source(topic_prefix="server1"), settings, found, NOW, None, look, tuple(cuts(found.head, None)))
+    return TableContext(
+        Source(topic_prefix="server1"), settings, found, NOW, None, look, tuple(parse_records(found.head, None))
+    )
 
 
 @pytest.mark.parametrize(
@@ -202,27 +204,29 @@ def scene(connector: str, *ops: str) -> Scene:
 def test_operations_that_the_connector_leaves_out(
     connector: str, ops: str, skipped: str | None, expected: set[str]
 ) -> None:
-    found = overall(config({"skipped.operations": skipped} if skipped else {}), [scene(connector, *ops)], {"*.*"})
-    assert {concern.code.value for concern in found} == expected
+    found = config_warnings(
+        config({"skipped.operations": skipped} if skipped else {}), [context(connector, *ops)], {"*.*"}
+    )
+    assert {warning.code.value for warning in found} == expected
 
 
 def test_entries_that_no_table_follows() -> None:
     tables = [{"match": "*.*"}, {"match": "dbo.t"}, {"match": "[xy].*"}]
     places = tuple(f"c.yaml:{line}" for line in (7, 8, 9))
-    found = overall(config(tables=tables).with_places(places), [], {"*.*"})
-    assert [(concern.code.value, concern.message.split(": ")[0]) for concern in found] == [
+    found = config_warnings(config(tables=tables).with_places(places), [], {"*.*"})
+    assert [(warning.code.value, warning.message.split(": ")[0]) for warning in found] == [
         ("entry-never-counts", "c.yaml:8"),
         ("entry-never-counts", "c.yaml:9"),
     ]
-    alone = overall(config(tables=[{"match": "dbo.t"}]).with_places(places[:1]), [], set())
-    assert [concern.code.value for concern in alone] == ["entry-without-topic"]
+    alone = config_warnings(config(tables=[{"match": "dbo.t"}]).with_places(places[:1]), [], set())
+    assert [warning.code.value for warning in alone] == ["entry-without-topic"]
 
 
 def test_a_key_of_an_earlier_version_is_named_with_its_place() -> None:
     tables = [{"match": "dbo.t", "commit": "spark"}]
-    [concern] = overall(config(tables=tables).with_places(("c.yaml:7",)), [], {"dbo.t"})
-    assert concern.code.value == "key-without-effect"
-    assert concern.message.startswith("c.yaml:7: `commit` has no effect any more")
+    [warning] = config_warnings(config(tables=tables).with_places(("c.yaml:7",)), [], {"dbo.t"})
+    assert warning.code.value == "key-without-effect"
+    assert warning.message.startswith("c.yaml:7: `commit` has no effect any more")
 
 
 def described(**kinds: Mapping[str, Any]) -> tuple[Any, Any]:
