@@ -27,14 +27,14 @@ from distributary.lake.table import LakeTable
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.logs import get_logger
 from distributary.progress.record import Progress
-from distributary.verify.compare import Compared
-from distributary.verify.frozen import FrozenTable
+from distributary.verify.comparison import Compared
+from distributary.verify.comparison_sides import Given, sides
 from distributary.verify.key_range import KeyRange
+from distributary.verify.replay_range import lost_start, range_read
+from distributary.verify.replayed_table import copied, settings_of_copy
 from distributary.verify.report import State, TableReport
-from distributary.verify.sides import Given, sides
 from distributary.verify.source_check import SourceCheck, source_of
-from distributary.verify.start import lost_start, range_read
-from distributary.verify.taken import copied, settings_of_copy
+from distributary.verify.table_version import FrozenTable
 
 Tell = Callable[[str], None]
 """Takes what is being done, for a person who waits."""

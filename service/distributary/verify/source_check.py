@@ -24,12 +24,12 @@ from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.tables import ConfiguredTable
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Progress
-from distributary.verify.compare import Compared, Comparing, side
-from distributary.verify.frozen import FrozenTable
+from distributary.verify.comparison import Compared, Comparing, side
 from distributary.verify.mysql import MYSQL
 from distributary.verify.postgresql import POSTGRESQL
 from distributary.verify.report import MOVING, State, TableReport
 from distributary.verify.source import ReadAt, Source, SourceColumns, SourceTable
+from distributary.verify.table_version import FrozenTable
 
 LOOKED_AT_AGAIN = 1_000
 """Where more keys differ, waiting would not help."""

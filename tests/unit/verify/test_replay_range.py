@@ -12,8 +12,8 @@ from distributary.errors import TableHalt, UsageError
 from distributary.ingest.tables import ConfiguredTable
 from distributary.progress.record import Progress, first_progress
 from distributary.verify.key_range import KeyRange
+from distributary.verify.replay_range import lost_start, newest_truncate, range_read
 from distributary.verify.report import FAULTS, Counts, Difference, Event, State, TableReport, Value
-from distributary.verify.start import lost_start, newest_truncate, range_read
 
 
 def table(**settings: Any) -> ConfiguredTable:

@@ -37,9 +37,9 @@ from distributary.lake.table import LakeTable
 from distributary.logs import get_logger
 from distributary.progress.record import Head, Progress, first_progress
 from distributary.quarantine.table import Quarantine
-from distributary.verify.compare import event
-from distributary.verify.frozen import FrozenTable
+from distributary.verify.comparison import event
 from distributary.verify.report import QUARANTINED, Quarantined
+from distributary.verify.table_version import FrozenTable
 
 _EXAMPLES = 5
 _RECORDS = "records"

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from distributary.verify.compare import LONGEST, Compared, Comparing, side
+from distributary.verify.comparison import LONGEST, Compared, Comparing, side
 from distributary.verify.report import BEFORE, FAULTS, GHOST, MOVING, UNTOLD
 
 _EVENT = "STRUCT<partition: INT, offset: BIGINT, position: STRING, op: STRING>"

@@ -13,9 +13,9 @@ from distributary.apply.stored_rows import DELETED
 from distributary.config.table import TableSettings
 from distributary.decode.options import CONNECTORS_WITH_PLACEHOLDER
 from distributary.progress.record import Snapshot
-from distributary.verify.compare import Comparing, side
-from distributary.verify.identity import Identity
-from distributary.verify.taken import Copy
+from distributary.verify.change_identity import Identity
+from distributary.verify.comparison import Comparing, side
+from distributary.verify.replayed_table import Copy
 
 _ORIGIN = "named_struct('partition', __partition, 'offset', __offset, 'position', __position, 'op', __op)"
 _NO_COLUMNS = "CAST(array() AS ARRAY<STRING>)"
