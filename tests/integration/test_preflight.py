@@ -133,7 +133,7 @@ def test_a_first_config_from_a_kafka_is_planned_and_runs(kafka: str, tmp_path: P
     assert (keyed_now["action"], keyed_now["added"], keyed_now["records"]) == ("alter", {"more": "boolean"}, 1)
     assert (keyless_now["action"], keyless_now["error"]["code"]) == ("halt", "mode-changed")
     shown = CliRunner().invoke(main, ["plan", "-c", str(file)])
-    assert "dbo.keyed: would get 1 column, then go on: 1 record to apply" in shown.stdout
+    assert "dbo.keyed: would get 1 column, then continue: 1 record to apply" in shown.stdout
     assert "[mode-changed]" in shown.stdout
 
 

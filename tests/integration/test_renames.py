@@ -13,7 +13,7 @@ from distributary.decode.options import DEFAULT_PLACEHOLDER
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.tables import listed
-from distributary.verify.check import Asked, report
+from distributary.verify.check import VerifyOptions, report
 
 RENAME = {"id": "customer_id", "from": "sender", "a": "b", "b": "a"}
 SCHEMA = {"id": LONG, "from": TEXT, "a": TEXT, "b": INT}
@@ -230,7 +230,9 @@ def test_verify_reads_a_topic_in_which_a_column_was_renamed(kafka_bench: Bench, 
     config = bench.config()
     broker = bench.client(config)
     [one] = listed(config, broker)
-    assert report(config, one, bench.session, broker, Asked(), lambda _doing: None).as_json()["state"] == "equal"
+    assert (
+        report(config, one, bench.session, broker, VerifyOptions(), lambda _doing: None).as_json()["state"] == "equal"
+    )
 
 
 def test_verify_knows_the_names(kafka_bench: Bench) -> None:
@@ -246,5 +248,5 @@ def test_verify_knows_the_names(kafka_bench: Bench) -> None:
     config = bench.config()
     broker = bench.client(config)
     [one] = listed(config, broker)
-    told = report(config, one, bench.session, broker, Asked(), lambda _doing: None).as_json()
+    told = report(config, one, bench.session, broker, VerifyOptions(), lambda _doing: None).as_json()
     assert (told["state"], told["quarantined"]["records"]) == ("equal", 1), told

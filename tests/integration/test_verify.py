@@ -22,7 +22,7 @@ from tests.support.spark import Bench
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.tables import listed, named
-from distributary.verify.check import Asked, report
+from distributary.verify.check import VerifyOptions, report
 from distributary.verify.key_range import KeyRange
 from distributary.verify.report import State, TableReport
 
@@ -50,7 +50,7 @@ def verified(bench: Bench, keys: str | None = None, limit: int = 20) -> TableRep
     config = bench.config()
     broker = bench.client(config)
     one = named("dbo.t", listed(config, broker))
-    asked = Asked(limit, None if keys is None else KeyRange.parse(keys))
+    asked = VerifyOptions(limit, None if keys is None else KeyRange.parse(keys))
     found = report(config, one, bench.session, broker, asked, lambda _: None)
     assert found.error is None, found.error
     return found

@@ -1,4 +1,4 @@
-"""What tells a change of a table from its others, in the rows of a table that keeps each."""
+"""The identity of a change in an append table: equal for a record and the same record sent again."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ _IDENTITY = ("kind", "at", "read_at", "who")
 
 
 @dataclass(frozen=True)
-class Identity:
-    """What tells two changes of a table apart."""
+class ChangeIdentity:
+    """How changes of one table are identified. `keyed`: its records have a key."""
 
     connector: str
     keyed: bool
 
     def columns(self) -> list[Column]:
-        """at STRING, read_at BIGINT, who: with kind the same for a record and the same record sent again. Of a record
-        with a key who is a STRUCT: k STRUCT and row BIGINT, NULL where no other record of the key has its position."""
-        # The first transaction after a start is sent without its commit level: the rest of the position tells it.
+        """at STRING (position), read_at BIGINT (time of a snapshot read), who (the row): together with kind equal for a
+        record and its replay.
+
+        With a key, `who` is a STRUCT of k STRUCT and row BIGINT, a hash of the row. The hash is NULL if no other record
+        of the key can have the same position.
+        """
+        # PostgreSQL's connector sends the first transaction after a start without its commit LSN; the rest of the
+        # position is the same.
         at = f"concat(left(pos, 4), {lsn_of('pos')})" if self.connector == "postgresql" else "pos"
         share = "kind IN ('r', 'c')" if self.connector == "postgresql" else "kind = 'r'"
-        # A record that is sent again may be read into other columns than before: where its key tells it, that does.
+        # The table may have got new columns before the record was sent again, so the row is used only without a key.
         of_key = f"named_struct('k', k, 'row', CASE WHEN {share} THEN xxhash64(to_json(row, {_ALL_DIGITS})) END)"
         return [
             F.expr(at).alias("at"),

@@ -1,7 +1,7 @@
-"""Two sides of a table laid together by key: which keys differ, and in what. Frames in, values out.
+"""Compares two sides of a table by key: which keys differ, and in which columns. Frames in, values out.
 
-Each side is aggregated by key, in one pass over both, and only what differs is kept: Spark sorts and spills, so that
-memory does not grow with the table.
+Both sides are aggregated by key in one pass, and only keys that differ are collected. Spark sorts and spills, so memory
+does not grow with the table.
 """
 
 from __future__ import annotations
@@ -15,36 +15,38 @@ from pyspark.sql import functions as F
 from distributary import sql
 from distributary.lake.position_sql import is_later
 from distributary.verify.report import (
-    BEFORE,
+    BEFORE_TOPIC,
     DIFFERENT,
     FAULTS,
-    GHOST,
     MISSING,
+    NOT_CHECKED,
+    REMOVED_GHOST,
     REPEATED,
     UNEXPECTED,
-    UNTOLD,
     Counts,
     Difference,
     Event,
     Value,
 )
 
-LONGEST = 200
-"""So many characters of a value are shown."""
+MAX_SHOWN_CHARACTERS = 200
+"""Longer values are cut in the report."""
 _EVENT = "STRUCT<partition: INT, offset: BIGINT, position: STRING, op: STRING>"
 _DIFFERING = "ARRAY<STRUCT<column: STRING, lake: STRING, expected: STRING>>"
 _POSITION = "__position"
 
 
 @dataclass(frozen=True)
-class Comparing:
+class ComparisonSpec:
     """How two sides are compared.
 
-    `key`: the parts of the key by the names that they are shown under; `columns`: those that are compared, name to
-    Spark type; `order`: the connector in whose order the positions of two rows can be compared, None where they can't;
-    `positions`: they have to be equal; `partial`: the expected side does not know all that the lake's rows come from;
-    `passes_open`: columns that no record tells are passed over, else they are NULL; `several`: a key may have several
-    rows, which are all alike.
+    - `key`: names of the key's parts in the report.
+    - `columns`: the columns to compare, name to Spark type.
+    - `order`: the connector whose order of positions applies; None if positions can't be compared.
+    - `positions`: positions must be equal, too.
+    - `partial`: the topic lacks some of the records that the lake's rows come from.
+    - `skips_unknown`: ignore columns whose value no record shows; else they count as NULL.
+    - `has_duplicates`: a key may have several equal rows.
     """
 
     key: Sequence[str]
@@ -52,34 +54,35 @@ class Comparing:
     order: str | None
     positions: bool = False
     partial: bool = False
-    passes_open: bool = False
-    several: bool = False
+    skips_unknown: bool = False
+    has_duplicates: bool = False
 
 
-def side(values: Sequence[Column]) -> Column:
-    """STRUCT<v0, v1 …>: the values of Comparing.columns, on either side. A table may have nothing but its key."""
+def value_struct(values: Sequence[Column]) -> Column:
+    """STRUCT<v0, v1 …> with the values of ComparisonSpec.columns. One constant if a table has only key columns."""
     return F.struct(*(value.alias(f"v{i}") for i, value in enumerate(values or [F.lit(True)])))
 
 
-class Compared:
-    """The two sides, compared once.
+class Comparison:
+    """The comparison of two sides. The constructor runs it.
 
-    `expected`: k STRUCT; times INT, how often there is such a row; v STRUCT (see side); event STRUCT, as _EVENT; open
-    ARRAY<STRING>; vague, ghost BOOLEAN (see alone.rows_alone; ghost: an operator may have had the row removed).
-    `lake`: k; v; origin STRUCT, as event; deleted BOOLEAN (the row is marked so). `suspects`: k and why STRING, one of
-    UNTOLD: keys of which nothing can be told where they differ.
+    - `expected`: k STRUCT, the key; times INT, number of such rows; v STRUCT (see value_struct); event STRUCT as
+      _EVENT, the change that the row comes from; unknown_columns ARRAY<STRING>, columns whose value no record shows;
+      ghost BOOLEAN, `resume --reconcile` may have removed the row.
+    - `lake`: k; v; origin STRUCT as _EVENT; deleted BOOLEAN, the row is marked as deleted.
+    - `suspects`: k; why STRING, one of NOT_CHECKED. Differences of these keys are not counted as faults.
     """
 
-    def __init__(self, how: Comparing, expected: DataFrame, lake: DataFrame, suspects: DataFrame) -> None:
-        self._how = how
+    def __init__(self, spec: ComparisonSpec, expected: DataFrame, lake: DataFrame, suspects: DataFrame) -> None:
+        self._spec = spec
         seen = Observation()
-        judged = self._judged(expected, lake, suspects).observe(
+        keys = self._with_verdicts(expected, lake, suspects).observe(
             seen,
             F.expr("coalesce(sum(e_times), 0)").alias("expected"),
             F.expr("coalesce(sum(l_times), 0)").alias("lake"),
-            *(F.expr(f"count_if(verdict = '{name}')").alias(name) for name in ("equal", *FAULTS, *UNTOLD)),
+            *(F.expr(f"count_if(verdict = '{name}')").alias(name) for name in ("equal", *FAULTS, *NOT_CHECKED)),
         )
-        found = judged.where(f"verdict IN ({', '.join(map(sql.text, FAULTS))})")
+        found = keys.where(f"verdict IN ({', '.join(map(sql.text, FAULTS))})")
         self._found = found.drop("e", "l").localCheckpoint(eager=True)
         counts = seen.get
         self.counts = Counts(
@@ -87,7 +90,7 @@ class Compared:
             counts["expected"],
             counts["equal"],
             {name: counts[name] for name in FAULTS},
-            {name: counts[name] for name in UNTOLD},
+            {name: counts[name] for name in NOT_CHECKED},
         )
 
     def keys(self) -> DataFrame:
@@ -95,7 +98,8 @@ class Compared:
         return self._found.select("k")
 
     def differences(self, limit: int, records: DataFrame | None) -> tuple[Difference, ...]:
-        """The first ones by key. `records`: the topic's decoded records, where the last one of a key can be told."""
+        """The first `limit` differences by key. `records`: the topic's records, for the last one of each key; None if
+        keys of the comparison are not those of records."""
         if not self.counts.different or not limit:
             return ()
         shown = self._found.orderBy("k").limit(limit).localCheckpoint(eager=True)
@@ -103,7 +107,7 @@ class Compared:
         if records is not None:
             shown = shown.join(_last_records(records, shown), F.col("k").eqNullSafe(F.col("last_k")), "left")
             last = "last"
-        named = ", ".join(f"{sql.text(name)}, k.k{i}" for i, name in enumerate(self._how.key))
+        named = ", ".join(f"{sql.text(name)}, k.k{i}" for i, name in enumerate(self._spec.key))
         rows = shown.orderBy("k").select(
             F.expr(f"to_json(named_struct({named}), map('ignoreNullFields', 'false'))").alias("key"),
             "verdict",
@@ -114,13 +118,13 @@ class Compared:
         )
         return tuple(_difference(row) for row in rows.collect())
 
-    def _judged(self, expected: DataFrame, lake: DataFrame, suspects: DataFrame) -> DataFrame:
-        sides = expected.select("k", F.col("v").alias("e"), F.col("times").alias("e_times"), *_OF_EXPECTED)
+    def _with_verdicts(self, expected: DataFrame, lake: DataFrame, suspects: DataFrame) -> DataFrame:
+        sides = expected.select("k", F.col("v").alias("e"), F.col("times").alias("e_times"), *_EXPECTED_COLUMNS)
         sides = sides.unionByName(
             lake.select("k", F.col("v").alias("l"), F.lit(1).alias("l_times"), "origin", "deleted"),
             allowMissingColumns=True,
         ).unionByName(suspects.select("k", "why"), allowMissingColumns=True)
-        first = ("e", "l", "origin", "deleted", *_OF_EXPECTED, "why")
+        first = ("e", "l", "origin", "deleted", *_EXPECTED_COLUMNS, "why")
         laid = sides.groupBy("k").agg(
             *(F.expr(f"coalesce(sum({name}), 0)").alias(name) for name in ("e_times", "l_times")),
             *(F.expr(f"first({name}, true)").alias(name) for name in first),
@@ -128,13 +132,13 @@ class Compared:
         return laid.withColumn("differing", F.expr(self._differing())).withColumn("verdict", F.expr(self._verdict()))
 
     def _differing(self) -> str:
-        """ARRAY<STRUCT<column, lake, expected>>: empty where the two rows are equal or one is not there."""
+        """ARRAY<STRUCT<column, lake, expected>>: the columns that differ; NULL if only one side has the row."""
         entries = [
             f"CASE WHEN NOT ({comparable(f'e.v{i}', kind)} <=> {comparable(f'l.v{i}', kind)})"
-            f" AND NOT ({self._untold(name)}) THEN {_entry(name, f'l.v{i}', f'e.v{i}', kind)} END"
-            for i, (name, kind) in enumerate(self._how.columns.items())
+            f" AND NOT ({self._is_unknown(name)}) THEN {_entry(name, f'l.v{i}', f'e.v{i}', kind)} END"
+            for i, (name, kind) in enumerate(self._spec.columns.items())
         ]
-        if self._how.positions:
+        if self._spec.positions:
             later, earlier = self._is_later("l", "e"), self._is_later("e", "l")
             moved = f"coalesce({later} OR {earlier}, true)"
             entries.append(
@@ -143,35 +147,35 @@ class Compared:
         found = f"array_compact(array({', '.join(entries)}))" if entries else "array()"
         return f"CASE WHEN e_times > 0 AND l_times > 0 THEN CAST({found} AS {_DIFFERING}) END"
 
-    def _untold(self, column: str) -> str:
-        return f"array_contains(open, {sql.text(column)})" if self._how.passes_open else "false"
+    def _is_unknown(self, column: str) -> str:
+        return f"array_contains(unknown_columns, {sql.text(column)})" if self._spec.skips_unknown else "false"
 
     def _is_later(self, one: str, other: str) -> str:
         place = {"l": "origin.position", "e": "event.position"}
-        return is_later(str(self._how.order), place[one], place[other])
+        return is_later(str(self._spec.order), place[one], place[other])
 
     def _verdict(self) -> str:
-        """STRING: `equal`, one of FAULTS or UNTOLD; NULL for a key without a row on either side."""
+        """STRING: `equal`, one of FAULTS or NOT_CHECKED; NULL for a key without a row on either side."""
         before = "false"
-        if self._how.partial:
-            # What the topic lost may have been newer than what it has left, where that was sent again.
-            newer = f"coalesce({self._is_later('l', 'e')}, false)" if self._how.order is not None else "false"
-            before = f"(event IS NULL OR coalesce(vague, false) OR {newer}) AND l_times <= greatest(e_times, 1)"
-            if self._how.several:
+        if self._spec.partial:
+            # Records that the topic lost may have been newer than those it still has, if these were sent again.
+            newer = f"coalesce({self._is_later('l', 'e')}, false)" if self._spec.order is not None else "false"
+            before = f"(event IS NULL OR {newer}) AND l_times <= greatest(e_times, 1)"
+            if self._spec.has_duplicates:
                 before = "l_times > e_times"
         return f"""CASE
             WHEN e_times = l_times AND coalesce(size(differing), 0) <= 0 THEN CASE WHEN e_times > 0 THEN 'equal' END
-            WHEN e_times = 0 AND l_times = 1 AND coalesce(deleted AND vague, false) THEN 'equal'
+
             WHEN why IS NOT NULL THEN why
-            WHEN coalesce(ghost, false) AND (l_times = 0 OR coalesce(deleted, false)) THEN '{GHOST}'
-            WHEN {before} THEN '{BEFORE}'
+            WHEN coalesce(ghost, false) AND (l_times = 0 OR coalesce(deleted, false)) THEN '{REMOVED_GHOST}'
+            WHEN {before} THEN '{BEFORE_TOPIC}'
             WHEN l_times = 0 OR l_times < e_times THEN '{MISSING}'
             WHEN e_times = 0 AND l_times = 1 THEN '{UNEXPECTED}'
             WHEN l_times > e_times THEN '{REPEATED}'
             ELSE '{DIFFERENT}' END"""
 
 
-_OF_EXPECTED = ("event", "open", "vague", "ghost")
+_EXPECTED_COLUMNS = ("event", "unknown_columns", "ghost")
 
 
 def _entry(column: str, lake: str, expected: str, kind: str) -> str:
@@ -181,7 +185,7 @@ def _entry(column: str, lake: str, expected: str, kind: str) -> str:
 
 
 def comparable(value: str, kind: str) -> str:
-    """The value as something that can be compared: maps and variants can't."""
+    """SQL of the value in a form that Spark can compare; it can't compare maps and variants."""
     if "variant" in kind:
         return f"to_json({value})"
     if kind.startswith("map<"):
@@ -190,19 +194,19 @@ def comparable(value: str, kind: str) -> str:
 
 
 def shown(value: str, kind: str) -> str:
-    """STRING: a value of that Spark type for people, cut where it is long."""
+    """SQL STRING of a value for the report, cut to MAX_SHOWN_CHARACTERS."""
     if kind == "binary":
         text = f"concat('0x', hex({value}))"
     elif kind == "variant" or kind.startswith(("struct<", "array<", "map<")):
         text = f"to_json({value})"
     else:
         text = f"CAST({value} AS STRING)"
-    cut = f"concat(left(t_, {LONGEST}), '… (', length(t_), ' characters)')"
-    return sql.let("t_", text, f"CASE WHEN length(t_) > {LONGEST} THEN {cut} ELSE t_ END")
+    cut = f"concat(left(t_, {MAX_SHOWN_CHARACTERS}), '… (', length(t_), ' characters)')"
+    return sql.let("t_", text, f"CASE WHEN length(t_) > {MAX_SHOWN_CHARACTERS} THEN {cut} ELSE t_ END")
 
 
 def _last_records(records: DataFrame, keys: DataFrame) -> DataFrame:
-    """last_k STRUCT and last STRUCT, as _EVENT: the record of each key that arrived last."""
+    """last_k STRUCT, last STRUCT as _EVENT: the record of each key that arrived last in the topic."""
     wanted = F.broadcast(keys.select(F.col("k").alias("wanted")))
     place = "struct(partition, offset, pos AS position, kind AS op)"
     return (
@@ -225,5 +229,5 @@ def _difference(row: Row) -> Difference:
 
 
 def event(place: Row | None) -> Event | None:
-    """The Event of a row as _EVENT has it."""
+    """The Event of a row with the fields of _EVENT; None for None."""
     return None if place is None else Event(place["partition"], place["offset"], place["position"], place["op"])

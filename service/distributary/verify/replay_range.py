@@ -1,58 +1,43 @@
-"""From where on a topic tells a table: what is read of it, and whether its start is still there. Pure."""
+"""The offsets of a topic that are replayed for a comparison, and whether its first records are still there. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from distributary.config.table import TableSettings
 from distributary.consume.offsets import OffsetRange
 from distributary.errors import TableHalt
 from distributary.ingest.tables import ConfiguredTable
 from distributary.progress.record import Progress
 
 
-def range_read(one: ConfiguredTable, progress: Progress, first: Mapping[int, int]) -> OffsetRange:
-    """All that Kafka still has of what the table has applied. `first`: the first offset of each partition.
+def replay_range(table: ConfiguredTable, progress: Progress, first: Mapping[int, int]) -> OffsetRange:
+    """The offsets that the table has applied and Kafka still has. `first`: the first offset of each partition.
 
-    Raises TableHalt where that tells nothing.
+    Raises TableHalt if these records can't produce the table.
     """
-    if one.settings.epoch:
+    if table.settings.epoch:
         raise TableHalt(
             "epoch-raised",
-            f"`epoch` is {one.settings.epoch} for this table ({one.settings.where}): nothing in the topic tells which"
-            " of its records came before it was raised",
-            "compare with the source (--source-dsn); or have a connector with another topic.prefix begin anew, and"
-            " `distributary resume -c FILE TABLE --rebuild` fill the table from there",
+            f"`epoch` is {table.settings.epoch} for this table ({table.settings.where}), and the topic does not show"
+            " which of its records came before it was raised",
+            "compare with the source (--source-dsn); or start a connector with another topic.prefix and fill the table"
+            " from its topics with `distributary resume -c FILE TABLE --rebuild`",
         )
     ends = {p: end for p, end in progress.next.items() if p in first and end > first[p]}
     if not ends:
         raise TableHalt(
             "no-records-left",
-            f"{one.topic} has none of the records any more that the table has applied",
-            "compare with the source, or keep records longer (retention.ms)",
+            f"{table.topic} no longer has any record that the table has applied",
+            "compare with the source (--source-dsn), or keep records longer (retention.ms)",
         )
-    return OffsetRange(one.topic, {p: first[p] for p in ends}, ends)
+    return OffsetRange(table.topic, {p: first[p] for p in ends}, ends)
 
 
-def lost_start(taken_in: int, applied: int | None, start: Mapping[int, int], cleanup_policy: str) -> str | None:
-    """Says that the topic does not have all that the table has applied; None where it has.
-
-    `taken_in`: the records that the table has applied; `applied`: those that the topic has, None where not all were
-    counted: then `start`, the first offsets, and the topic's cleanup.policy have to tell.
-    """
-    why = None
-    if applied is not None:
-        if applied < taken_in:
-            why = f"the topic has {applied:,} of the {taken_in:,} records that the table has applied"
-    elif any(start.values()):
-        why = "the topic's first records were removed"
-    elif "compact" in cleanup_policy:
-        why = "the topic is compacted"
-    return why and f"{why}: keys whose state it does not decide any more are not checked"
-
-
-def newest_truncate(settings: TableSettings, *positions: str | None) -> str | None:
-    """The newest of those truncates; None where the config leaves rows alone."""
-    if settings.truncate not in ("apply", "soft"):
+def lost_records_note(applied: int, replayed: int) -> str | None:
+    """A note if fewer records could be replayed than the table has applied; else None. Takes both numbers."""
+    if replayed >= applied:
         return None
-    return max(filter(None, positions), default=None)
+    return (
+        f"the topic has {replayed:,} of the {applied:,} records that the table has applied: keys whose state it no"
+        " longer decides are not checked"
+    )

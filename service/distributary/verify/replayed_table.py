@@ -1,4 +1,4 @@
-"""What a table has applied, read from its topic once more into a table of its own, by the same rules."""
+"""Replays a topic into a temporary table with the service's own reader, rules and writer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from distributary.progress.record import Head, Progress, first_progress
 from distributary.quarantine.table import Quarantine
 from distributary.verify.comparison import event
 from distributary.verify.report import QUARANTINED, Quarantined
-from distributary.verify.table_version import FrozenTable
+from distributary.verify.table_version import TableVersion
 
 _EXAMPLES = 5
 _RECORDS = "records"
@@ -49,9 +49,12 @@ _HAS_KEY = "to_json(k) <> '{}'"
 _log = get_logger(__name__)
 
 
-def settings_of_copy(settings: TableSettings) -> TableSettings:
-    """How the copy is kept: deleted rows stay, so that their last change can be told; of a history the current versions
-    are compared, which are an upsert's rows. A table that marks deleted rows itself is kept as it is."""
+def replay_settings(settings: TableSettings) -> TableSettings:
+    """The settings of the replayed table.
+
+    Deleted rows stay, so that the report can show the delete. A history table is replayed as an upsert, because only
+    its current versions are compared. Append tables and tables with soft deletes keep their settings.
+    """
     if settings.mode == "append" or (settings.mode == "upsert" and settings.marks_deleted):
         return settings
     truncate = "soft" if settings.truncate in ("apply", "soft") else settings.truncate
@@ -59,8 +62,8 @@ def settings_of_copy(settings: TableSettings) -> TableSettings:
 
 
 @dataclass
-class Copy:
-    """A table that is filled from the topic, in `folder`, by `applied` records."""
+class ReplayedTable:
+    """A table in `folder` that is filled from the topic. `applied`: number of records so far."""
 
     lake: LakeTable
     writer: BatchWriter
@@ -75,21 +78,21 @@ class Copy:
         return self.lake.rows()
 
     def records(self) -> DataFrame:
-        """k STRUCT<k0 …>, kind, pos, partition, offset, timestamp: all records that were applied."""
-        return _named(self.lake.session.read.parquet(f"{self.folder}/{_RECORDS}"))
+        """k STRUCT<k0 …>, kind, pos, partition, offset, timestamp: the records that were applied."""
+        return _with_key_struct(self.lake.session.read.parquet(f"{self.folder}/{_RECORDS}"))
 
     def bad(self) -> DataFrame | None:
-        """The same of the bad ones; None where there are none."""
-        return _named(self.lake.session.createDataFrame(pa.concat_tables(self._bad))) if self._bad else None
+        """The records that can't be applied, with the same columns; None if there are none."""
+        return _with_key_struct(self.lake.session.createDataFrame(pa.concat_tables(self._bad))) if self._bad else None
 
     def suspects(self) -> DataFrame:
-        """k STRUCT, why STRING: the keys of the bad records, as far as they can be read."""
+        """k STRUCT, why STRING: the readable keys of records in quarantine."""
         bad = self.bad()
         frame = self.records().where("false") if bad is None else bad.where(_HAS_KEY)
         return frame.select("k").distinct().withColumn("why", F.lit(QUARANTINED))
 
     def quarantined(self) -> Quarantined:
-        """What the bad ones are (one Spark job where there are some)."""
+        """The records in quarantine. Runs a Spark job if there are some."""
         bad = self.bad()
         if bad is None:
             return Quarantined()
@@ -105,7 +108,7 @@ class Copy:
         return Quarantined(counts["records"], counts["keys"], counts["without_key"], examples)
 
     def ghosts(self, connector: str, snapshot: str) -> DataFrame:
-        """k STRUCT: the keys of the rows that the complete snapshot at that position leaves over."""
+        """k STRUCT: the keys of rows that the complete snapshot at that position does not have."""
         marks = [DELETED] if DELETED in self.writer.service_columns else []
         columns = [*self.key, *COLUMNS, *marks]
         found = self.writer.find(self.lake, self.key, columns, lambda rows: are_ghosts(connector, rows, snapshot))
@@ -113,18 +116,18 @@ class Copy:
         return self.lake.session.createDataFrame(keys).select(F.struct("*").alias("k"))
 
     def add(self, decoded: Decoded) -> None:
-        """Notes what was read."""
+        """Counts the batch's records and stores their keys and positions."""
         events, rejected = decoded.events, decoded.rejected
         self.applied += int(pc.sum(pc.not_equal(events["operation"], "m")).as_py() or 0)
         if rejected.num_rows:
-            self._bad.append(_noted(rejected))
+            self._bad.append(_index_columns(rejected))
         files = table_files(self.lake.session, self.folder)
         place = files.place(f"{_RECORDS}/{uuid.uuid4()}.parquet")
         files.make_parent(place)
-        pq.write_table(_noted(events), place, filesystem=files.filesystem)
+        pq.write_table(_index_columns(events), place, filesystem=files.filesystem)
 
 
-def _noted(records: pa.Table) -> pa.Table:
+def _index_columns(records: pa.Table) -> pa.Table:
     keys = one_array(records["key"])
     parts = {f"k{i}": part for i, part in enumerate(keys.flatten())}
     names = {
@@ -137,55 +140,57 @@ def _noted(records: pa.Table) -> pa.Table:
     return pa.table({**parts, **{to: records[name] for name, to in names.items()}})
 
 
-def _named(frame: DataFrame) -> DataFrame:
+def _with_key_struct(frame: DataFrame) -> DataFrame:
     keys = [name for name in frame.columns if name[0] == "k" and name[1:].isdigit()]
     return frame.select(F.struct(*keys).alias("k"), "kind", "pos", "partition", "offset", "timestamp")
 
 
-def copied(
+def replay_topic(
     config: Config,
-    one: ConfiguredTable,
+    table: ConfiguredTable,
     broker: Broker,
-    frozen: FrozenTable,
+    existing: TableVersion,
     progress: Progress,
     topic: Topic,
-    part: OffsetRange,
+    offsets: OffsetRange,
     folder: str,
-) -> Copy:
-    """Reads `part` of the topic as the table's worker would have, into a table that has nothing, below `folder`. Raises
-    TableHalt where the records can't be read."""
-    kept = settings_of_copy(one.settings)
+) -> ReplayedTable:
+    """Reads `offsets` of the topic into a new table below `folder`, as the table's worker does. Raises TableHalt if the
+    records can't be read."""
+    kept = replay_settings(table.settings)
     writer = BatchWriter(kept, index_cache)
-    lake = LakeTable(frozen.session, f"{folder}/rows", writer.service_columns)
-    copy = Copy(lake, writer, folder, progress.key)
-    session = frozen.session
+    lake = LakeTable(existing.session, f"{folder}/rows", writer.service_columns)
+    replayed = ReplayedTable(lake, writer, folder, progress.key)
+    session = existing.session
     reader = BatchReader(
         broker,
         config.source,
-        # A column that the table left out when it took the records in is left out here.
-        replace(one.settings, schema_changes="ignore"),
-        frozen,
+        # A column that the table does not have was left out when the records were applied.
+        replace(table.settings, schema_changes="ignore"),
+        existing,
         writer,
-        _log.bind(table=one.name, topic=one.topic),
+        _log.bind(table=table.name, topic=table.topic),
         threading.Event(),
         registry_of(config.source),
         lambda: told_to(config, broker).of(topic.name),
     )
-    topic_format = reader.detect_format(topic, part.start, progress)
+    topic_format = reader.detect_format(topic, offsets.start, progress)
     assert topic_format is not None  # the table has a record of progress
-    start = first_progress(one.topic, topic.topic_id, progress.connector, kept.mode, progress.key)
+    start = first_progress(table.topic, topic.topic_id, progress.connector, kept.mode, progress.key)
     before = start.model_copy(update={"unwrapped": progress.unwrapped, "order": progress.order})
-    waiting = _waiting(session, config, one.topic)
+    quarantined_places = _quarantined_places(session, config, table.topic)
     lake.create(reader.columns)
-    copy.head = lake.head()
-    is_compacted = "compact" in broker.settings([one.topic]).get(one.topic, {}).get("cleanup.policy", "")
+    replayed.head = lake.head()
+    is_compacted = "compact" in broker.settings([table.topic]).get(table.topic, {}).get("cleanup.policy", "")
     with closing(KafkaRecords(config.kafka_properties())) as records:
         source = RawSource(records, session, lambda _: None)
-        for step in _steps(BatchSizer(broker, one.topic, config.trigger.max_records, batch_bytes(session)), part):
-            came = reader.read(source.of_range(step), topic_format, before)
-            decoded = _without(came.decoded, waiting)
+        for offsets_of_batch in _batch_ranges(
+            BatchSizer(broker, table.topic, config.trigger.max_records, batch_bytes(session)), offsets
+        ):
+            read = reader.read(source.of_range(offsets_of_batch), topic_format, before)
+            decoded = _without(read.decoded, quarantined_places)
             batch = Batch(
-                one.topic,
+                table.topic,
                 progress.connector,
                 reader.columns,
                 {name: reader.columns[name] for name in progress.key},
@@ -193,30 +198,30 @@ def copied(
                 decoded.rejected,
                 before if before.next else None,
                 len(progress.next) or 1,
-                compacted=is_compacted and came.found.records < step.records,
+                compacted=is_compacted and read.found.records < offsets_of_batch.records,
                 unwrapped=bool(progress.unwrapped),
             )
-            assert copy.head is not None
-            ready = writer.prepare(lake, batch, copy.head)
+            assert replayed.head is not None
+            ready = writer.prepare(lake, batch, replayed.head)
             if ready.went_back:
-                raise went_back(ready.went_back[0], progress.connector, one.settings, one.topic)
-            before = before.next_commit(next={**part.start, **before.next, **step.end})
-            assert copy.head is not None
-            copy.head = lake.commit(copy.head, before, ready.write)
-            copy.add(decoded)
-    return copy
+                raise went_back(ready.went_back[0], progress.connector, table.settings, table.topic)
+            before = before.next_commit(next={**offsets.start, **before.next, **offsets_of_batch.end})
+            assert replayed.head is not None
+            replayed.head = lake.commit(replayed.head, before, ready.write)
+            replayed.add(decoded)
+    return replayed
 
 
-def _steps(portion: BatchSizer, part: OffsetRange) -> Iterator[OffsetRange]:
-    taken: Mapping[int, int] = part.start
-    while step := portion.next(taken, part.end):
-        yield step
-        taken = {**taken, **step.end}
+def _batch_ranges(sizer: BatchSizer, offsets: OffsetRange) -> Iterator[OffsetRange]:
+    applied: Mapping[int, int] = offsets.start
+    while offsets_of_batch := sizer.next(applied, offsets.end):
+        yield offsets_of_batch
+        applied = {**applied, **offsets_of_batch.end}
 
 
-def _waiting(session: SparkSession, config: Config, topic: str) -> Collection[_Place]:
-    """The places of the records in quarantine: what can be read by now, but was not applied since, is not in the table
-    either. With their times: a topic that was created again has other records at the same offsets."""
+def _quarantined_places(session: SparkSession, config: Config, topic: str) -> Collection[_Place]:
+    """The places of the topic's records in quarantine: the table does not have them, even if they can be read by now.
+    The timestamp is part of the place, because a recreated topic has other records at the same offsets."""
     found = Quarantine(session, config.quarantine_path()).waiting(session, topic)
     return set() if found is None else {*_places(found.select(*_PLACE).toArrow())}
 
@@ -227,11 +232,11 @@ def _places(records: pa.Table) -> Iterator[_Place]:
     yield from zip(*(column.to_pylist() for column in columns), strict=True)
 
 
-def _without(decoded: Decoded, waiting: Collection[_Place]) -> Decoded:
-    """With the events at these places among the rejected records."""
-    if not waiting:
+def _without(decoded: Decoded, quarantined_places: Collection[_Place]) -> Decoded:
+    """The batch with the events at these places moved to the rejected records."""
+    if not quarantined_places:
         return decoded
-    waits = pa.array([place in waiting for place in _places(decoded.events)], pa.bool_())
-    out = decoded.events.filter(waits)
+    is_quarantined = pa.array([place in quarantined_places for place in _places(decoded.events)], pa.bool_())
+    out = decoded.events.filter(is_quarantined)
     rejected = pa.concat_tables([decoded.rejected, out], promote_options="default")
-    return replace(decoded, events=decoded.events.filter(pc.invert(waits)), rejected=rejected)
+    return replace(decoded, events=decoded.events.filter(pc.invert(is_quarantined)), rejected=rejected)

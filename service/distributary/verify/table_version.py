@@ -1,4 +1,4 @@
-"""A table of the lake at one version, with the progress record that counts for it. Only read."""
+"""A table of the lake at one version, for reading only."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from distributary.lake.table import LakeTable
 
 
-class FrozenTable(LakeTable):
-    """The table at `path` as it was at `version`, whatever is committed to it meanwhile."""
+class TableVersion(LakeTable):
+    """The table at `path` as of `version`; later commits do not change what it returns."""
 
     def __init__(
         self,
