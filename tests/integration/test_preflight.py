@@ -158,7 +158,7 @@ def checks(file: Path) -> tuple[int, dict[str, tuple[str, str]]]:
 def test_doctor_tells_a_wrong_address_from_a_wrong_login(
     config: Path, kafka: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka_checks, "_SECONDS", 3.0)
+    monkeypatch.setattr(kafka_checks, "_TIMEOUT_SECONDS", 3.0)
     right = config.read_text()
     config.write_text(right.replace(kafka, "127.0.0.1:1"))
     code, found = checks(config)
