@@ -1,7 +1,7 @@
 """A table after a thousand small commits: files, read time and merge time beside those of a freshly compacted table.
 
 One table is looked after as the service does it, one is left alone, and one is the
-same rows, compacted just now. All commits add rows and change none: of all that a slice can be, they
+same rows, compacted just now. All commits add rows and change none: of all that a batch can be, they
 leave the most files. Only ratios are told, measured in turns of one run: the machine's own pace is in none of them.
 """
 
@@ -61,7 +61,7 @@ class Trickle:
         self.writer = TableWriter(files, ["id"], committer, index_cache())
 
     def commit(self, rows: pa.Table) -> None:
-        """One slice, and what is due after it."""
+        """One batch, and what is due after it."""
         began = time.monotonic()
         assert self.head is not None
         self.progress = self.progress.next_commit()
@@ -93,7 +93,7 @@ def size(path: Path) -> int:
     return sum(Path(name).stat().st_size for name in DeltaTable(str(path)).file_uris())
 
 
-def slice_of(number: int, rows: int) -> pa.Table:
+def batch_of(number: int, rows: int) -> pa.Table:
     """New rows."""
     ids = range(number * rows, (number + 1) * rows)
     return pa.table({"id": pa.array(ids, pa.int64()), "v": [f"value {i}" * 5 for i in ids], "__op": ["c"] * rows})
@@ -135,7 +135,7 @@ def upkeep(_kafka: str, folder: Path, *, commits: int = 1000, rows: int = 20, co
     kept, left = Trickle(session, folder / "kept", due), Trickle(session, folder / "left", None)
     for number in range(commits):
         for one in (kept, left):
-            one.commit(slice_of(number, rows))
+            one.commit(batch_of(number, rows))
         if number % 100 == 99:
             click.echo(f"{number + 1}: {files(kept.path)} files, {files(left.path)} where nothing is done")
     paths = {"kept": kept.path, "left": left.path, "fresh": folder / "fresh"}

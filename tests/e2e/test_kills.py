@@ -119,9 +119,9 @@ def test_6_1_kill_9_while_files_are_compacted_loses_and_doubles_nothing(kafka: s
     playback = Playback(kafka, tmp_path, **SMALL)
     # A file for each part, each by a job of its own: when the first one is there the commit is still to come.
     playback.configure([{"match": "dbo.t", "partition_by": ["part"]}])
-    topic, parts, slices = Topic(f"{playback.prefix}.dbo.t"), 5, 4
+    topic, parts, batches = Topic(f"{playback.prefix}.dbo.t"), 5, 4
     create_topic(kafka, topic.name)
-    rows = [(number, number % parts) for number in range(slices * SMALL["trigger"]["max_records"])]
+    rows = [(number, number % parts) for number in range(batches * SMALL["trigger"]["max_records"])]
     for number, part in rows:
         topic.change("c", {"id": number}, {"id": number, "part": part}, at=number)
     produce(kafka, topic.records)

@@ -118,7 +118,7 @@ def topic(bench: Bench, registry: RegistryAddress) -> AvroTopic:
     return AvroTopic(bench.topic, registry.url)
 
 
-def test_5_2_records_of_many_schemas_in_one_slice_all_land_right(bench: Bench, topic: AvroTopic) -> None:
+def test_5_2_records_of_many_schemas_in_one_batch_all_land_right(bench: Bench, topic: AvroTopic) -> None:
     more = {**TEXT, "n": ["null", {"type": "int", "connect.type": "int16"}]}
     moved = {"at": ["null", {"type": "int", "connect.name": "io.debezium.time.Date"}], **more}
     defaulted = {**moved, "w": ["null", {"type": "enum", "name": "W", "symbols": ["x", "y"]}]}

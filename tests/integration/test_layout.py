@@ -115,7 +115,7 @@ def test_a_table_that_is_there_is_altered_once_and_what_the_config_says_no_more_
     }
     before = versions(bench)
     bench.take(topic.records[6:14])
-    assert versions(bench) == before + 3  # the properties, the clustering, the slice
+    assert versions(bench) == before + 3  # the properties, the clustering, the batch
     bench.take([])
     assert versions(bench) == before + 3
     bench.rule = {"properties": {"delta.checkpointInterval": 8}, "cluster_by": ["p"]}

@@ -1,4 +1,4 @@
-"""A backlog is applied slices that have so many bytes at most, by what Kafka shows of it."""
+"""A backlog is applied batches that have so many bytes at most, by what Kafka shows of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from distributary.workers import batch_processor
 MOST = 2_000_000
 
 
-def test_a_slice_has_no_more_bytes_than_the_drivers_memory_is_for(
+def test_a_batch_has_no_more_bytes_than_the_drivers_memory_is_for(
     kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch_processor, "batch_bytes", lambda _session: MOST)

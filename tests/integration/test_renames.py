@@ -168,7 +168,7 @@ def test_a_renaming_default_leaves_tables_alone_that_lack_the_column(bench: Benc
 
 @pytest.mark.parametrize("form", ["with a schema", "without", "rows"])
 def test_the_tables_name_stays_where_the_source_renames_its_column(bench: Bench, form: str) -> None:
-    """In one slice, too, in which older records have the column by the table's own name."""
+    """In one batch, too, in which older records have the column by the table's own name."""
     bench.rule = {"rename": {"full_name": "name"}, **({"key": ["id"]} if form == "rows" else {})}
     if form == "rows":
         bench.options = {"source": {"topic_prefix": bench.prefix, "connector": "sqlserver"}}
@@ -206,7 +206,7 @@ def test_a_record_that_has_both_names_halts_the_table_all_the_same(bench: Bench)
 
 
 def test_columns_that_came_to_differ_in_case_may_be_one(bench: Bench) -> None:
-    """Without a schema, in one slice: no record has both."""
+    """Without a schema, in one batch: no record has both."""
     bench.rule = {"rename": {"Name": "name"}}
     topic = Topic(bench.topic)
     topic.change("c", key(1), {"id": 1, "Name": "Ann"}, at=1)

@@ -1,4 +1,4 @@
-"""A table's files are looked after between its slices: its rows and its progress are as without, its files are few."""
+"""A table's files are looked after between its batches: its rows and its progress are as without, its files are few."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ def files(one: Bench) -> int:
 
 
 def parts() -> list[Topic]:
-    """Slices: three that leave a file each, then changes of rows in all of them."""
+    """Batches: three that leave a file each, then changes of rows in all of them."""
     at = itertools.count(1)
-    slices = [Topic("") for _ in range(5)]
-    for number, topic in enumerate(slices[:3]):
+    batches = [Topic("") for _ in range(5)]
+    for number, topic in enumerate(batches[:3]):
         for key in range(10 * number, 10 * number + 3):
             topic.change("c", {"id": key}, {"id": key, "v": "new"}, at=next(at))
         topic.change("d", {"id": 10 * number + 2}, at=next(at))
         topic.tombstone({"id": 10 * number + 2})
     for key in (0, 10, 20):
-        slices[3].change("u", {"id": key}, {"id": key, "v": "changed"}, at=next(at))
+        batches[3].change("u", {"id": key}, {"id": key, "v": "changed"}, at=next(at))
     for key in (0, 10, 20):
-        slices[4].change("d", {"id": key + 1}, at=next(at))
-    return slices
+        batches[4].change("d", {"id": key + 1}, at=next(at))
+    return batches
 
 
 AT_THE_END = [(0, "changed"), (10, "changed"), (20, "changed")]
@@ -85,7 +85,7 @@ RECORDS = sum(len(topic.records) for topic in parts())
 
 
 def take(one: Bench, topic: Topic, table: TableWorker | None = None) -> TableWorker:
-    """The table takes the slice in; a new driver's, where none is given."""
+    """The table takes the batch in; a new driver's, where none is given."""
     return one.take([record._replace(topic=one.topic) for record in topic.records], table)
 
 
@@ -125,8 +125,8 @@ def test_rows_and_progress_are_as_without_it_and_files_are_few(bench: Callable[.
 
 @pytest.mark.parametrize("point", [pytest.param("before-compaction", marks=pytest.mark.slow), "after-compaction"])
 def test_6_1_a_crash_around_a_compaction_loses_and_doubles_nothing(bench: Callable[..., Bench], point: str) -> None:
-    one, table, slices = bench(3), None, parts()
-    for topic in slices[:3]:
+    one, table, batches = bench(3), None, parts()
+    for topic in batches[:3]:
         table = take(one, topic, table)
     assert table is not None
     before = everything(one)
@@ -139,8 +139,8 @@ def test_6_1_a_crash_around_a_compaction_loses_and_doubles_nothing(bench: Callab
     assert table.halted is None
     assert operations(one.table).count("OPTIMIZE") == (point == "after-compaction")
     assert everything(one) == before
-    take(one, slices[3], table)
-    again = take(one, slices[4])
+    take(one, batches[3], table)
+    again = take(one, batches[4])
     assert progress(again)["records"] == RECORDS
     caretaker(one, again)[0].turn()
     assert (one.rows(), files(one)) == (AT_THE_END, 1)
@@ -158,9 +158,9 @@ def aged(path: Path, days: float) -> None:
 
 
 def test_files_that_no_table_has_go_and_those_of_earlier_versions_stay(bench: Callable[..., Bench]) -> None:
-    one, slices = bench(3), parts()
+    one, batches = bench(3), parts()
     table = None
-    for topic in slices[:3]:
+    for topic in batches[:3]:
         table = take(one, topic, table)
     assert table is not None
     earlier = read_table(one.table)
@@ -201,10 +201,10 @@ def test_files_that_no_table_has_go_and_those_of_earlier_versions_stay(bench: Ca
 
 
 def test_files_stay_as_long_as_the_config_says(bench: Callable[..., Bench]) -> None:
-    one, slices = bench(0), parts()
-    take(one, slices[0])
+    one, batches = bench(0), parts()
+    take(one, batches[0])
     one.rule = {"maintenance": {"compact_after": 0, "keep": "30d"}}
-    table = take(one, slices[1])
+    table = take(one, batches[1])
     assert DeltaTable(str(one.table)).metadata().configuration[FILES_KEPT] == "interval 30 days"
     younger, older = one.table / "part-younger.parquet", one.table / "part-older.parquet"
     for file, days in ((younger, 29), (older, 31)):
@@ -217,10 +217,10 @@ def test_files_stay_as_long_as_the_config_says(bench: Callable[..., Bench]) -> N
 def test_a_column_that_comes_after_a_long_rest_does_not_cost_the_record(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, slices = bench(0), parts()
-    table = take(one, slices[0])
+    one, batches = bench(0), parts()
+    table = take(one, batches[0])
     one.session.sql(f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
-    table = take(one, slices[1], table)
+    table = take(one, batches[1], table)
     for file in (one.table / "_delta_log").glob("0*"):
         aged(file, 40)
     monkeypatch.setattr(lake, "_RECORD_IS_OLD", -1)
@@ -229,17 +229,17 @@ def test_a_column_that_comes_after_a_long_rest_does_not_cost_the_record(
     take(one, wider, table)
     again = one.worker()
     again.start()
-    assert progress(again)["records"] == len(slices[0].records) + len(slices[1].records) + 1
+    assert progress(again)["records"] == len(batches[0].records) + len(batches[1].records) + 1
     assert one.rows("id", "w")[-1] == (90, "wider")
 
 
 def test_a_record_is_written_anew_before_the_log_may_lose_it(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, slices = bench(3), parts()
-    table = take(one, slices[0])
+    one, batches = bench(3), parts()
+    table = take(one, batches[0])
     one.session.sql(f"ALTER TABLE delta.`{one.table}` SET TBLPROPERTIES ('delta.checkpointInterval' = '2')")
-    take(one, slices[2], take(one, slices[1], table))
+    take(one, batches[2], take(one, batches[1], table))
     before = progress(table)
     with monkeypatch.context() as later:
         later.setattr(lake, "_RECORD_IS_OLD", -1)
@@ -253,8 +253,8 @@ def test_a_record_is_written_anew_before_the_log_may_lose_it(
     for file in sorted(log.glob("0*")):
         if int(file.name[:20]) < renewed:
             aged(file, 40 - int(file.name[:20]))
-    take(one, slices[3], again)
-    take(one, slices[4], again)
+    take(one, batches[3], again)
+    take(one, batches[4], again)
     left = {int(file.stem) for file in log.glob("0*.json")}
     assert min(left) > 0
     assert renewed in left

@@ -1,4 +1,4 @@
-"""Values that come otherwise than usual: read as they are meant, or put into quarantine, however slices are cut."""
+"""Values that come otherwise than usual: read as they are meant, or put into quarantine, however batches are cut."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def same(value: Any, other: Any) -> bool:
 @pytest.mark.parametrize(
     ("rule", "cut"),
     [({}, 1), ({}, 1000), ({"mode": "history"}, 1000), ({"rename": {"amount": "total", "n": "count"}}, 1)],
-    ids=["upsert", "upsert, one slice", "history", "renamed"],
+    ids=["upsert", "upsert, one batch", "history", "renamed"],
 )
 def test_values_that_come_otherwise(bench: Bench, rule: dict[str, Any], cut: int) -> None:
     bench.rule, bench.options = rule, {"quarantine": {"max_ratio": 1.0}}

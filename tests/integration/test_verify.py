@@ -65,7 +65,7 @@ def untold(found: TableReport) -> dict[str, int]:
 
 
 def eventful(topic: Topic) -> list[list[Any]]:
-    """PostgreSQL's records of a table, in slices: all that the rules know of, and records that are sent again."""
+    """PostgreSQL's records of a table, in batches: all that the rules know of, and records that are sent again."""
     for number in range(1, 13):
         topic.change("r", key(number), row(number, "read", big=f"big {number}"), at=10)
     first = list(topic.records)

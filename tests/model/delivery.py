@@ -40,7 +40,7 @@ class Delivery:
     `partitions` the topic has at first, `more` from record `grown` on (0: never). Below record `compacted` only each
     key's last record is left in its partition. `pauses`: records before which the service has applied all that came
     earlier. `held`: what comes into this partition, from the first pause on, is applied only after all else.
-    `at_most`: records in a slice.
+    `at_most`: records in a batch.
     """
 
     again: tuple[Again, ...] = ()

@@ -1,4 +1,4 @@
-"""Which of two positions comes later, as Spark and the library that commits small slices see it."""
+"""Which of two positions comes later, as Spark and the library that commits small batches see it."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ WIRE: dict[str, list[Source]] = {
 
 
 @pytest.mark.parametrize("connector", [*WIRE, BY_OFFSET])
-def test_2_1_the_library_that_commits_small_slices_orders_positions_as_spark_does(
+def test_2_1_the_library_that_commits_small_batches_orders_positions_as_spark_does(
     session: SparkSession, connector: str, tmp_path: Path
 ) -> None:
     if connector == BY_OFFSET:

@@ -1,4 +1,4 @@
-"""Slices of more records than are taken for small: with each key once, which are not folded, and with some twice."""
+"""Batches of more records than are taken for small: with each key once, which are not folded, and with some twice."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.support.spark import Bench
 COLUMNS = {"id": "int", "v": "string"}
 
 
-def test_each_key_has_one_row_whether_a_large_slice_has_it_once_or_twice(bench: Bench) -> None:
+def test_each_key_has_one_row_whether_a_large_batch_has_it_once_or_twice(bench: Bench) -> None:
     bench.rule = {"columns": COLUMNS}
     topic = Topic(bench.create().topic)
     count = 5_100
 
-    def slice_of(keys: range, value: str, twice: int = 0) -> None:
+    def batch_of(keys: range, value: str, twice: int = 0) -> None:
         topic.records.clear()
         for op, of, said in (("c", keys, value), ("u", keys[:twice], f"{value} again")):
             for key in of:
@@ -25,11 +25,11 @@ def test_each_key_has_one_row_whether_a_large_slice_has_it_once_or_twice(bench: 
 
     rows: dict[int, str] = {}
     places = itertools.count(1)
-    slice_of(range(count), "filled", twice=50)
+    batch_of(range(count), "filled", twice=50)
     worker = bench.take(topic.records)
-    slice_of(range(count, 2 * count), "once")
+    batch_of(range(count, 2 * count), "once")
     bench.take(topic.records, worker)
-    slice_of(range(2 * count, 3 * count), "more", twice=70)
+    batch_of(range(2 * count, 3 * count), "more", twice=70)
     bench.take(topic.records, worker)
     # Changes that come late, a tombstone of which no delete is told, and deletes.
     topic.records.clear()
