@@ -27,7 +27,7 @@ from distributary.consume.source import KafkaRecords
 from distributary.control.halts import Halts
 from distributary.control.lease import Lease, refuse_second
 from distributary.control.pauses import Pauses
-from distributary.control.regular_read import Lookout
+from distributary.control.polling_thread import PollingThread
 from distributary.error_mapping import classified
 from distributary.errors import AlreadyRunning
 from distributary.ingest.registry import Registry, registry_of
@@ -146,8 +146,8 @@ class Service:
         self._resuming = Resuming(session, config, self._halts, self._turns.try_at_once)
         self._caretaker = MaintenanceThread(self._tended, self._turns.busy, recorder, Jobs(session))
         looks = (self._pauses.look, self._set_aside.look, lambda: self._resuming.look(self._roster.tables()))
-        self._lookout = Lookout("lookout", looks, _TURN)
-        self._jvm = Lookout("jvm", [lambda: recorder.jvm(jvm_state(session))], _JVM_EVERY)
+        self._lookout = PollingThread("lookout", looks, _TURN)
+        self._jvm = PollingThread("jvm", [lambda: recorder.jvm(jvm_state(session))], _JVM_EVERY)
         if (java := jvm_pid(session)) is not None:
             recorder.jvm_process(java)
         self._stream = OffsetPlanner(context, self._roster.plan, self._turns.nudge)

@@ -13,7 +13,7 @@ from distributary.config.load import load
 from distributary.errors import UsageError
 
 if TYPE_CHECKING:
-    from distributary.control.snapshot_request import Arrival
+    from distributary.control.snapshot_request import SnapshotProgress
 
 
 @click.command(short_help="Ask the connector to read tables again.")
@@ -77,7 +77,7 @@ def snapshot(
     from distributary.control import snapshot_request as request
 
     broker = Broker(config.kafka_properties())
-    wanted = request.wanted_tables(config, broker, tables)
+    wanted = request.snapshot_targets(config, broker, tables)
     if follows:
         request.check_can_follow(wanted, kind)
     signal = request.signal_for(config, wanted, kind, where, database)
@@ -101,12 +101,12 @@ def snapshot(
         output.show_json(shown)
 
 
-def _show(arrival: Arrival) -> None:
+def _show(arrival: SnapshotProgress) -> None:
     state = "the snapshot is complete" if arrival.complete else "waiting for the snapshot"
     output.show_text(f"{arrival.table}: {state}, {arrival.applied} records since the request")
 
 
-def _show_next(config_file: Path, arrived: list[Arrival], *, has_condition: bool) -> None:
+def _show_next(config_file: Path, arrived: list[SnapshotProgress], *, has_condition: bool) -> None:
     for one in arrived:
         if not has_condition:
             output.show_text(

@@ -31,7 +31,7 @@ class TableMaintenance:
                 self._writer.remove_old_memory(self._lake, self._place.progress)
             return None
         finally:
-            self._lake.leave()
+            self._lake.release_cache()
 
     def _compact(self) -> Compacted | None:
         head = self._place.head

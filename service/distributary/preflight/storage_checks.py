@@ -11,7 +11,7 @@ from pyarrow import fs
 
 from distributary.config import Config
 from distributary.consume.offsets import offsets_of_log_entry
-from distributary.control.lease import lease_paths, told_holder
+from distributary.control.lease import lease_paths, read_holder
 from distributary.errors import SetupError
 from distributary.ingest.tables import own_path
 from distributary.preflight.check_result import CheckPassed, CheckWarning
@@ -151,7 +151,7 @@ def _newest_entry(checkpoint: str) -> tuple[int, str] | None:
 def driver_is_known(config: Config) -> CheckPassed | CheckWarning:
     """Reports which driver runs the config, by its lease. Raises SetupError."""
     try:
-        holder = told_holder(lease_paths(config)[0])
+        holder = read_holder(lease_paths(config)[0])
     except SetupError as error:
         return _warn_if_remote(error, config.root())
     if holder is None:

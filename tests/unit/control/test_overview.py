@@ -11,7 +11,7 @@ from pyarrow import table as arrow
 
 from distributary.config.table import TableSettings
 from distributary.consume.topics import TableId
-from distributary.control.overview import BEHIND, HALTED, NEW, UP_TO_DATE, TableOverview, told, without_topic
+from distributary.control.overview import BEHIND, HALTED, NEW, UP_TO_DATE, TableOverview, table_overview, without_topic
 from distributary.errors import TableHalt
 from distributary.ingest.tables import ConfiguredTable
 from distributary.progress.record import Progress, Snapshot, first_progress
@@ -27,7 +27,7 @@ def record(**changes: object) -> Progress:
 
 def of(progress: Progress | None, end: dict[int, int], halt: dict[str, str] | None = None) -> TableOverview:
     newest = Newest(progress, 1_700_000_050.0) if progress else None
-    return told(ONE, newest, {0: 10, 1: 0}, end, halt, NOW)
+    return table_overview(ONE, newest, {0: 10, 1: 0}, end, halt, NOW)
 
 
 def test_a_table_that_took_in_everything_has_no_lag() -> None:
