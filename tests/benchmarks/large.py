@@ -1,4 +1,4 @@
-"""A few changes all over a larger and larger table: what grows with the rows."""
+"""A few scattered changes of larger and larger tables: which costs grow with the number of rows."""
 
 from __future__ import annotations
 

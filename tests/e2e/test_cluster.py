@@ -1,5 +1,4 @@
-"""The service with executors in processes of their own, on a standalone cluster: what they do, and what it costs when
-one of them is killed."""
+"""The service with executors in separate processes on a standalone cluster, also when one is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service runs in gives way: disks without room, too little memory, a JVM that is killed."""
+"""Faults of the machine: full disks, too little memory, a killed JVM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro records in one topic: many schemas, broken bytes, ids in headers, and a registry that is not always there."""
+"""Avro records in one topic: many schemas, broken bytes, ids in headers, and a registry that sometimes fails."""
 
 from __future__ import annotations
 

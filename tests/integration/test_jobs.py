@@ -1,4 +1,4 @@
-"""How many Spark jobs a batch runs. Each costs planning and a launch: one more is a slowdown to be chosen."""
+"""The number of Spark jobs of a batch. Each costs planning and a launch, so a new one must be a decision."""
 
 from __future__ import annotations
 

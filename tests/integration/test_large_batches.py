@@ -1,4 +1,4 @@
-"""Batches of more records than are taken for small: with each key once, which are not folded, and with some twice."""
+"""Batches above the limit of small ones, with each key once (not folded) or twice."""
 
 from __future__ import annotations
 

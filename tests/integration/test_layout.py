@@ -1,4 +1,4 @@
-"""Table properties, partitions and clustering by the config: the rows are the same as without, in every mode."""
+"""Table properties, partitions and clustering by the config: rows are the same as without, in every mode."""
 
 from __future__ import annotations
 

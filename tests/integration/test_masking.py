@@ -1,4 +1,4 @@
-"""Masked columns: their values are nowhere, and all rules hold for what stands in their place."""
+"""Masked columns: their values are nowhere, and all rules hold for the hashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Kafka in memory answers all that a table's worker asks as the real one does: both go through the same cases."""
+"""The in-memory Kafka and the real one give the same answers in the same test cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stream that plans: how far it sends the tables, and that nothing of it is left when it is cut."""
+"""The planning stream: the target offsets of tables, and that a stopped stream leaves nothing behind."""
 
 from __future__ import annotations
 

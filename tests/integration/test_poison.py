@@ -1,4 +1,4 @@
-"""Records that nobody can read, of every kind: each goes to quarantine with its reason, its neighbours are applied."""
+"""Undecodable records of every kind: each goes to quarantine with its reason, the others are applied."""
 
 from __future__ import annotations
 

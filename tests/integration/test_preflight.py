@@ -1,4 +1,4 @@
-"""`init`, `plan` and `doctor` on a real Kafka, and the service on the config that came out."""
+"""`init`, `plan` and `doctor` on a real Kafka, and the service with the config of `init`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that the lake calls otherwise than the source: all rules hold under the new names."""
+"""Columns with other names in the lake than at the source: all rules hold under the new names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`distributary resume`: a halted table goes on, with what its halt asks for. Names give the rule's number."""
+"""`distributary resume`: a halted table continues with the action that its halt needs. Names give the rule's number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a batch's tasks are told: their consumer's settings, and the offsets that each of them reads."""
+"""The tasks of a batch: their consumer's settings, and the offsets that each of them reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may import whom: the config and the pure rules know nothing of Spark."""
+"""Which packages may import which: the config and the pure rules import no Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table keeps of its masks, and when other ones halt it."""
+"""A table's record of its masks, and when other masks halt it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL that compares positions.
+"""SQL that compares positions, in the dialect that Spark and DataFusion share.
 
 The first transaction after a start of the PostgreSQL connector has no commit LSN, also when it is sent again. Its LSN
 does not order it, because a transaction may log a change before another one that commits first. So it is compared by

@@ -1,4 +1,4 @@
-"""Offsets and the batch that a table takes next."""
+"""Offsets, and the offset range of a table's next batch."""
 
 from __future__ import annotations
 

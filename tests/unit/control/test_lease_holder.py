@@ -1,4 +1,4 @@
-"""Who runs a config, as another process tells it."""
+"""The holder of a lease, as another process sees it."""
 
 from __future__ import annotations
 

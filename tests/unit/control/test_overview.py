@@ -1,4 +1,4 @@
-"""What `status` says of a table, from its record and Kafka's offsets."""
+"""The overview of a table in `status`, from its record and Kafka's offsets."""
 
 from __future__ import annotations
 

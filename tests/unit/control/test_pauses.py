@@ -1,4 +1,4 @@
-"""What is paused by `distributary pause`, as files beside the tables."""
+"""Pauses by `distributary pause`, as files beside the tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The texts of signals, for each connector."""
+"""The text of snapshot signals for each connector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tables a snapshot is asked for, where the signal goes, and when it is complete."""
+"""The tables of a snapshot request, the destination of the signal, and when the snapshot is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns on the wire against columns of the table."""
+"""The difference between columns of records and columns of the table."""
 
 from __future__ import annotations
 

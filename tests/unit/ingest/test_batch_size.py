@@ -1,4 +1,4 @@
-"""Batches are cut by what their records have in bytes, wherever the large ones lie."""
+"""The size of batches is limited by bytes, wherever large records are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a table can go on from where it is."""
+"""Whether a table can continue from its offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables whose records have no key, where the config says what becomes of all such tables."""
+"""Tables without a key, with a config that sets a mode for all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No table lies in a folder that the service has for itself, wherever `target.table` puts tables."""
+"""No table is in a directory that is reserved for the service, whatever `target.table` is."""
 
 from __future__ import annotations
 

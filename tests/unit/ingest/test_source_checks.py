@@ -1,4 +1,4 @@
-"""What a source's log may say that its table can't go on with."""
+"""Changes of the source's log with which a table can't continue."""
 
 from __future__ import annotations
 

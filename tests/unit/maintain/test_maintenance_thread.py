@@ -1,4 +1,4 @@
-"""The caretaker: when it takes a table, and what a failure changes."""
+"""The maintenance thread: when it maintains a table, and what it does after a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of `doctor` that need no Kafka, and how checks follow each other."""
+"""The checks of `doctor` that need no Kafka, and how checks depend on each other."""
 
 from __future__ import annotations
 

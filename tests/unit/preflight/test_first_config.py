@@ -1,4 +1,4 @@
-"""The text of a first config: what it says of tables, and that no secret is in it."""
+"""The text of a first config: its tables and types, and that it has no secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `plan` says that `run` would do with one table."""
+"""The plan of one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is guessed of values without a schema, for the comments of a first config."""
+"""Guesses of types for values without a schema, for the comments of a first config."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The warnings of `plan`: each comes where it should, and not where it should not."""
+"""Each warning of `plan` appears when it should, and only then."""
 
 from __future__ import annotations
 

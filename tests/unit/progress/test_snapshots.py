@@ -1,4 +1,4 @@
-"""What a batch tells of a table's complete snapshots (rule 3.10)."""
+"""What a batch shows of a table's complete snapshots (rule 3.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thread that follows the transaction topic: it goes on after faults, and gives up where there is no use."""
+"""The thread that follows the transaction topic: it continues after errors, and stops if the topic is unusable."""
 
 from __future__ import annotations
 

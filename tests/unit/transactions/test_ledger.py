@@ -1,4 +1,4 @@
-"""Up to which transaction all tables are complete: against a connector, a Kafka and tables that are simulated."""
+"""The last complete transaction of all tables, with a simulated connector, Kafka and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a MySQL's or MariaDB's DSN and of its transactions is understood."""
+"""Parsing a MySQL or MariaDB DSN and GTIDs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a PostgreSQL's table can be compared, and how its rows are kept."""
+"""Which types of PostgreSQL can be compared, and how its rows are read."""
 
 from __future__ import annotations
 

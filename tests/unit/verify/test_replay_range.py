@@ -1,4 +1,4 @@
-"""What is read of a topic for a comparison, and what it can't tell."""
+"""The offsets that are replayed for a comparison, key ranges, and the report."""
 
 from __future__ import annotations
 

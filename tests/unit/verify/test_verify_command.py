@@ -1,4 +1,4 @@
-"""What `distributary verify` prints, and how it ends."""
+"""The output and the exit code of `distributary verify`."""
 
 from __future__ import annotations
 

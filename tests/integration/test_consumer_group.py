@@ -1,4 +1,4 @@
-"""The consumer group that lag tools see, on a real Kafka."""
+"""The consumer group for lag tools, on a real Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's files are looked after between its batches: its rows and its progress are as without, its files are few."""
+"""Maintenance of a table's files between batches: rows and progress are unchanged, files are few."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backlog is applied batches that have so many bytes at most, by what Kafka shows of it."""
+"""A backlog is applied in batches with limited bytes, by a sample of Kafka's records."""
 
 from __future__ import annotations
 

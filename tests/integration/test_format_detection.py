@@ -1,4 +1,4 @@
-"""A look at a topic's records, by a real Kafka, and what becomes of a table whose first look finds none."""
+"""Format detection on a real Kafka, and a table whose first detection finds no record."""
 
 from __future__ import annotations
 

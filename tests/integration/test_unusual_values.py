@@ -1,4 +1,4 @@
-"""Values that come otherwise than usual: read as they are meant, or put into quarantine, however batches are cut."""
+"""Unusual values: read as intended or quarantined, whatever the boundaries of batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tables come to work, what they are called, and that one that can't holds up no other."""
+"""Which tables the service works on, their names, and that a faulty table does not stop another."""
 
 from __future__ import annotations
 
