@@ -1,4 +1,4 @@
-"""From what a connector sends to what lies in a topic: sent again, spread over partitions, compacted.
+"""From sent records to the topic: records sent again, spread over partitions, compacted.
 
 A delivery is data, so that a failing case can be kept. Places are counted in sent records, modulo how many there are:
 every delivery fits every history.

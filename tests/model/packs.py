@@ -1,4 +1,4 @@
-"""Cases that a run of the service is worth: many histories in one table, the same ones for the same seed."""
+"""Packs of cases for one run of the service: many histories in one table, the same for the same seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One driver for one config: who gets the lease, who waits, who is told that it is lost."""
+"""The lease: who gets it, who waits, and who is told that it is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the comparison with a MySQL asks Spark: values that a MariaDB does not have, and which positions are later."""
+"""Spark's part of a comparison with MySQL: values that MariaDB does not have, and order of positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a record that goes to the quarantine table, when the values of some columns must not be there."""
+"""Redaction of records for the quarantine table."""
 
 from __future__ import annotations
 

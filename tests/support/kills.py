@@ -1,4 +1,4 @@
-"""A service that is killed again and again while it applies a history: at failpoints and at random times."""
+"""A service that is killed repeatedly while it applies a history: at failpoints and at random times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Spark session for tests, and one table's worker in it, without the process around it."""
+"""A Spark session for tests, and one table's worker without the rest of the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table as `plan` sees it, made of a few records by hand."""
+"""A table's plan from a few hand-written records."""
 
 from __future__ import annotations
 
