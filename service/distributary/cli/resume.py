@@ -1,4 +1,4 @@
-"""`distributary resume`: a halted table goes on; what needs an operator's word."""
+"""`distributary resume`: makes a halted table continue, rebuilds or reconciles a table."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from distributary.halt_actions import ResumeAction
     "--accept-loss",
     "accept",
     flag_value="loss",
-    help="Records that Kafka no longer has are passed over; rows that only they told of stay wrong until a snapshot.",
+    help="Skip records that Kafka no longer has. Rows that only they would have changed stay wrong until a snapshot.",
 )
 @click.option(
     "--accept-reset",
     "accept",
     flag_value="reset",
-    help="The topic was created again: it is read from its start, on top of the rows that the table has.",
+    help="Read a recreated topic from its start, on top of the existing rows.",
 )
 @click.option(
     "--rebuild",
     "accept",
     flag_value="rebuild",
-    help="All rows go, and the table is filled again from what its topic has. Readers see it fill.",
+    help="Remove all rows and fill the table again from its topic. Readers see an empty table first.",
 )
 @click.option(
     "--reconcile",
@@ -42,20 +42,22 @@ from distributary.halt_actions import ResumeAction
 )
 @output.output_option
 def resume(config_file: Path, table: str, accept: str | None, reconcile: bool, output_format: str) -> None:
-    """Start a halted TABLE (schema.table) again, or do for it what else needs an operator's word.
+    """Make a halted TABLE (schema.table) continue, or rebuild or reconcile a table.
 
-    Without an option the table is tried again from its own offsets, once what halted it is mended. A service that runs
-    takes it up within seconds, one that does not when it starts. Where a halt asks for more it names the option.
+    Without an option the table is tried again from its own offsets; fix the cause first. A running service does it
+    within seconds, a stopped one when it starts. If a halt needs an option, its message names it.
 
-    --reconcile removes the rows that were deleted at the source between an interrupted snapshot and the complete one
-    after it; with `deletes: soft` they are marked. It is done at once, by a Spark of its own; the service may run
-    meanwhile, but not on S3. Not after a snapshot that was told to read only some rows (`additional-conditions` of a
-    signal, `snapshot.select.statement.overrides`): the other rows would be removed.
+    --reconcile removes rows that were deleted at the source between an interrupted snapshot and the next complete one;
+    with `deletes: soft` it marks them. The command does it at once with its own Spark. The service may run
+    meanwhile, except on S3. Do not use it after a snapshot of only some rows (`additional-conditions` of a
+    signal, `snapshot.select.statement.overrides`): it would remove the others.
     """
     logs.configure()
     config = load(config_file)
     if reconcile and accept:
-        raise UsageError("one-at-a-time", f"--reconcile and another option for {table} in one command", "run it twice")
+        raise UsageError(
+            "one-at-a-time", f"--reconcile can't be combined with another option ({table})", "run it twice"
+        )
     if reconcile:
         _reconcile(config, table, output_format)
     else:
@@ -63,7 +65,7 @@ def resume(config_file: Path, table: str, accept: str | None, reconcile: bool, o
 
 
 def _resume(config: Config, name: str, accept: ResumeAction, output_format: str) -> None:
-    # Here and not above: Spark takes a second to import, which help and a bad config need not wait for.
+    # Imported late: Spark takes a second to import, and `--help` and a bad config must not wait for it.
     from distributary.control.resume_requests import resuming
 
     asked = resuming(config, name, accept)
@@ -71,7 +73,7 @@ def _resume(config: Config, name: str, accept: ResumeAction, output_format: str)
         output.show_json({"table": asked.table, "was": asked.halt, "accept": accept.value})
         return
     was = f"halted [{asked.halt['code']}]" if asked.halt else "not halted"
-    output.show_text(f"{asked.table} was {was}: the service takes the request up within seconds, or when it starts")
+    output.show_text(f"{asked.table} was {was}: the service handles the request within seconds, or when it starts")
 
 
 def _reconcile(config: Config, table: str, output_format: str) -> None:
