@@ -1,4 +1,4 @@
-"""Everything that the demo shows."""
+"""The output of the demo."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Screen:
 
     def comparisons(self, comparisons: Sequence[Comparison]) -> None:
         """Each table of the lake beside its source, a few rows of each, and whether the whole is equal."""
-        self._console.print("\n[bold]The tables in the lake beside what the sources hold")
+        self._console.print("\n[bold]The tables in the lake beside their sources")
         notes: list[str] = []
         for comparison in comparisons:
             notes += self._comparison(comparison, len(notes))
@@ -95,14 +95,14 @@ class Screen:
 
     def play_on(self, lines: Sequence[tuple[str, str]]) -> None:
         """What can be done with the broker and the service that were left running: pairs of purpose and command."""
-        self._console.print("\n[bold]Broker and service go on running. Things to try in another terminal:")
+        self._console.print("\n[bold]Broker and service keep running. Try in another terminal:")
         for purpose, command in lines:
             self._console.print(f"  [dim]# {escape(purpose)}")
             self._console.print(f"  {escape(command)}", soft_wrap=True)
         self._console.print("\nCtrl-C ends both.")
 
     def log_tail(self, path: Path, text: str) -> None:
-        """The end of the service's log, before the error is told."""
+        """Prints the end of the service's log, before the error is shown."""
         self._console.rule(f"the end of {escape(str(path))}", align="left")
         self._console.print(text, markup=False, soft_wrap=True)
         self._console.rule()
