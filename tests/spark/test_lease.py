@@ -201,6 +201,6 @@ def test_of_many_drivers_that_start_at_once_one_is_left(drivers: Drivers) -> Non
 
 def test_a_place_that_can_not_be_written_is_told(drivers: Drivers) -> None:
     (drivers.folder / "file").write_text("")
-    with pytest.raises(SetupError, match="which driver") as raised:
+    with pytest.raises(SetupError, match="the lease of this config") as raised:
         drivers.start(drivers.config(lake="file/lake"))
     assert raised.value.code == "lease-unwritable"
