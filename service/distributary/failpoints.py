@@ -21,17 +21,17 @@ from distributary.logs import get_logger
 VARIABLE = "DISTRIBUTARY_FAILPOINTS"
 
 POINTS = {
-    "before-plan": "a batch of the stream is there, and no table knows of it yet",
-    "before-batch": "a table's next batch is about to be taken: between the batches of two tables, too",
-    "after-schema-change": "the table was made or got columns, and has none of the batch's rows yet",
-    "before-quarantine": "the batch has records that can't be applied, and they are nowhere yet",
-    "after-quarantine": "they are in quarantine, and the table does not count them as applied yet",
-    "before-commit": "it is known what becomes of each key, and nothing of the batch is written",
-    "after-commit": "the batch is in the table, and nobody was told",
-    "before-compaction": "a table's small files are about to be made into larger ones",
-    "after-compaction": "they are, and nothing notes it yet",
-    "before-request": "an operator's request was found, and nothing of it is done",
-    "after-request": "what the operator asked for is done, and the request is still there",
+    "before-plan": "the stream has a micro-batch, and no table has its offsets yet",
+    "before-batch": "a table is about to process its next batch",
+    "after-schema-change": "the table was created or got columns, and has no row of the batch yet",
+    "before-quarantine": "records that can't be applied are found, and not written yet",
+    "after-quarantine": "they are in quarantine, and their offsets do not count as applied yet",
+    "before-commit": "the new rows are computed, and nothing of the batch is written",
+    "after-commit": "the batch is committed, and nothing else has changed",
+    "before-compaction": "a compaction is about to start",
+    "after-compaction": "the compaction is committed, and not recorded yet",
+    "before-request": "an operator's request was found, and not processed yet",
+    "after-request": "the request was processed, and its file still exists",
 }
 """Each point, and what is so when it is passed."""
 

@@ -28,7 +28,7 @@ from distributary.consume.source import KafkaRecords
 from distributary.control.halts import Halts
 from distributary.control.lease import Lease, refuse_second
 from distributary.control.pauses import Pauses
-from distributary.control.regular_read import Lookout
+from distributary.control.polling_thread import PollingThread
 from distributary.error_mapping import classified
 from distributary.errors import AlreadyRunning
 from distributary.ingest.registry import Registry, registry_of
@@ -151,9 +151,9 @@ class Service:
         looks = (self._pauses.look, self._set_aside.look, lambda: self._resuming.look(self._roster.tables()))
         beats = Heartbeats(config.source.topic_prefix, broker, self.status.show_heartbeat)
         self._lookouts = (
-            Lookout("lookout", looks, _TURN),
-            Lookout("jvm", [lambda: recorder.jvm(jvm_state(session))], _JVM_EVERY),
-            Lookout("heartbeats", [beats.look], _HEARTBEATS_EVERY),
+            PollingThread("lookout", looks, _TURN),
+            PollingThread("jvm", [lambda: recorder.jvm(jvm_state(session))], _JVM_EVERY),
+            PollingThread("heartbeats", [beats.look], _HEARTBEATS_EVERY),
         )
         if (java := jvm_pid(session)) is not None:
             recorder.jvm_process(java)

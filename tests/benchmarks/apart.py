@@ -1,4 +1,4 @@
-"""A contender in a process of its own: its Spark is its own, and what it costs can be told from the others'."""
+"""Runs a contender in a separate process with its own Spark, so that its cost can be measured separately."""
 
 from __future__ import annotations
 

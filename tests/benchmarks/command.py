@@ -1,4 +1,4 @@
-"""The public command as a process, and what it costs."""
+"""The public command as a process, with its CPU time and memory."""
 
 from __future__ import annotations
 

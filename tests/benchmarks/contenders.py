@@ -2,7 +2,7 @@
 
 `service` is the service's worker. `recipe` is what
 people copy, `append` writes Kafka's records as they are and does nothing else, `loop` is the recipe without Spark.
-All take slices of one partition of one topic into the table of source.py.
+All take batches of one partition of one topic into the table of source.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The same rows in each form that a connector may write them in."""
+"""The same rows in each format that a connector may write."""
 
 from __future__ import annotations
 

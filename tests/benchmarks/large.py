@@ -1,4 +1,4 @@
-"""A few changes all over a larger and larger table: what grows with the rows."""
+"""A few scattered changes of larger and larger tables: which costs grow with the number of rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def large(
     kafka: str, folder: Path, *, sizes: tuple[int, ...] = (1_000_000, 5_000_000, 20_000_000), changes: int = 1_000,
     rounds: int = 2,
 ) -> Rounds:  # fmt: skip
-    """Updates of rows that lie all over the table, a slice for each round; a first one is not counted. Tables as they
+    """Updates of rows that lie all over the table, a batch for each round; a first one is not counted. Tables as they
     come, and tables with deletion vectors."""
     kinds = {"": Apart("service", kafka), " with vectors": Apart("service", kafka, _WITH_VECTORS)}
     tables = {f"{size}{kind}": (size, one) for size in sizes for kind, one in kinds.items()}
@@ -60,13 +60,13 @@ def _spread(size: int, changes: int) -> Source:
     return source
 
 
-def _fill_topic(kafka: str, size: int, updates: Source, slices: int) -> list[int]:
+def _fill_topic(kafka: str, size: int, updates: Source, batches: int) -> list[int]:
     """The first rows, then updates of all of them, so many times; the offset that each ends at."""
     topic = _topic(size)
     create_topic(kafka, topic)
     produce(kafka, (r._replace(topic=topic) for r in Source().snapshot(_FIRST)))
     ends = [end_offsets(kafka, topic)[0]]
-    for _ in range(slices):
+    for _ in range(batches):
         updates.rows = {key: some + 1 for key, some in updates.rows.items()}
         produce(kafka, (r._replace(topic=topic) for r in updates.touched()))
         ends.append(end_offsets(kafka, topic)[0])

@@ -1,5 +1,4 @@
-"""The service with executors in processes of their own, on a standalone cluster: what they do, and what it costs when
-one of them is killed."""
+"""The service with executors in separate processes on a standalone cluster, also when one is killed."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ from distributary.storage.lake_files import newest_record
 # Each new executor is a cold JVM, which takes tens of seconds to decode its first records on two cores.
 pytestmark = pytest.mark.slow
 
-SLICE = 21_000
+BATCH = 21_000
 """Records, more than the driver decodes by itself."""
 COLUMNS = {"id": "int", "v": "string", "paid": "decimal(10,2)"}
 SECONDS = 600
@@ -89,7 +88,7 @@ class Service:
             **{f"spark.eventLog.{name}": value for name, value in log.items()},
             **{f"spark.ui.{name}": value for name, value in ui.items()},
         }
-        self.playback = Playback(kafka, folder, spark=spark, trigger={"interval": "1s", "max_records": SLICE})
+        self.playback = Playback(kafka, folder, spark=spark, trigger={"interval": "1s", "max_records": BATCH})
         self.source = Source(Topic(f"{self.playback.prefix}.dbo.t"))
         create_topic(kafka, self.source.topic.name)
         self.playback.configure([{"match": "dbo.t", "columns": COLUMNS}])
@@ -140,13 +139,13 @@ def _json(address: str) -> Any:
         return json.load(answer)
 
 
-def test_tables_equal_the_source_with_large_slices_decoded_on_executors(
+def test_tables_equal_the_source_with_large_batches_decoded_on_executors(
     kafka: str, tmp_path: Path, cluster: Cluster
 ) -> None:
     service = Service(kafka, tmp_path, cluster)
     source = service.source
-    source.change(range(SLICE), "made")
-    source.change(range(SLICE - 2_000), "changed")
+    source.change(range(BATCH), "made")
+    source.change(range(BATCH - 2_000), "changed")
     source.change(range(100, 1_100), None)
     source.change(range(1_000, 1_200), "made again")
     source.send(kafka)
@@ -155,7 +154,7 @@ def test_tables_equal_the_source_with_large_slices_decoded_on_executors(
 
     assert run.exit_code == 0, str(run)
     assert service.rows() == service.truth()
-    # The last slice is small beside the files that have its keys: it needs deletion vectors.
+    # The last batch is small beside the files that have its keys: it needs deletion vectors.
     commits = ["CREATE TABLE", "STREAMING UPDATE", "STREAMING UPDATE", "SET TBLPROPERTIES", "STREAMING UPDATE"]
     assert service.commits() == [f"{commit} Apache-Spark" for commit in commits]
     done = Counter(end["Task Info"]["Executor ID"] for end in service.told("TaskEnd"))
@@ -164,7 +163,7 @@ def test_tables_equal_the_source_with_large_slices_decoded_on_executors(
 
 
 def kill_at_work(service: Service, cluster: Cluster) -> str:
-    """Kills an executor in the middle of tasks that both have some of, as those of a large slice. Gives its id."""
+    """Kills an executor in the middle of tasks that both have some of, as those of a large batch. Gives its id."""
     while True:
         wait_until(lambda: sum(map(bool, service.tasks().values())) > 1, SECONDS, "tasks on both executors", every=0.05)
         for executor, pid in cluster.executors().items():
@@ -203,13 +202,13 @@ def test_an_executor_killed_while_its_tasks_run_costs_a_retry_and_nothing_else(
     kafka: str, tmp_path: Path, cluster: Cluster
 ) -> None:
     service = Service(kafka, tmp_path, cluster)
-    service.source.change(range(SLICE), "made")
+    service.source.change(range(BATCH), "made")
     service.source.send(kafka)
     with service.playback.start(DISTRIBUTARY_LOG="debug") as running:
-        follows(service, running, SLICE)
-        service.source.change(range(SLICE // 2), "changed")
+        follows(service, running, BATCH)
+        service.source.change(range(BATCH // 2), "changed")
         service.source.change(range(100, 1_100), None)
-        service.source.change(range(SLICE, SLICE + SLICE // 2), "made")
+        service.source.change(range(BATCH, BATCH + BATCH // 2), "made")
         service.source.send(kafka)
         killed = kill_at_work(service, cluster)
         assert service.taken() < service.source.sent
@@ -218,20 +217,20 @@ def test_an_executor_killed_while_its_tasks_run_costs_a_retry_and_nothing_else(
     assert {one["Task End Reason"]["Executor ID"] for one in lost} == {killed}
 
 
-def test_a_decoded_slice_is_committed_although_its_executors_are_gone(
+def test_a_decoded_batch_is_committed_although_its_executors_are_gone(
     kafka: str, tmp_path: Path, cluster: Cluster
 ) -> None:
     service = Service(kafka, tmp_path, cluster)
-    service.source.change(range(SLICE), "made")
-    service.source.change(range(SLICE - 2_000), "changed")
+    service.source.change(range(BATCH), "made")
+    service.source.change(range(BATCH - 2_000), "changed")
     service.source.change(range(100, 1_100), None)
     service.source.send(kafka)
     with service.playback.start(DISTRIBUTARY_LOG="debug", **{VARIABLE: "before-commit=wait(6)@2"}) as running:
-        wait_until(lambda: '"made to fail"' in running.log.read_text("utf-8"), SECONDS, "a slice that is decoded")
+        wait_until(lambda: '"made to fail"' in running.log.read_text("utf-8"), SECONDS, "a batch that is decoded")
         for pid in cluster.executors().values():
             os.kill(pid, signal.SIGKILL)
         check_after(service, running, "0")
-    assert '"a slice failed"' not in running.log.read_text("utf-8")
+    assert '"a batch failed"' not in running.log.read_text("utf-8")
     assert {"0", "1"} <= {one["Executor ID"] for one in service.told("ExecutorRemoved")}
 
 

@@ -1,4 +1,4 @@
-"""The demo as a user runs it: the public command in a process of its own."""
+"""The demo as a user runs it: the public command in a separate process."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_6_2_a_table_that_may_not_be_used_waits_alone_until_it_may(service: Serv
     service.running.wait_until(lambda: service.status()["tables"][f"shop.{closed.name}"]["error"] is None)
 
 
-def test_6_3_a_slice_whose_bad_records_cant_be_put_into_quarantine_is_not_committed(service: Service) -> None:
+def test_6_3_a_batch_whose_bad_records_cant_be_put_into_quarantine_is_not_committed(service: Service) -> None:
     spoilt, other = service.rows, service.changes
     before = spoilt.found()
     with service.store.failing(Fault("/_quarantine/", Deed.REFUSE, status=403)):

@@ -26,7 +26,7 @@ from tests.support.kills import AT_ANY_TIME, Killer, children
 from tests.support.playback import Playback
 from tests.support.spark import rows_of
 
-from distributary.control.lease import told_holder
+from distributary.control.lease import read_holder
 from distributary.control.lease_holder import this_process
 from distributary.failpoints import POINTS, VARIABLE
 
@@ -78,7 +78,7 @@ def test_6_1_kill_9_loses_and_doubles_nothing_and_a_second_driver_is_refused(kaf
     killer, tables = service(kafka, tmp_path, [case("postgresql", 3, SEED)], 30)
     refuse_second_driver(killer)
     check(killer, tables)
-    assert "taken over from a driver that is gone" in killer.playback.log(3)
+    assert "taking over from a driver that is gone" in killer.playback.log(3)
     assert not killer.lease.exists()
 
 
@@ -90,7 +90,7 @@ def test_6_1_kill_9_at_several_points_loses_and_doubles_nothing(kafka: str, tmp_
     assert killer.kill(AT_ANY_TIME)
     assert not killer.is_through, "the last run had nothing to do"
     check(killer, tables)
-    assert "taken over from a driver that is gone" in killer.playback.log(4)
+    assert "taking over from a driver that is gone" in killer.playback.log(4)
     assert not killer.lease.exists()
 
 
@@ -101,7 +101,7 @@ def refuse_second_driver(killer: Killer) -> None:
         second = killer.playback.run()
         assert second.exit_code == 3, str(second)
         assert f"another driver runs this config: process {first.process.pid} on " in second.output
-        assert "stop the other one first" in second.output
+        assert "stop the other driver first" in second.output
         assert first.ended(300).exit_code == -signal.SIGKILL
     assert killer.lease.exists()
 
@@ -109,7 +109,7 @@ def refuse_second_driver(killer: Killer) -> None:
 def until_held(lease: Path, pid: int) -> None:
     """Until the process has the lease."""
     until = time.monotonic() + 300
-    while (holder := told_holder(str(lease))) is None or holder.pid != pid:
+    while (holder := read_holder(str(lease))) is None or holder.pid != pid:
         assert time.monotonic() < until, f"{lease} names {holder}"
         time.sleep(0.1)
 
@@ -119,9 +119,9 @@ def test_6_1_kill_9_while_files_are_compacted_loses_and_doubles_nothing(kafka: s
     playback = Playback(kafka, tmp_path, **SMALL)
     # A file for each part, each by a job of its own: when the first one is there the commit is still to come.
     playback.configure([{"match": "dbo.t", "partition_by": ["part"]}])
-    topic, parts, slices = Topic(f"{playback.prefix}.dbo.t"), 5, 4
+    topic, parts, batches = Topic(f"{playback.prefix}.dbo.t"), 5, 4
     create_topic(kafka, topic.name)
-    rows = [(number, number % parts) for number in range(slices * SMALL["trigger"]["max_records"])]
+    rows = [(number, number % parts) for number in range(batches * SMALL["trigger"]["max_records"])]
     for number, part in rows:
         topic.change("c", {"id": number}, {"id": number, "part": part}, at=number)
     produce(kafka, topic.records)
@@ -160,7 +160,7 @@ def test_a_driver_whose_lease_another_one_took_ends_what_is_in_flight_and_says_w
     assert "on driver-7" in run.output
     # The other one gives no sign: it is waited for, and then followed.
     check(killer, tables)
-    assert "its next sign of life is waited for" in killer.playback.log(2)
+    assert "waiting for its next sign of life" in killer.playback.log(2)
 
 
 @pytest.mark.slow

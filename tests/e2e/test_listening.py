@@ -1,4 +1,4 @@
-"""Who can reach a running service: nobody from elsewhere, where its own pages are on loopback."""
+"""A running service whose pages are on loopback can't be reached from other hosts."""
 
 from __future__ import annotations
 

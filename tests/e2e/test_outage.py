@@ -1,4 +1,4 @@
-"""A topic goes away while the service runs, then all of Kafka, which comes back."""
+"""A topic is deleted while the service runs, then all of Kafka stops and comes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A running service is paused by the command and by its config, and goes on; another one can't take its place."""
+"""The command and the config pause a running service; no other service can take over meanwhile."""
 
 from __future__ import annotations
 

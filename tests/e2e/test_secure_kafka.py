@@ -1,5 +1,5 @@
-"""A Kafka with TLS, passwords, tokens, client certificates and rights, and the public command with what docs/kafka.md
-names."""
+"""A Kafka with TLS, passwords, tokens, client certificates and ACLs, and the public command with docs/kafka.md's
+settings."""
 
 from __future__ import annotations
 

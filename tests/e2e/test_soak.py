@@ -58,7 +58,7 @@ JUDGED = {
     "temporary files": 100,
     # Spark keeps its last 100 batches: an offset and a commit of each, with their checksums.
     "checkpoint files": 420,
-    # One for each slice with deletes, until the table is compacted: the machine must leave time for that.
+    # One for each batch with deletes, until the table is compacted: the machine must leave time for that.
     "service's files": (COMPACTED_AFTER + 1) * TABLES,
 }
 

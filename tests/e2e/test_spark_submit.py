@@ -1,4 +1,4 @@
-"""spark-submit with the built wheel: the package comes from there, and a topic becomes a Delta table."""
+"""spark-submit with the built wheel fills a Delta table from a topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service runs in gives way: disks without room, too little memory, a JVM that is killed."""
+"""Faults of the machine: full disks, too little memory, a killed JVM."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from distributary.demo.process import free_ports
 ROOM = 96
 """Megabytes of a disk that gets full."""
 LEFT = 100_000
-"""Bytes that are left when it is: less than a slice of these tests takes, so that files are begun."""
+"""Bytes that are left when it is: less than a batch of these tests takes, so that files are begun."""
 RESTARTS = 6
 """Of the stream in vain: more than after which the checkpoint would be suspected."""
 
@@ -207,7 +207,7 @@ def test_a_service_without_memory_ends_and_says_so_and_goes_on_with_the_default(
     assert ended.exit_code == 2, str(ended)
     assert "[out-of-memory] Spark's JVM ended" in ended.output
     assert "raise spark.driver.memory" in ended.output
-    # How far it came depends on how the new ones were cut into slices.
+    # How far it came depends on how the new ones were cut into batches.
     assert rows.items() <= found().items() < (rows | more).items()
 
     config = yaml.safe_load(playback.config_file.read_text("utf-8"))

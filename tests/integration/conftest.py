@@ -1,4 +1,4 @@
-"""A topic and a table of its own for each test, on either of the two Kafkas."""
+"""A separate topic and table for each test, on either of the two Kafkas."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from distributary.halt_actions import ResumeAction
 from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.tables import ConfiguredTable, lake_path, listed, named
 from distributary.lake.table import LakeTable
-from distributary.verify.check import Asked, report
+from distributary.verify.check import VerifyOptions, report
 from distributary.verify.report import State
 from distributary.workers.adopt import Adopted, Adoption
 from distributary.workers.reconcile import remove_ghosts
@@ -214,7 +214,7 @@ def test_an_adoption_that_was_cut_short_is_done_again(bench: Bench, monkeypatch:
     produce(bench.kafka, told(topic))
     write(bench, [row(1, "theirs"), row(2, "theirs")])
     with monkeypatch.context() as cut:
-        cut.setattr(LakeTable, "fill", lambda *_: (_ for _ in ()).throw(RuntimeError("cut short")))
+        cut.setattr(LakeTable, "fill_nulls", lambda *_: (_ for _ in ()).throw(RuntimeError("cut short")))
         with pytest.raises(RuntimeError, match="cut short"):
             adopt(bench)
     with pytest.raises(TableHalt, match="not-our-table"):
@@ -457,9 +457,9 @@ def test_the_command_checks_adopts_from_a_time_and_has_a_halted_table_go_on(kafk
     config = bench.config()
     broker = bench.client(config)
     one = named("dbo.t", listed(config, broker))
-    found = report(config, one, bench.session, broker, Asked(20, None), lambda _: None)
+    found = report(config, one, bench.session, broker, VerifyOptions(20, None), lambda _: None)
     assert found.state is State.EQUAL, found
     assert any("was adopted" in note for note in found.notes)
     bench.session.sql(f"UPDATE delta.`{bench.table}` SET v = 'damaged'")
-    found = report(config, one, bench.session, broker, Asked(20, None), lambda _: None)
+    found = report(config, one, bench.session, broker, VerifyOptions(20, None), lambda _: None)
     assert (found.state, sum(found.counts.faults.values())) == (State.DIFFERENT, 1)

@@ -1,4 +1,4 @@
-"""Avro records in one topic: many schemas, broken bytes, ids in headers, and a registry that is not always there."""
+"""Avro records in one topic: many schemas, broken bytes, ids in headers, and a registry that sometimes fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.registry import RegistryAddress
 from tests.support.spark import Bench, rows_of
 
 from distributary.errors import TransientError
-from distributary.survey.kafka_checks import registry_answers
+from distributary.preflight.kafka_checks import registry_answers
 
 SOURCE = {
     "type": "record",
@@ -118,7 +118,7 @@ def topic(bench: Bench, registry: RegistryAddress) -> AvroTopic:
     return AvroTopic(bench.topic, registry.url)
 
 
-def test_5_2_records_of_many_schemas_in_one_slice_all_land_right(bench: Bench, topic: AvroTopic) -> None:
+def test_5_2_records_of_many_schemas_in_one_batch_all_land_right(bench: Bench, topic: AvroTopic) -> None:
     more = {**TEXT, "n": ["null", {"type": "int", "connect.type": "int16"}]}
     moved = {"at": ["null", {"type": "int", "connect.name": "io.debezium.time.Date"}], **more}
     defaulted = {**moved, "w": ["null", {"type": "enum", "name": "W", "symbols": ["x", "y"]}]}

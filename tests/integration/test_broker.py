@@ -1,4 +1,4 @@
-"""The broker from its jars: what goes in comes out, and nothing of it is left when it is stopped."""
+"""The broker from its jars: it returns what was written, and leaves nothing behind when it is stopped."""
 
 from __future__ import annotations
 

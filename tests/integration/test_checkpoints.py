@@ -1,4 +1,4 @@
-"""The stream's checkpoint, put back or broken: it only says how far the stream has planned; the tables know more."""
+"""A stream's checkpoint that is restored or broken: it has only planned offsets; tables use their own."""
 
 from __future__ import annotations
 

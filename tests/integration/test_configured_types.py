@@ -1,4 +1,4 @@
-"""Types that `columns` names over those that a schema tells: the table has the values that the source has."""
+"""Types under `columns` that override those of a schema: the table has the source's values."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from distributary.workers.resume import Resuming
 from distributary.workers.table_worker import TableWorker
 
 DRIVERS = pytest.mark.parametrize("driver", ["the same", pytest.param("a new one", marks=pytest.mark.slow)])
-OF_A_SLICE = ("after-schema-change", "before-quarantine", "after-quarantine", "before-commit", "after-commit")
+POINTS_OF_A_BATCH = ("after-schema-change", "before-quarantine", "after-quarantine", "before-commit", "after-commit")
 
 
 @pytest.fixture
@@ -47,9 +47,9 @@ def inserted(bench: Bench, first: int, last: int) -> Topic:
     return topic
 
 
-def slices(bench: Bench) -> Iterator[tuple[str, Topic]]:
-    """A slice for each point: a record that can't be read, and a change of every kind, a new column among them."""
-    for number, point in enumerate(OF_A_SLICE, start=1):
+def batches(bench: Bench) -> Iterator[tuple[str, Topic]]:
+    """A batch for each point: a record that can't be read, and a change of every kind, a new column among them."""
+    for number, point in enumerate(POINTS_OF_A_BATCH, start=1):
         topic = Topic(bench.topic)
         topic.add({"id": 0}, b"no JSON")
         topic.change("c", {"id": number}, {"id": number, "v": point, f"c{number}": True}, at=10 * number)
@@ -67,8 +67,8 @@ def advance(bench: Bench, worker: TableWorker) -> TableWorker:
     return worker
 
 
-def test_6_1_a_crash_at_any_point_of_a_slice_loses_and_doubles_nothing(bench: Bench) -> None:
-    for point, topic in slices(bench):
+def test_6_1_a_crash_at_any_point_of_a_batch_loses_and_doubles_nothing(bench: Bench) -> None:
+    for point, topic in batches(bench):
         produce(bench.kafka, topic.records)
         failpoints.arm(f"{point}:dbo.t=raise@1")
         with pytest.raises(TableHalt, match="MadeToFail"):
@@ -77,8 +77,11 @@ def test_6_1_a_crash_at_any_point_of_a_slice_loses_and_doubles_nothing(bench: Be
     again = Topic(bench.topic)
     again.change("u", {"id": -1}, {"id": -1, "v": "sent again"}, at=11)
     bench.take(again.records)
-    last = len(OF_A_SLICE)
-    rows = [(number, OF_A_SLICE[-1] if number == 1 else OF_A_SLICE[number - 1]) for number in range(1, last + 1)]
+    last = len(POINTS_OF_A_BATCH)
+    rows = [
+        (number, POINTS_OF_A_BATCH[-1] if number == 1 else POINTS_OF_A_BATCH[number - 1])
+        for number in range(1, last + 1)
+    ]
     assert bench.rows("id", "v") == rows
     assert sorted(rows_of(bench.quarantine, "offset")) == [(5 * number,) for number in range(last)]
 
@@ -103,7 +106,7 @@ def test_6_1_of_two_drivers_that_commit_in_turn_and_at_once_neither_loses_or_dou
     bench.take(inserted(bench, 9, 9).records, other)
     assert bench.rows() == [(n, n) for n in range(1, 10)]
     versions = [entry for entry in DeltaTable(str(bench.table)).history() if "userMetadata" in entry]
-    assert len(versions) == 5  # each slice once
+    assert len(versions) == 5  # each batch once
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Every type that a Connect schema can give a column, from JSON and from Avro into the lake."""
+"""Every type that a column can have in a Connect schema, from JSON and from Avro to the lake."""
 
 from __future__ import annotations
 

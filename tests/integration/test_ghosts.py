@@ -1,4 +1,4 @@
-"""Rows that an interrupted snapshot left over (rule 3.10): found, shown, and removed on request alone."""
+"""Orphaned rows of an interrupted snapshot (rule 3.10): found, shown, and removed only on request."""
 
 from __future__ import annotations
 

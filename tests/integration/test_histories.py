@@ -27,14 +27,14 @@ A_PACK = 8
 """Histories in a table of the selection."""
 
 MANY = 504
-"""Histories of each flavour in `make test-long`, so many in a table: slices cost the same, whatever is in them."""
+"""Histories of each flavour in `make test-long`, so many in a table: batches cost the same, whatever is in them."""
 
 A_LARGE_PACK = 72
 
 FIRST_SEED = int(os.environ.get("HISTORIES_SEED", "100"))
 """Where the many begin: another number gives others."""
 
-COMMAND_SLICE = 150
+COMMAND_BATCH = 150
 
 REGRESSIONS = sorted((Path(__file__).parents[1] / "model" / "regressions").glob("*.json"))
 
@@ -91,7 +91,7 @@ def test_many_histories(service: Service, flavour: str) -> None:
 @pytest.mark.slow
 def test_every_source_through_the_command(kafka: str, tmp_path: Path) -> None:
     """All sources in one config, in two runs: the second goes on where the first ended."""
-    playback = Playback(kafka, tmp_path, trigger={"max_records": COMMAND_SLICE})
+    playback = Playback(kafka, tmp_path, trigger={"max_records": COMMAND_BATCH})
     tables = [CommandTable(playback, case) for case in (next(packs(flavour, 1)) for flavour in FLAVOURS)]
     playback.configure({"match": f"{table.case.flavour}.t"} for table in tables)
     for run in range(2):

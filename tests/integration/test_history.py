@@ -249,14 +249,14 @@ def test_3_7_and_3_4_values_that_were_not_sent_come_from_the_version_before(benc
     topic.change("u", key(1), wide(1, UNSENT, "y"), at=3)
     topic.change("c", key(2), wide(2, "other", "x"), at=4)
     topic.change("u", key(9), wide(9, UNSENT, "x"), at=5)  # nothing known
-    # A chain within one slice: 2 to 3 to 4
+    # A chain within one batch: 2 to 3 to 4
     for at, number in ((6, 2), (8, 3)):
         topic.change("d", key(number), at=at, headers={"newkey": key(number + 1)})
         moved = wide(number + 1, UNSENT, f"moved {number}")
         topic.change("c", key(number + 1), moved, at=at, headers={"oldkey": key(number)})
     worker = bench.take(topic.records)
     grow_topic(bench.kafka, bench.topic, 2)
-    # The new row of 11 comes first, in a slice of its own.
+    # The new row of 11 comes first, in a batch of its own.
     new = Topic(bench.topic, connector="postgresql")
     new.change("c", key(11), wide(11, UNSENT, "moved"), at=20, headers={"oldkey": key(1)}, partition=1)
     bench.take(new.records, worker)

@@ -1,4 +1,4 @@
-"""How many Spark jobs a slice runs. Each costs planning and a launch: one more is a slowdown to be chosen."""
+"""The number of Spark jobs of a batch. Each costs planning and a launch, so a new one must be a decision."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def test_nothing_to_do_runs_none(bench: Bench, topic: Topic) -> None:
     assert counted(bench, worker, iter(())) == 0
 
 
-def test_a_small_slice(bench: Bench, topic: Topic) -> None:
+def test_a_small_batch(bench: Bench, topic: Topic) -> None:
     """It is decoded, applied and written by the driver."""
     worker = filled(bench, topic)
     assert counted(bench, worker, ordinary(topic)) == 0
 
 
-def test_a_small_slice_with_a_schema(bench: Bench, topic: Topic) -> None:
+def test_a_small_batch_with_a_schema(bench: Bench, topic: Topic) -> None:
     """It is read once, with tombstones in all forms and what is no JSON among it, and however it is written."""
 
     def with_schema(records: Iterable[Record]) -> list[Record]:
@@ -112,7 +112,7 @@ def test_an_append(bench: Bench, topic: Topic) -> None:
     assert counted(bench, worker, iter(creates(topic, range(100, 110)))) == 0
 
 
-def test_a_slice_with_every_special_case(bench: Bench, topic: Topic) -> None:
+def test_a_batch_with_every_special_case(bench: Bench, topic: Topic) -> None:
     worker = filled(bench, topic)
     counted(bench, worker, ordinary(topic))
     assert counted(bench, worker, special(topic)) == 8  # the quarantine's

@@ -1,4 +1,4 @@
-"""Fields of the key that the row lacks: they are columns, and the table is matched by them."""
+"""Key fields that the row lacks: they become columns, and the table is matched by them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's files are read in parts that fit into the driver's memory, however large their rows are."""
+"""Files with large rows are read in parts that fit into the driver's memory."""
 
 from __future__ import annotations
 

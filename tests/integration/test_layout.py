@@ -1,4 +1,4 @@
-"""Table properties, partitions and clustering by the config: the rows are the same as without, in every mode."""
+"""Table properties, partitions and clustering by the config: rows are the same as without, in every mode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.spark import Bench
 
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
-from distributary.survey.stored import stored
+from distributary.preflight.existing_table import read_existing_table
 
 MODES = ["upsert", "history", "append"]
 DELETION_VECTORS = {"delta.enableDeletionVectors": True}
@@ -115,7 +115,7 @@ def test_a_table_that_is_there_is_altered_once_and_what_the_config_says_no_more_
     }
     before = versions(bench)
     bench.take(topic.records[6:14])
-    assert versions(bench) == before + 3  # the properties, the clustering, the slice
+    assert versions(bench) == before + 3  # the properties, the clustering, the batch
     bench.take([])
     assert versions(bench) == before + 3
     bench.rule = {"properties": {"delta.checkpointInterval": 8}, "cluster_by": ["p"]}
@@ -128,7 +128,7 @@ def test_a_table_that_is_there_is_altered_once_and_what_the_config_says_no_more_
     plain = beside(bench, "plain", {})
     plain.take([])
     assert everything(session, bench) == everything(session, plain)
-    known = stored(str(bench.table))
+    known = read_existing_table(str(bench.table))
     assert known is not None
     assert known.layout.cluster_by == ("p",)
     assert known.layout.properties["delta.checkpointInterval"] == "8"

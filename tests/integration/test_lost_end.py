@@ -1,4 +1,4 @@
-"""A Kafka that has lost the end of a partition, as by an unclean leader election: its offsets are given again."""
+"""A Kafka that lost the end of a partition, as by an unclean leader election, and uses its offsets again."""
 
 from __future__ import annotations
 

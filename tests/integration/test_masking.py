@@ -1,4 +1,4 @@
-"""Masked columns: their values are nowhere, and all rules hold for what stands in their place."""
+"""Masked columns: their values are nowhere, and all rules hold for the hashes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from distributary.decode.options import DEFAULT_PLACEHOLDER
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.tables import listed
-from distributary.verify.check import Asked, report
+from distributary.verify.check import VerifyOptions, report
 
 SALT = "a salt that is longer than a block of SHA-256, which is sixty-four bytes, so that it is hashed"
 SECRETS = ["078-05-1120", "219-09-9999", "457-55-5462", "12345678.25"]
@@ -281,7 +281,7 @@ def test_verify_compares_what_is_masked(kafka_bench: Bench, monkeypatch: pytest.
     config = bench.config()
     broker = bench.client(config)
     [one] = listed(config, broker)
-    told = json.dumps(report(config, one, bench.session, broker, Asked(), lambda _doing: None).as_json())
+    told = json.dumps(report(config, one, bench.session, broker, VerifyOptions(), lambda _doing: None).as_json())
     assert hashed(SECRETS[1]) in told
     assert "spoilt" in told
     assert not [secret for secret in SECRETS if secret in told]

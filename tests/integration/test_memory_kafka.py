@@ -1,4 +1,4 @@
-"""The Kafka in memory answers all that a table's worker asks as the real one does: both go through the same cases."""
+"""The in-memory Kafka and the real one give the same answers in the same test cases."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -288,8 +289,19 @@ def test_all_that_records_of_every_form_have(session: SparkSession, sides: Sides
         assert frame.where("headers IS NULL").count() == 3
 
 
+def _answers(side: Side, name: str) -> bool:
+    """Whether a topic that was just made has a leader."""
+    try:
+        side.broker.newest_ms(side.topic(name))
+    except TransientError:
+        return False
+    return True
+
+
 def test_the_newest_record_tells_its_time(sides: Sides, name: str) -> None:
     sides.create(name, 2)
+    for side in sides:
+        wait_until(partial(_answers, side, name), what="a leader of each partition")
     assert [side.broker.newest_ms(side.topic(name)) for side in sides] == [None, None]
     sides.produce(
         [

@@ -1,4 +1,4 @@
-"""Columns of any name: each value lands in the column of its own name, and no name does anything."""
+"""Columns with any name: each value is in the column of that name, and no name has a side effect."""
 
 from __future__ import annotations
 

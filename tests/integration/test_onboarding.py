@@ -1,4 +1,4 @@
-"""Tables that come, change and go while the service runs."""
+"""Tables are added, changed and removed while the service runs."""
 
 from __future__ import annotations
 

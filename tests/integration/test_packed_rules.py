@@ -73,7 +73,7 @@ def swap(topic: Topic, at: int, first: Row, second: Row) -> None:
 
 
 def cut_at(records: list[Record], place: int) -> list[list[Record]]:
-    """The records in two slices, or in one."""
+    """The records in two batches, or in one."""
     return [part for part in (records[:place], records[place:]) if part]
 
 
@@ -101,7 +101,7 @@ def test_3_1_to_3_3_changes_tombstones_and_2_2_equal_positions(case: Case) -> No
     for again in (topic.records[5:], topic.records[6:8], topic.records[10:12], topic.records[11:12]):
         case.take(again, new_driver=True)
         case.expect(expected)
-    # 3.3: a tombstone that comes in the slice after its delete, which is older than the row, is no lone one.
+    # 3.3: a tombstone that comes in the batch after its delete, which is older than the row, is no lone one.
     for again in (topic.records[6:7], topic.records[7:8]):
         case.take(again, new_driver=True)
         case.expect(expected)
@@ -195,7 +195,7 @@ def test_3_4_a_key_change_with_and_without_headers_in_either_order(case: Case) -
     topic = case.topic()
     for number in (1, 2, 3, 4):
         topic.change("r", key(number), row(number, "old"), at=1)
-    # New row first (another partition was read first), in a slice of its own.
+    # New row first (another partition was read first), in a batch of its own.
     case.take(topic.records)
     new = case.topic()
     new.change("c", key(11), row(11, "moved"), at=5, headers={"oldkey": key(1)}, partition=1)
@@ -313,7 +313,7 @@ row each key has then."""
     "postgresql",
     variants=[{**by, "moves": number} for by in BY_BOTH for number in range(len(MOVES_OVER))],
 )
-def test_2_7_and_2_8_a_row_that_lies_over_another_stays_when_others_pass_over_it_in_a_later_slice(
+def test_2_7_and_2_8_a_row_that_lies_over_another_stays_when_others_pass_over_it_in_a_later_batch(
     case: Case, moves: int
 ) -> None:
     before, after, rows = MOVES_OVER[moves]
@@ -466,7 +466,7 @@ def test_3_4_and_2_4_a_row_that_lay_below_another_keeps_its_own_values_when_that
 
 
 @rule_case("postgresql", columns=BIG)
-def test_3_4_a_row_that_moved_gets_its_value_in_the_slice_in_which_the_one_below_it_leaves(case: Case) -> None:
+def test_3_4_a_row_that_moved_gets_its_value_in_the_batch_in_which_the_one_below_it_leaves(case: Case) -> None:
     case.take(started_big(case, 1, 2).records)
     old, new, rest = case.topic(), case.topic(), case.topic()
     old.change("d", key(1), at=20, step=1, tx=77, headers={"newkey": key(2)})
@@ -537,7 +537,7 @@ transaction, before a cut and after it; and which row each key has then."""
         {"deletes": deletes, "moves": number} for deletes in ("hard", "soft") for number in range(len(BIG_MOVES_OVER))
     ],
 )
-def test_3_4_and_2_8_a_row_that_lies_over_another_keeps_its_values_when_more_happens_in_a_later_slice(
+def test_3_4_and_2_8_a_row_that_lies_over_another_keeps_its_values_when_more_happens_in_a_later_batch(
     case: Case, moves: int
 ) -> None:
     before, after, rows = BIG_MOVES_OVER[moves]
@@ -581,7 +581,7 @@ def test_3_4_and_2_4_what_the_key_had_before_takes_no_value_that_came_with_the_r
 
 
 @rule_case("postgresql", columns=BIG, deletes="soft")
-def test_3_4_and_2_4_a_departure_that_is_sent_again_in_its_own_slice_takes_no_value_of_the_row_that_came_after(
+def test_3_4_and_2_4_a_departure_that_is_sent_again_in_its_own_batch_takes_no_value_of_the_row_that_came_after(
     case: Case,
 ) -> None:
     moves = shifted_big(case, 0, 1, sent=0)

@@ -1,4 +1,4 @@
-"""A paused table takes nothing in, shows that, and goes on where it was."""
+"""A paused table applies nothing, shows its state, and continues from its own offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stream that plans: how far it sends the tables, and that nothing of it is left when it is cut."""
+"""The planning stream: the target offsets of tables, and that a stopped stream leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from distributary.workers.offset_planner import OffsetPlanner
 
 
 class Planned:
-    """What the stream has planned, batch by batch; the first `failing` ones fail."""
+    """Records the end offsets of each micro-batch; the first `failing` micro-batches fail."""
 
     def __init__(self, bench: Bench, failing: int = 0) -> None:
         self.batches: list[Mapping[str, Offsets]] = []
@@ -49,8 +49,8 @@ def bench(kafka_bench: Bench) -> Bench:
     return kafka_bench
 
 
-def test_a_batch_reaches_all_that_kafka_has_whatever_a_slice_may_take(bench: Bench) -> None:
-    """A goal that lies short of it would hide how far the tables are behind, and bound what all of them take."""
+def test_a_micro_batch_plans_to_the_end_of_all_topics_whatever_the_limit_of_a_batch(bench: Bench) -> None:
+    """Lower target offsets would hide the tables' lag, and limit all tables together."""
     topics = [Topic(bench.topic), Topic(bench.topic.removesuffix(".t") + ".other")]
     for topic in topics:
         create_topic(bench.kafka, topic.name)

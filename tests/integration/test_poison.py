@@ -1,4 +1,4 @@
-"""Records that nobody can read, of every kind: each goes to quarantine with its reason, its neighbours are applied."""
+"""Undecodable records of every kind: each goes to quarantine with its reason, the others are applied."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def good(bench: Bench, number: int) -> Topic:
     return topic
 
 
-def test_6_3_a_new_driver_takes_a_slice_of_nothing_but_broken_records(bench: Bench) -> None:
+def test_6_3_a_new_driver_takes_a_batch_of_nothing_but_broken_records(bench: Bench) -> None:
     topic = Topic(bench.create().topic)
     topic.change("c", {"id": 1}, {"id": 1, "v": 1}, at=1)
     bench.take(topic.records)

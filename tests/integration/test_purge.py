@@ -1,4 +1,4 @@
-"""Old records leave a quarantine table that Spark has made, by the command's way and by the service's own."""
+"""Old records are deleted from a quarantine table that Spark created, by the command and by the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records in quarantine: seen by the command, and applied again in their place. Names give the rule's number."""
+"""Records in quarantine: listed by the command, and replayed at their position. Names give the rule's number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records in other forms than the everyday one: without an envelope, without a key, from Oracle, from old versions."""
+"""Records in unusual formats: without an envelope, without a key, from Oracle, from old versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table's batches leave in the metrics, with real records, a real merge and Delta's own counts."""
+"""The metrics of a table's batches, with real records, real commits and Delta's own counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that the lake calls otherwise than the source: all rules hold under the new names."""
+"""Columns with other names in the lake than at the source: all rules hold under the new names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from distributary.decode.options import DEFAULT_PLACEHOLDER
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.tables import listed
-from distributary.verify.check import Asked, report
+from distributary.verify.check import VerifyOptions, report
 
 RENAME = {"id": "customer_id", "from": "sender", "a": "b", "b": "a"}
 SCHEMA = {"id": LONG, "from": TEXT, "a": TEXT, "b": INT}
@@ -168,7 +168,7 @@ def test_a_renaming_default_leaves_tables_alone_that_lack_the_column(bench: Benc
 
 @pytest.mark.parametrize("form", ["with a schema", "without", "rows"])
 def test_the_tables_name_stays_where_the_source_renames_its_column(bench: Bench, form: str) -> None:
-    """In one slice, too, in which older records have the column by the table's own name."""
+    """In one batch, too, in which older records have the column by the table's own name."""
     bench.rule = {"rename": {"full_name": "name"}, **({"key": ["id"]} if form == "rows" else {})}
     if form == "rows":
         bench.options = {"source": {"topic_prefix": bench.prefix, "connector": "sqlserver"}}
@@ -206,7 +206,7 @@ def test_a_record_that_has_both_names_halts_the_table_all_the_same(bench: Bench)
 
 
 def test_columns_that_came_to_differ_in_case_may_be_one(bench: Bench) -> None:
-    """Without a schema, in one slice: no record has both."""
+    """Without a schema, in one batch: no record has both."""
     bench.rule = {"rename": {"Name": "name"}}
     topic = Topic(bench.topic)
     topic.change("c", key(1), {"id": 1, "Name": "Ann"}, at=1)
@@ -230,7 +230,9 @@ def test_verify_reads_a_topic_in_which_a_column_was_renamed(kafka_bench: Bench, 
     config = bench.config()
     broker = bench.client(config)
     [one] = listed(config, broker)
-    assert report(config, one, bench.session, broker, Asked(), lambda _doing: None).as_json()["state"] == "equal"
+    assert (
+        report(config, one, bench.session, broker, VerifyOptions(), lambda _doing: None).as_json()["state"] == "equal"
+    )
 
 
 def test_verify_knows_the_names(kafka_bench: Bench) -> None:
@@ -246,5 +248,5 @@ def test_verify_knows_the_names(kafka_bench: Bench) -> None:
     config = bench.config()
     broker = bench.client(config)
     [one] = listed(config, broker)
-    told = report(config, one, bench.session, broker, Asked(), lambda _doing: None).as_json()
+    told = report(config, one, bench.session, broker, VerifyOptions(), lambda _doing: None).as_json()
     assert (told["state"], told["quarantined"]["records"]) == ("equal", 1), told

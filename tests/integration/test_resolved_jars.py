@@ -1,4 +1,4 @@
-"""What the declared list leads to in a real repository."""
+"""The declared jars in a real repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`distributary resume`: a halted table goes on, with what its halt asks for. Names give the rule's number."""
+"""`distributary resume`: a halted table continues with the action that its halt needs. Names give the rule's number."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_6_4_a_topic_that_was_created_again_is_read_on_top_of_the_rows_or_they_g
 def test_5_1_a_table_that_is_filled_again_with_its_columns_in_another_order_has_each_value_in_its_own(
     bench: Bench, how: str
 ) -> None:
-    def slices(first: int, columns: str) -> list[Topic]:
+    def batches(first: int, columns: str) -> list[Topic]:
         made = [Topic(bench.topic), Topic(bench.topic)]
         for number, topic in enumerate(made, first):
             values = {name: 10 * number + place for place, name in enumerate("abc")}
@@ -236,7 +236,7 @@ def test_5_1_a_table_that_is_filled_again_with_its_columns_in_another_order_has_
         return made
 
     worker = bench.create().worker()
-    for topic in (*slices(1, "ab"), *slices(3, "acb")):  # the last ones' plans are kept
+    for topic in (*batches(1, "ab"), *batches(3, "acb")):  # the last ones' plans are kept
         bench.take(topic.records, worker)
     assert bench.rows("id", "a", "b", "c")[-1] == (4, 40, 41, 42)
     lose(bench, 4)
@@ -245,7 +245,7 @@ def test_5_1_a_table_that_is_filled_again_with_its_columns_in_another_order_has_
         worker.resume(asked(bench))
     else:
         shutil.rmtree(bench.table)
-    for topic in (*slices(5, "acb"), *slices(7, "acb")):
+    for topic in (*batches(5, "acb"), *batches(7, "acb")):
         bench.take(topic.records, worker)
     assert bench.rows("id", "a", "b", "c") == [(n, 10 * n, 10 * n + 1, 10 * n + 2) for n in range(5, 9)]
 

@@ -1,4 +1,4 @@
-"""A version is taken back: the older one goes on with the tables of the newer one, and that one with its own."""
+"""Rolling back: the older version continues the tables of the newer one, and the newer one its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table whose columns change twenty times: the same rows whether the changes come one by one or all in one slice.
+"""A table whose columns change twenty times: the same rows whether the changes come one by one or all in one batch.
 
 The tables are read by Spark: the deltalake package does not read what was widened.
 """
@@ -133,7 +133,7 @@ def rows(bench: Bench, *more: str) -> list[tuple[Any, ...]]:
         pytest.param("append", ("__op", "__position"), marks=pytest.mark.slow),
     ],
 )
-def test_5_1_and_5_2_twenty_changes_of_the_columns_in_one_slice_and_one_by_one(
+def test_5_1_and_5_2_twenty_changes_of_the_columns_in_one_batch_and_one_by_one(
     make_bench: Callable[..., Bench], mode: str, more: tuple[str, ...]
 ) -> None:
     tables = []

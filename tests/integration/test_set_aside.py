@@ -1,4 +1,4 @@
-"""A record that its table can't get past is set aside, and the table goes on behind it."""
+"""A record that stops its table is set aside, and the table continues with the next one."""
 
 from __future__ import annotations
 

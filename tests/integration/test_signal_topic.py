@@ -1,4 +1,4 @@
-"""A signal in a real Kafka."""
+"""A snapshot signal in a real Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connectors whose changes are ordered by fields of the source block: known ones, and one that the config orders."""
+"""Connectors whose changes are ordered by fields of the source block: built-in ones, and one with `source.order`."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def undecided(bench: Bench) -> int:
     return table.undecided
 
 
-@pytest.mark.parametrize("cut", [0, 1, 2], ids=["one slice", "before the truncate", "after the truncate"])
+@pytest.mark.parametrize("cut", [0, 1, 2], ids=["one batch", "before the truncate", "after the truncate"])
 @pytest.mark.parametrize("truncate", ["apply", "soft"])
 @pytest.mark.parametrize("deletes", ["hard", "soft"])
 def test_2_7_and_2_8_a_truncated_row_stays_away_when_another_passes_through_its_key(
@@ -141,7 +141,7 @@ def test_2_7_without_headers_deletes_that_nothing_decides_are_counted(bench: Ben
     other.change("c", key(5), row(5, "old"), at=31)
     other.change("c", key(5), row(5, "new"), at=32, tx=80)
     other.change("u", key(5), row(5, "newer"), at=32, step=2, tx=80)
-    other.change("d", key(5), at=32, step=3, tx=80)  # was a row before, in the same slice
+    other.change("d", key(5), at=32, step=3, tx=80)  # was a row before, in the same batch
     other.change("c", key(6), row(6, "one"), at=33)
     other.change("d", key(6), at=34)  # in another transaction
     bench.take(other.records, worker)
@@ -283,8 +283,8 @@ def test_2_6_a_source_that_went_back_halts_and_a_higher_epoch_goes_on(bench: Ben
     assert bench.rows() == [(1, "after the restore")]
 
 
-def test_2_6_a_slice_in_which_the_source_went_back_is_taken_up_to_there(bench: Bench) -> None:
-    """`epoch` is of a whole slice: it must not be that of what came before."""
+def test_2_6_a_batch_in_which_the_source_went_back_is_taken_up_to_there(bench: Bench) -> None:
+    """`epoch` is of a whole batch: it must not be that of what came before."""
     topic = Topic(bench.create(2).topic)
     later = 1_700_000_999_000
     for number in (1, 2):
@@ -352,7 +352,7 @@ def test_6_3_what_can_not_be_applied_lies_in_quarantine_once_and_its_neighbours_
     assert sorted(reasons) == ["no-key", "no-key", "not-json", "not-utf8", "unknown-operation"]
     values = [value for (value,) in rows_of(bench.quarantine, "value")]
     assert b"\xff\xfe" in values
-    # The slice is taken again before its commit came about: nothing is in quarantine twice.
+    # The batch is taken again before its commit came about: nothing is in quarantine twice.
     assert worker.head is not None
     bench.context().quarantine.add("dbo.t", *_bad_again(bench))
     assert len(rows_of(bench.quarantine, "reason")) == 5

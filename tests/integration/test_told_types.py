@@ -1,4 +1,4 @@
-"""Records without a schema, whose columns' types the connector tells in its schema-change topic."""
+"""Records without a schema whose column types come from the connector's schema-change topic."""
 
 from __future__ import annotations
 

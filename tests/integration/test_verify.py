@@ -22,7 +22,7 @@ from tests.support.spark import Bench
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.tables import listed, named
-from distributary.verify.check import Asked, report
+from distributary.verify.check import VerifyOptions, report
 from distributary.verify.key_range import KeyRange
 from distributary.verify.report import State, TableReport
 
@@ -50,7 +50,7 @@ def verified(bench: Bench, keys: str | None = None, limit: int = 20) -> TableRep
     config = bench.config()
     broker = bench.client(config)
     one = named("dbo.t", listed(config, broker))
-    asked = Asked(limit, None if keys is None else KeyRange.parse(keys))
+    asked = VerifyOptions(limit, None if keys is None else KeyRange.parse(keys))
     found = report(config, one, bench.session, broker, asked, lambda _: None)
     assert found.error is None, found.error
     return found
@@ -65,7 +65,7 @@ def untold(found: TableReport) -> dict[str, int]:
 
 
 def eventful(topic: Topic) -> list[list[Any]]:
-    """PostgreSQL's records of a table, in slices: all that the rules know of, and records that are sent again."""
+    """PostgreSQL's records of a table, in batches: all that the rules know of, and records that are sent again."""
     for number in range(1, 13):
         topic.change("r", key(number), row(number, "read", big=f"big {number}"), at=10)
     first = list(topic.records)

@@ -19,7 +19,7 @@ from distributary.decode.renames import NO_RENAMES
 from distributary.errors import TableHalt, UsageError
 from distributary.ingest.tables import listed, named
 from distributary.verify import source_check
-from distributary.verify.check import Asked, report
+from distributary.verify.check import VerifyOptions, report
 from distributary.verify.mysql import MYSQL, connected
 from distributary.verify.report import State, TableReport
 
@@ -48,7 +48,7 @@ def asked(bench: Bench, source: str) -> TableReport:
     config = bench.config()
     broker = bench.client(config)
     one = named("dbo.t", listed(config, broker))
-    return report(config, one, bench.session, broker, Asked(source_dsn=source), lambda _: None)
+    return report(config, one, bench.session, broker, VerifyOptions(source_dsn=source), lambda _: None)
 
 
 def verified(bench: Bench, mariadb: MariaDb) -> TableReport:
@@ -69,7 +69,7 @@ def test_what_the_connector_wrote_equals_its_source(bench: Bench, mariadb: Maria
 
 @pytest.mark.slow
 def test_each_type_is_compared(bench: Bench, mariadb: MariaDb, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_check, "_LOOKS", 1)
+    monkeypatch.setattr(source_check, "_MAX_READS", 1)
     truth = RECORDED.tables["all_types"]
     check_recorded(bench, mariadb, truth)
 
@@ -143,7 +143,7 @@ def test_a_table_is_compared_with_the_live_one(bench: Bench, mariadb: MariaDb) -
         ("v", "a", "changed"),
         ("n", "1.50", None),
     ]
-    assert any("1 records that the table had not applied" in note for note in found.notes)
+    assert any("1 records that were not applied yet" in note for note in found.notes)
 
 
 def test_a_change_on_its_way_is_no_difference(bench: Bench, mariadb: MariaDb, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_a_user_without_rights_to_the_log_can_read(mariadb: MariaDb, tmp_path: P
     mariadb.load(RECORDED.tables["big_ids"])
     mariadb.run("CREATE USER lesser", "GRANT SELECT ON dbo.t TO lesser")
     with MYSQL.table(f"mariadb://lesser@127.0.0.1:{mariadb.port}", "dbo", "t", NO_RENAMES) as table:
-        assert table.read(["id"], tmp_path).told.startswith("GTID 0-1-")
+        assert table.read(["id"], tmp_path).description.startswith("GTID 0-1-")
     assert len(pq.read_table(tmp_path)) == len(RECORDED.tables["big_ids"].rows)
 
 

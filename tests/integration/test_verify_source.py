@@ -15,7 +15,7 @@ from tests.support.spark import Bench
 from distributary.decode.renames import Renames
 from distributary.ingest.tables import listed, named
 from distributary.verify import source_check
-from distributary.verify.check import Asked, report
+from distributary.verify.check import VerifyOptions, report
 from distributary.verify.postgresql import PostgresTable
 from distributary.verify.report import State, TableReport
 
@@ -53,7 +53,7 @@ def verified(bench: Bench, postgres: Postgres) -> TableReport:
     broker = bench.client(config)
     dsn = f"postgresql://postgres@127.0.0.1:{postgres.port}/{postgres.database}"
     one = named("dbo.t", listed(config, broker))
-    found = report(config, one, bench.session, broker, Asked(source_dsn=dsn), lambda _: None)
+    found = report(config, one, bench.session, broker, VerifyOptions(source_dsn=dsn), lambda _: None)
     assert found.error is None, found.error
     return found
 
@@ -88,7 +88,7 @@ def test_3_5_a_table_is_compared_with_the_live_one(bench: Bench, postgres: Postg
         ("v", "a", "changed"),
         ("n", "1.50", None),
     ]
-    assert any("1 records that the table had not applied" in note for note in found.notes)
+    assert any("1 records that were not applied yet" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("keys", [None, [["ab    "], ["  "], ["ü"]]])

@@ -1,5 +1,5 @@
-"""A table as the service keeps it: records are decoded, applied to the rows that the table has, and nothing else is
-known of it but what stands in its columns and in its memory."""
+"""A table in memory: records are decoded and applied with the service's code; state is only in its columns and its
+memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A case: what happened in which source, how its records got to the table, and what the table must hold.
+"""A case: the history of a source, the delivery of its records, and the expected table.
 
 A case is JSON, so that one that once failed stays a test.
 """

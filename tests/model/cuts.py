@@ -1,4 +1,4 @@
-"""How a topic's records are read: in batches of any size, partitions at any pace, and noticing late that it has grown.
+"""How a topic is read: batches of any size, partitions at any pace, and new partitions noticed late.
 
 A reading is a function of its seed. It never reads a record of a new partition before it noticed that the topic has
 grown, and not of before where an old partition may still have one: so does the service.

@@ -1,4 +1,4 @@
-"""From what a connector sends to what lies in a topic: sent again, spread over partitions, compacted.
+"""From sent records to the topic: records sent again, spread over partitions, compacted.
 
 A delivery is data, so that a failing case can be kept. Places are counted in sent records, modulo how many there are:
 every delivery fits every history.
@@ -40,7 +40,7 @@ class Delivery:
     `partitions` the topic has at first, `more` from record `grown` on (0: never). Below record `compacted` only each
     key's last record is left in its partition. `pauses`: records before which the service has applied all that came
     earlier. `held`: what comes into this partition, from the first pause on, is applied only after all else.
-    `at_most`: records in a slice.
+    `at_most`: records in a batch.
     """
 
     again: tuple[Again, ...] = ()

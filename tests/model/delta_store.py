@@ -1,4 +1,4 @@
-"""Rows in a real Delta table, written by location; its log is JSON by hand, so that nothing of Java is needed."""
+"""Rows in a real Delta table, written by location; the log is hand-written JSON, so no Java is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events as the columns that the rules take, and a table of plain rows to look them up in."""
+"""Events as the columns that the rules need, and a table of plain rows in which keys are found."""
 
 from __future__ import annotations
 

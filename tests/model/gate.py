@@ -1,4 +1,4 @@
-"""The gate: the rules alone, fed batch by batch, equal the simulated database's own books.
+"""The gate: the rules, fed batch by batch, produce the true rows (the books) of the simulated database.
 
     python -m tests.model.gate --histories 5000 [--flavour postgresql] [--seed 0]
 

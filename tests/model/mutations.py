@@ -76,7 +76,7 @@ MUTATIONS = (
         "CONNECTORS_WITH_PLACEHOLDER = ()",
     ),
     Mutation(
-        "the first of two partitions' slices is taken twice",
+        "the first of two partitions' batches is taken twice",
         "6.1",
         "progress/advance.py",
         "next={**first, **progress.next, **end}",

@@ -1,4 +1,4 @@
-"""Many histories as one, so that a run of the service can take them all; and the way back to the one that failed."""
+"""Packs many histories into one run of the service, and unpacks the one that failed."""
 
 from __future__ import annotations
 

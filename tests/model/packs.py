@@ -1,4 +1,4 @@
-"""Cases that a run of the service is worth: many histories in one table, the same ones for the same seed."""
+"""Packs of cases for one run of the service: many histories in one table, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def drawn(strategy: SearchStrategy[T], count: int, seed: int) -> list[T]:
     return found[:count]
 
 
-def pack(flavour: str, count: int, seed: int, kept: Kept = UPSERTED, wanted: Wanted = ALL, slices: int = 3) -> Case:
+def pack(flavour: str, count: int, seed: int, kept: Kept = UPSERTED, wanted: Wanted = ALL, batches: int = 3) -> Case:
     """So many histories in one table. The seed also chooses the delivery: every fourth topic is compacted, every other
     one without what the order of partitions would change. A commit takes a second or two, so that there are only about
-    so many slices, besides those that pauses make."""
+    so many batches, besides those that pauses make."""
     compacted = seed % 4 == 3
     wanted = replace(wanted, reads=wanted.reads and seed % 2 == 0)
     if compacted:
@@ -55,7 +55,7 @@ def pack(flavour: str, count: int, seed: int, kept: Kept = UPSERTED, wanted: Wan
         history = with_truncates(history, {truncates * (seed % 3 + 1) // 4, truncates - seed % 5 - 1})
         delivery = drawn(deliveries(compacted=compacted), 3, seed + 1000 * attempt)[-1]
         case = Case(flavour, history, layout, delivery, Form(schema=seed % 3 == 0), kept)
-        case = replace(case, delivery=_scaled(case, delivery, slices))
+        case = replace(case, delivery=_scaled(case, delivery, batches))
         if case.reaches_truth() and case.happen().decidable():
             return case
     raise AssertionError("there is no end to numbers")
@@ -70,11 +70,11 @@ def unwrapped_pack(flavour: str, count: int, seed: int, form: Form) -> Case:
     return replace(case, form=form, delivery=replace(case.delivery, again=again, pauses=() if not told else (1,)))
 
 
-def _scaled(case: Case, delivery: Delivery, slices: int) -> Delivery:
+def _scaled(case: Case, delivery: Delivery, batches: int) -> Delivery:
     """The delivery with places and lengths that suit the length of the stream."""
     sent = len(replace(case, delivery=Delivery()).happen().arrived)
     if case.flavour.startswith("postgresql") and case.history.has(Read):
         # A snapshot's row stands by its offset, which says nothing of another partition's.
         delivery = replace(delivery, grown=0)
     again = tuple(replace(one, back=one.back * sent // 100 + 1) for one in delivery.again)
-    return replace(delivery, again=again, pauses=delivery.pauses[:1], at_most=sent // slices + 1)
+    return replace(delivery, again=again, pauses=delivery.pauses[:1], at_most=sent // batches + 1)

@@ -1,4 +1,4 @@
-"""Seeded random cases: small histories whose parts hit each other often, by the thousand.
+"""Thousands of seeded random cases: small histories whose changes often concern the same keys.
 
 Hypothesis (strategies.py) draws from the same histories, but only a case that depends on flavour and seed alone can be
 named in a report and run again.

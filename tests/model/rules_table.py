@@ -1,4 +1,4 @@
-"""A table kept by the rules alone, as the service is to keep it: rows, versions or records, and nothing else.
+"""A table that only the rules keep, with rows, versions or records.
 
 It holds values only where the service can: in the rows of the table, in the batch at hand, and for the records that
 the rules name. A row that the rules forgot to keep is missing here, too.

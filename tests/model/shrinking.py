@@ -1,4 +1,4 @@
-"""Makes a failing case smaller where a run of it is dear: by few tries, the ones that take most away first."""
+"""Makes a failing case smaller in few runs, because a run is expensive: large reductions first."""
 
 from __future__ import annotations
 

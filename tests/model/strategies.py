@@ -1,4 +1,4 @@
-"""Hypothesis strategies of histories and deliveries: small ones, whose parts hit each other often."""
+"""Hypothesis strategies of histories and deliveries: small ones whose changes often concern the same keys."""
 
 from __future__ import annotations
 

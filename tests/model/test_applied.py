@@ -1,4 +1,4 @@
-"""Records that are decoded and applied leave what the books of simulated databases say, in every flavour and mode."""
+"""Decoding and applying records produces the true rows of simulated databases, in every flavour and mode."""
 
 from __future__ import annotations
 

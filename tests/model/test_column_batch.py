@@ -1,4 +1,4 @@
-"""Plain keys as columns: the same table and the same memory as by the walk, batch by batch."""
+"""Plain keys processed as columns give the same table and memory as processed one by one, batch by batch."""
 
 from __future__ import annotations
 

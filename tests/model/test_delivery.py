@@ -1,4 +1,4 @@
-"""What a delivery does to the records that were sent, on small streams by hand."""
+"""Deliveries of small hand-written streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that are decoded, applied and written to a Delta table leave what the books say, as another reader tells."""
+"""Records that are decoded, applied and written to Delta give the true rows, read by another reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules alone equal the books of simulated databases, in every flavour and mode (see gate.py)."""
+"""The rules produce the true rows of simulated databases, in every flavour and mode (see gate.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every deliberate fault of the service is noticed by the tests that hold the rules."""
+"""The tests detect every deliberate fault of the service."""
 
 from __future__ import annotations
 

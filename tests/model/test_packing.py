@@ -1,4 +1,4 @@
-"""Packed histories are the histories, and a failing case gets smaller."""
+"""Packed histories equal the single ones, and a failing case is made smaller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three parties: what a simulated source holds, what the reference makes of its records, and (elsewhere) the service.
+"""The simulated source's rows equal the reference's result from its records; other tests compare the service.
 
 Here the first two must agree, in every flavour, however the records were delivered: each is a test of the other.
 """

@@ -1,4 +1,4 @@
-"""The reference, fed with what connectors really sent, must arrive at what the databases really held.
+"""The reference, fed with events of real connectors, produces the databases' real rows.
 
 What the integration tests do with the service, without a JVM: where the two disagree, it is the service that errs.
 """

@@ -1,4 +1,4 @@
-"""Every deliberate fault of the rules is noticed by their unit tests or the gate."""
+"""The unit tests of the rules or the gate detect every deliberate fault of the rules."""
 
 from __future__ import annotations
 

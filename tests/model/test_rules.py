@@ -1,4 +1,4 @@
-"""The reference on small cases by hand: those that no recording holds, SQL Server's and Db2's above all."""
+"""The reference on small hand-written cases that no recording has, mostly SQL Server's and Db2's."""
 
 from __future__ import annotations
 

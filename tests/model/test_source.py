@@ -1,4 +1,4 @@
-"""The simulated sources send what real connectors send: the shapes that the facts on the wire describe."""
+"""The simulated sources send records of the same form as real connectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The writer on tables of Spark's Delta, with Spark's own commands in between; Spark reads what is there."""
+"""The writer on tables of Spark's Delta, mixed with Spark's own commands; Spark reads the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One driver for one config: who gets the lease, who waits, who is told that it is lost."""
+"""The lease: who gets it, who waits, and who is told that it is lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.support.waiting import wait_until
 
 from distributary.config import Config, load
-from distributary.control.lease import Lease, lease_paths, refuse_second, told_holder
+from distributary.control.lease import Lease, lease_paths, read_holder, refuse_second
 from distributary.control.lease_holder import Holder, this_process
 from distributary.errors import AlreadyRunning, SetupError
 from distributary.storage.json_file import JsonFile
@@ -105,7 +105,7 @@ def test_the_tables_and_the_checkpoint_are_of_one_driver_each(
         with pytest.raises(AlreadyRunning):
             drivers.start(drivers.config(**other))
         # What the refused one had got already it has given back.
-        assert told_holder(lease_paths(drivers.config(prefix="server2", lake="other"))[0]) is None
+        assert read_holder(lease_paths(drivers.config(prefix="server2", lake="other"))[0]) is None
     else:
         drivers.start(drivers.config(**other))
     time.sleep(2 * SHORT)
@@ -137,7 +137,7 @@ def test_a_driver_elsewhere_that_gives_a_sign_keeps_the_lease(drivers: Drivers) 
     with pytest.raises(AlreadyRunning, match="on other"):
         drivers.start()
     beating.join()
-    holder = told_holder(lease_paths(drivers.config())[0])
+    holder = read_holder(lease_paths(drivers.config())[0])
     assert holder is not None
     assert holder.id == other.id
 
@@ -149,7 +149,7 @@ def test_a_driver_that_slept_finds_that_another_one_took_over_and_leaves_it_alon
     wait_until(lambda: lost)
     assert "has taken over" in lost[0].message
     lease.end()
-    assert [told_holder(path) for path in lease_paths(drivers.config())] == [other, other]
+    assert [read_holder(path) for path in lease_paths(drivers.config())] == [other, other]
 
 
 def test_a_lease_that_was_deleted_is_written_again(drivers: Drivers) -> None:
@@ -157,7 +157,7 @@ def test_a_lease_that_was_deleted_is_written_again(drivers: Drivers) -> None:
     paths = lease_paths(drivers.config())
     for path in paths:
         Path(path).unlink()
-    wait_until(lambda: all(told_holder(path) is not None for path in paths))
+    wait_until(lambda: all(read_holder(path) is not None for path in paths))
     assert not lost
 
 
@@ -201,6 +201,6 @@ def test_of_many_drivers_that_start_at_once_one_is_left(drivers: Drivers) -> Non
 
 def test_a_place_that_can_not_be_written_is_told(drivers: Drivers) -> None:
     (drivers.folder / "file").write_text("")
-    with pytest.raises(SetupError, match="which driver") as raised:
+    with pytest.raises(SetupError, match="the lease of this config") as raised:
         drivers.start(drivers.config(lake="file/lake"))
     assert raised.value.code == "lease-unwritable"

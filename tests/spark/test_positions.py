@@ -1,4 +1,4 @@
-"""Which of two positions comes later, as Spark and the library that commits small slices see it."""
+"""The SQL that compares positions gives the same results in Spark and in DataFusion."""
 
 from __future__ import annotations
 
@@ -109,9 +109,7 @@ WIRE: dict[str, list[Source]] = {
 
 
 @pytest.mark.parametrize("connector", [*WIRE, BY_OFFSET])
-def test_2_1_the_library_that_commits_small_slices_orders_positions_as_spark_does(
-    session: SparkSession, connector: str, tmp_path: Path
-) -> None:
+def test_2_1_datafusion_orders_positions_as_spark_does(session: SparkSession, connector: str, tmp_path: Path) -> None:
     if connector == BY_OFFSET:
         found = [f"000:@{at:015}/{partition:010}/{at:020}" for at, partition in itertools.product((1, 9, 10), range(2))]
     else:

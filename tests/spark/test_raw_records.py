@@ -1,4 +1,4 @@
-"""Both ways to decode a batch, in this process and in Spark's tasks, make the same records of the same bytes."""
+"""Decoding in the driver and in Spark's tasks gives the same records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/read-tables.md says of readers: the recipes for Spark, and which reader knows which feature of a table."""
+"""The recipes for Spark in docs/read-tables.md, and its table of readers and features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a slice's tasks are told: their consumer's settings, and the offsets that each of them reads."""
+"""The tasks of a batch: their consumer's settings, and the offsets that each of them reads."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def test_the_configs_settings_of_a_consumer_count_before_the_services(
     assert given.get("enable.auto.commit") == "false"
 
 
-def test_no_slice_finds_what_another_one_read_ahead(session: SparkSession) -> None:
-    slices = [tasks_of(read(session, {"kafka.bootstrap.servers": "localhost:1"}, PART, tasks=2)) for _ in range(2)]
-    groups = [{task.executorKafkaParams().get("group.id") for task in tasks} for tasks in slices]
-    assert [len(tasks) for tasks in slices] == [2, 2]
+def test_no_batch_finds_what_another_one_read_ahead(session: SparkSession) -> None:
+    batches = [tasks_of(read(session, {"kafka.bootstrap.servers": "localhost:1"}, PART, tasks=2)) for _ in range(2)]
+    groups = [{task.executorKafkaParams().get("group.id") for task in tasks} for tasks in batches]
+    assert [len(tasks) for tasks in batches] == [2, 2]
     assert [len(group) for group in groups] == [1, 1]
     assert groups[0] != groups[1]
 

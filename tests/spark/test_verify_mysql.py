@@ -1,4 +1,4 @@
-"""What the comparison with a MySQL asks Spark: values that a MariaDB does not have, and which positions are later."""
+"""Spark's part of a comparison with MySQL: values that MariaDB does not have, and order of positions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from distributary import sql
 from distributary.verify.mysql import MysqlTable
-from distributary.verify.mysql_log import read_at
+from distributary.verify.mysql_log import read_point
 
 FILE, POS, ROW = "0" * 17 + "012", "0" * 17 + "500", "0" * 10
 
@@ -68,7 +68,7 @@ def test_what_differs_does(session: SparkSession, kind: str, one: str, other: st
 
 def test_positions_are_compared_by_gtid_or_by_place(session: SparkSession) -> None:
     def later(at: str, place: tuple[str, int] | None, gtids: str) -> object:
-        return asked(session, later=read_at(place, gtids).is_before(sql.text(at)))["later"]
+        return asked(session, later=read_point(place, gtids).is_later(sql.text(at)))["later"]
 
     plain = f"000:{FILE}/{POS}/{ROW}"
     of_domain, of_uuid = f"{plain}/1/0/{12:020}", f"001:{FILE}/{POS}/{ROW}/1/a-b/{12:020}"

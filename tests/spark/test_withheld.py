@@ -1,4 +1,4 @@
-"""What is kept of a record that goes to the quarantine table, when the values of some columns must not be there."""
+"""Redaction of records for the quarantine table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from distributary.config.table import TableSettings
-from distributary.quarantine.redaction import HEADER, withheld_columns, without
+from distributary.quarantine.redaction import HEADER, redact, withheld_columns
 
 COLUMNS = ("ssn", 'a "b" (c)')
 LONG = 'a "quote", a \\ and "ssn": "x" ' * 20_000
@@ -46,7 +46,7 @@ def test_values_are_cut_out_and_what_may_hide_them_is_left_out(session: SparkSes
     headers = [[{"key": "ssn", "value": b"secret"}, {"key": "h", "value": value}] for value, _ in CASES]
     values = pa.array([value for value, _ in CASES], pa.binary())
     table = {"n": range(len(CASES)), "key": values, "value": values, "headers": pa.array([None, *headers[1:]], names)}
-    found = without(session.createDataFrame(pa.table(table)), COLUMNS).orderBy("n").toArrow().to_pylist()
+    found = redact(session.createDataFrame(pa.table(table)), COLUMNS).orderBy("n").toArrow().to_pylist()
     assert [(row["key"], row["value"]) for row in found] == [(kept, kept) for _, kept in CASES]
     for row, (value, kept) in zip(found, CASES, strict=True):
         *own, mark = row["headers"]
@@ -59,7 +59,7 @@ def test_values_are_cut_out_and_what_may_hide_them_is_left_out(session: SparkSes
 
 def test_nothing_is_done_where_no_column_is_withheld(session: SparkSession) -> None:
     rows = session.range(1)
-    assert without(rows, ()) is rows
+    assert redact(rows, ()) is rows
 
 
 def test_statements_that_hold_the_values_of_all_columns_are_cut_out_with_them(session: SparkSession) -> None:
@@ -68,7 +68,7 @@ def test_statements_that_hold_the_values_of_all_columns_are_cut_out_with_them(se
     names = pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))
     data = pa.array([json.dumps(value, separators=(",", ":")).encode()], pa.binary())
     table = {"key": data, "value": data, "headers": pa.array([[{"key": "__query", "value": b"secret"}]], names)}
-    [row] = without(session.createDataFrame(pa.table(table)), columns).toArrow().to_pylist()
+    [row] = redact(session.createDataFrame(pa.table(table)), columns).toArrow().to_pylist()
     kept = {"source": {"query": None, "redo_sql": None}, "__source_query": None, "v": 1}
     assert json.loads(row["value"]) == json.loads(row["key"]) == kept
     assert row["headers"][0] == {"key": "__query", "value": None}

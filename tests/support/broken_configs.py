@@ -1,4 +1,4 @@
-"""The folder of broken configs: each says in its first lines which faults it has, and where."""
+"""The folder of broken configs: the first lines of each name its faults and their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on this machine: a master, workers, and executors in processes of their own."""
+"""A standalone Spark cluster on this machine: a master, workers, and executors in separate processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings that Debezium's connectors know, by their own word: the names that the connector's class gives Connect.
+"""The settings of Debezium's connectors, from the connectors' own classes.
 
 The lists are facts of the releases named in them, read once with a few lines of Java (`connector.config().names()`), so
 that tests of settings need neither Java nor the connectors.

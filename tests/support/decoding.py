@@ -1,4 +1,4 @@
-"""Recorded and made records as the decoder takes them, and what it makes of them as comparable values."""
+"""Recorded and generated records for the decoder, and its results as comparable values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers of Delta tables that are not ours and not each other's: both honour deletion vectors."""
+"""Two independent readers of Delta tables; both support deletion vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Dockerfile and a .dockerignore read as far as the project's own files need it."""
+"""A parser for the parts of Dockerfile and .dockerignore that the project uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A door in front of an object store's HTTP API, at which chosen requests fail as they do on a bad day."""
+"""A proxy in front of an object store's HTTP API that makes chosen requests fail."""
 
 from __future__ import annotations
 

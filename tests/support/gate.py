@@ -1,4 +1,4 @@
-"""A door in front of a real HTTP server: with TLS, asking who is there, or shut."""
+"""A proxy in front of a real HTTP server: with TLS, with a login, or closed."""
 
 from __future__ import annotations
 

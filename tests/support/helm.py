@@ -1,4 +1,4 @@
-"""Helm itself, by the library that helm-java makes of it: no program to install, and its version is pinned."""
+"""Helm as a library (helm-java): no program to install, and a pinned version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dates and times as databases write them, turned into counts: every year, both ends of time included.
+"""Dates and times as databases write them, converted to counts: all years, minimum and maximum included.
 
 The calendar is the Gregorian one throughout, as PostgreSQL's and Spark's are. Python's own dates begin at the year 1
 and end at 9999, so the counting is done here.

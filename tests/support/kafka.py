@@ -1,4 +1,4 @@
-"""A real Kafka for the tests, and the few things that tests do with it."""
+"""A real Kafka for the tests, and the functions that tests need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service that is killed again and again while it applies a history: at failpoints and at random times."""
+"""A service that is killed repeatedly while it applies a history: at failpoints and at random times."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Killer:
     def _environment(self, where: str) -> dict[str, str]:
         if where == AT_ANY_TIME:
             return {}
-        # Each table is at work on one slice at a time: passed once more than there are tables, one has committed.
+        # Each table is at work on one batch at a time: passed once more than there are tables, one has committed.
         passed = 1 if where in BEFORE_ANY_COMMIT else len(self.tables) + 1 + self.random.randint(0, self.later)
         return {VARIABLE: f"{where}=kill@{passed}"}
 

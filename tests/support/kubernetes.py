@@ -1,4 +1,4 @@
-"""Kubernetes' objects as the tests look at them."""
+"""Kubernetes objects for the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the lake's tables with a reader that is not ours: the `deltalake` package."""
+"""Reads the lake's tables with an independent reader, the `deltalake` package."""
 
 from __future__ import annotations
 

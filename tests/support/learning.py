@@ -1,4 +1,4 @@
-"""The schema that a table gets by the records it meets: every column of theirs, each as wide as all need it."""
+"""The schema of a table from its records: all of their columns, each with the widest type."""
 
 from __future__ import annotations
 

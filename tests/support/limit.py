@@ -1,4 +1,4 @@
-"""Limits: what a table of the lake can't equal, because the wire does not carry it. Each names its reason."""
+"""Limits: differences between lake and source that records can't avoid, each with its reason."""
 
 from __future__ import annotations
 

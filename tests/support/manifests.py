@@ -1,4 +1,4 @@
-"""What is made from the chart, and what the chart has of others: `python -m tests.support.manifests` writes it anew."""
+"""Generates the manifests from the chart, and the chart's copies: `python -m tests.support.manifests`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MariaDB's types, by the names that `information_schema` gives them, and what each must become in the lake."""
+"""MariaDB's types by their names in `information_schema`, with the expected type in the lake."""
 
 from __future__ import annotations
 

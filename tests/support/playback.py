@@ -1,4 +1,4 @@
-"""Plays recorded scenarios through a real Kafka and the public command, and reads the lake that comes out.
+"""Plays recorded scenarios through a real Kafka and the public command, and reads the resulting lake.
 
 A playback has a topic prefix of its own, so that many can share a broker. A recorded topic `<prefix>.public.<table>`
 becomes `<own prefix>.<scenario>.<table>`: the topic's name decides a table's identity, and so one run of the service

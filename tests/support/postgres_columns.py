@@ -1,4 +1,4 @@
-"""What a user writes as `columns` for PostgreSQL's tables whose records carry no schema.
+"""The `columns` that a user writes for PostgreSQL tables whose records have no schema.
 
 The connector has its defaults.
 """

@@ -1,4 +1,4 @@
-"""PostgreSQL's types, by the names that `format_type` gives them, and what each must become in the lake.
+"""PostgreSQL's types by their names in `format_type`, with the expected type in the lake.
 
 `settings` are the connector's: in some modes it sends text for a number, or fewer digits than the source has.
 """

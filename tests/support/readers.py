@@ -1,4 +1,4 @@
-"""Readers of Delta tables that are not the service: each gives a table's rows, as (id, text) in order of id."""
+"""Independent readers of Delta tables: each returns a table's rows as (id, text), sorted by id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connector does after a restart: it sends the end of the stream again, the same bytes at new offsets."""
+"""A connector's restart: it sends the end of the stream again, the same bytes at new offsets."""
 
 from __future__ import annotations
 

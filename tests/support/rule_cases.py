@@ -1,4 +1,4 @@
-"""One case of a rule, told slice by slice (see rule_packs.py)."""
+"""One case of a rule: records and expected rows, step by step (see rule_packs.py)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from tests.support.changes import Topic
 from tests.support.kafka import Record
 
 KEYS = 10_000
-"""Each case has so many keys of its own."""
+"""Number of keys that are reserved for each case."""
 
 PARTITIONS = 3
-"""Each case has so many partitions of its own."""
+"""Number of partitions that are reserved for each case."""
 
 NUMBERS = {"id": "bigint", "v": "bigint"}
-"""The columns of a table in which no value can be left out: the library commits its batches, where deletes are hard. A
-case's texts become numbers in it."""
+"""Columns of a table in which every value is always sent. The texts of a case become numbers in it."""
 
 TEXTS = {"id": "bigint", "v": "string"}
-"""Those of one in which a connector may leave values out: there Spark commits batches with key changes."""
+"""Columns of a table in which a connector may leave values out."""
 
 Rows = list[tuple[Any, ...]]
 
@@ -58,8 +57,8 @@ class Expected:
 
 
 @dataclass
-class OffsetRange:
-    """Records that come together, and what the table must have after them."""
+class Step:
+    """Records that are applied together, and the rows that the table must have after them."""
 
     records: list[Record]
     new_driver: bool = False
@@ -67,13 +66,13 @@ class OffsetRange:
 
 
 class Case:
-    """One case, told slice by slice. Keys, columns and partitions are its own, counted from 0."""
+    """One case. Its keys and partitions start at 0 and do not meet those of other cases."""
 
     def __init__(self, settings: Settings, number: int) -> None:
         self._settings = settings
         self._first_key = number * KEYS
         self._first_partition = number * PARTITIONS
-        self.slices: list[OffsetRange] = []
+        self.steps: list[Step] = []
         self.is_decided = False
 
     @property
@@ -82,41 +81,40 @@ class Case:
         return self._settings.keeps_deleted
 
     def topic(self) -> Topic:
-        """An empty topic, whose records can be taken."""
+        """An empty topic for the case's records."""
         return Topic("case", connector=self._settings.connector)
 
     def take(self, records: Iterable[Record], at_most: int | None = None, *, new_driver: bool = False) -> None:
-        """The records come in the next slice, or in slices of `at_most`; perhaps a driver takes them that knows only
-        what the table knows."""
+        """Applies the records in the next step, or in steps of `at_most`. `new_driver`: by a new process."""
         moved = [self._moved(record) for record in records]
         size = at_most or max(1, len(moved))
         for start in range(0, max(1, len(moved)), size):
-            self.slices.append(OffsetRange(moved[start : start + size], new_driver))
+            self.steps.append(Step(moved[start : start + size], new_driver))
 
     def expect(self, rows: Rows, *columns: str) -> None:
-        """After the slices so far the table has these rows of the case; of the named columns, else of id and v."""
+        """After the steps so far the table must have these rows of the case, with the named columns, else id and v."""
         self._expect(rows, columns, alive=False)
 
     def expect_alive(self, rows: Rows, *columns: str) -> None:
-        """The same of the rows that are not deleted softly."""
+        """Expects these rows without those that are marked as deleted."""
         self._expect(rows, columns, alive=self.keeps_deleted)
 
     def expect_with_deleted(self, rows: Rows, *columns: str) -> None:
-        """The same of rows with `__deleted` behind their columns, where deletes are soft."""
+        """Expects these rows, each with `__deleted` at its end; without it if deletes are hard."""
         if self.keeps_deleted:
             self.expect(rows, *columns, "__deleted")
         else:
             self.expect([values[:-1] for values in rows], *columns)
 
     def expect_decided(self) -> None:
-        """In the end no delete is counted that might be of another row."""
+        """Expects that no delete is counted as ambiguous."""
         self.is_decided = True
 
     def _expect(self, rows: Rows, columns: tuple[str, ...], *, alive: bool) -> None:
         names = columns or ("id", "v")
-        held = [tuple(map(self._settings.value, names, values)) for values in rows]
-        expected = Expected(sorted(held, key=repr), names, alive)
-        self.slices[-1].expected.append(expected)
+        values_of_rows = [tuple(map(self._settings.value, names, values)) for values in rows]
+        expected = Expected(sorted(values_of_rows, key=repr), names, alive)
+        self.steps[-1].expected.append(expected)
 
     def found(self, table: pa.Table | None, columns: Sequence[str], *, alive: bool = False) -> Rows:
         """The case's rows of a table, sorted, with its own keys; perhaps only those that are not deleted softly."""
@@ -147,10 +145,10 @@ class Case:
         return json.dumps({**document, "id": document["id"] + self._first_key}).encode()
 
 
-def as_text(slices: Iterable[OffsetRange]) -> str:
-    """All records of some slices."""
+def as_text(steps: Iterable[Step]) -> str:
+    """The records of these steps as text."""
     lines = []
-    for number, slice_ in enumerate(slices):
-        lines.append(f"slice {number}:")
-        lines += [f"  {r.partition} {r.key!r} {r.value!r} {r.headers!r}" for r in slice_.records]
+    for number, step in enumerate(steps):
+        lines.append(f"step {number}:")
+        lines += [f"  {r.partition} {r.key!r} {r.value!r} {r.headers!r}" for r in step.records]
     return "\n".join(lines)

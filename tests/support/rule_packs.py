@@ -1,10 +1,9 @@
-"""Rule cases that share a table: many cases of equal settings are one topic, one table and a few batches.
+"""Rule cases that share a table: many cases with equal settings have one topic, one table and a few batches.
 
-A case is a script: it takes records in slices and says which rows the table must have after each. Each case has keys
-and partitions of its own, so that the cases of a pack do not meet: its record with the key 1 in partition 0 gets, in
-the pack's topic, a key of the case's own range and the first of the case's own partitions. Slices with the same number
-are one batch, so a pack has as many batches as its longest case has slices. It runs when the first of its cases is
-asked for, and each case is a test of its own:
+A case is a script: it applies records in steps and says which rows the table must have after each. Each case has its
+own keys and partitions: a record with the key 1 in partition 0 gets, in the pack's topic, a key of the case's range and
+the first of the case's partitions. Steps of all cases with the same number are one batch, so a pack has as many batches
+as its longest case has steps. The pack runs when the first of its tests runs, and each case is a test:
 
     @rule_case(connector="postgresql", deletes="soft")
     def test_3_2_a_deleted_row_stays(case: Case) -> None:
@@ -14,7 +13,7 @@ asked for, and each case is a test of its own:
         case.take(topic.records)
         case.expect([(1, "first", True)], "id", "v", "__deleted")
 
-A truncate or a halt befalls a whole table: such rules are tests with a table of their own.
+A truncate or a halt affects a whole table: tests of such rules have their own table.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ class Pack:
         self._error: BaseException | None = None
 
     def add(self, name: str, script: Callable[[Case], None]) -> None:
-        """One case more. Raises ValueError where there is one of that name."""
+        """Adds a case. Raises ValueError if there is one with that name."""
         if name in self._scripts:
             raise ValueError(f"there are two cases {name}")
         self._scripts[name] = script
 
     def check(self, name: str, session: SparkSession, folder: Callable[[], Path]) -> None:
-        """Runs the pack, unless it ran; then the case's rows must be what it expects."""
+        """Runs the pack once, and compares the case's rows with what it expects."""
         if self._error is not None:
             raise AssertionError(f"the pack did not run to its end: {self._error}") from self._error
         if not self._cases:
@@ -62,12 +61,12 @@ class Pack:
                 self._error = error
                 raise
         case = self._cases[name]
-        for number, slice_ in enumerate(case.slices):
-            for expected in slice_.expected:
+        for number, step in enumerate(case.steps):
+            for expected in step.expected:
                 found = case.found(self._after[number], expected.columns, alive=expected.alive)
                 assert found == expected.rows, (
-                    f"{name} after slice {number}:\n  expected {expected.rows}\n  found    {found}\n"
-                    f"{as_text(case.slices[: number + 1])}"
+                    f"{name} after step {number}:\n  expected {expected.rows}\n  found    {found}\n"
+                    f"{as_text(case.steps[: number + 1])}"
                 )
         assert not case.is_decided or self._undecided == 0, "deletes of the pack that might be of another row"
 
@@ -76,16 +75,16 @@ class Pack:
         for number, (name, script) in enumerate(self._scripts.items()):
             cases[name] = Case(self.settings, number)
             script(cases[name])
-            assert any(slice_.expected for slice_ in cases[name].slices), f"{name} expects nothing"
+            assert any(step.expected for step in cases[name].steps), f"{name} expects nothing"
         rule = {"columns": dict(self.settings.columns), **dict(self.settings.rule)}
         bench = Bench(session, memory_kafka.new_address(), folder, "packed.dbo.t", rule)
         bench.create(partitions=PARTITIONS * len(cases))
         worker = None
-        for number in range(max(len(case.slices) for case in cases.values())):
-            slices = [case.slices[number] for case in cases.values() if number < len(case.slices)]
-            if any(slice_.new_driver for slice_ in slices):
+        for number in range(max(len(case.steps) for case in cases.values())):
+            steps = [case.steps[number] for case in cases.values() if number < len(case.steps)]
+            if any(step.new_driver for step in steps):
                 worker = None
-            records = [record._replace(topic=bench.topic) for slice_ in slices for record in slice_.records]
+            records = [record._replace(topic=bench.topic) for step in steps for record in step.records]
             worker = bench.take(records, worker)
             self._after.append(read_table(bench.table))
         assert not bench.quarantine.exists(), "a pack has no records that can't be read"
@@ -104,8 +103,8 @@ def rule_case(
     variants: Sequence[Row] = ({},),
     **rule: Any,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Makes a script a test. `columns`: the types of the table's columns; `variants`: further arguments of the script.
-    Each makes a case of its own, and may have its own `connector`, `columns` and `deletes`."""
+    """Makes a script a test. `columns`: the types of the table's columns. `variants`: arguments of the script; each is
+    a separate case and may have its own `connector`, `columns` and `deletes`."""
 
     def decorate(script: Callable[..., None]) -> Callable[..., None]:
         packs: dict[str, Pack] = {}

@@ -1,4 +1,4 @@
-"""A real S3 API on this machine, moto's server, the jars that Spark needs for it, and playbacks with a lake there."""
+"""A real S3 API on this machine (moto's server), Spark's jars for it, and playbacks with a lake there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the seconds of a test run go: a pytest plugin.
+"""A pytest plugin that measures the time of a test run by kind of work.
 
 At the end of every run it prints the number of tests, the seconds and the ten slowest tests. With `--seconds` it adds
 three tables: seconds by kind of work (exclusive: a sleep inside a batch counts as sleep), by fixture, and by folder and

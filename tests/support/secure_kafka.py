@@ -1,4 +1,4 @@
-"""A Kafka that asks who is there: passwords over TLS, tokens, client certificates, and rights per topic."""
+"""A Kafka with authentication: passwords over TLS, tokens, client certificates, and ACLs per topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where processes listen for connections, as the kernel tells it (`/proc/<pid>/net/tcp`)."""
+"""The sockets on which processes listen, from the kernel (`/proc/<pid>/net/tcp`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source type must become in the lake, and how the database's text stands for a value."""
+"""The expected lake type of a source type, and how to parse the database's text of a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Spark session for tests, and one table's worker in it, without the process around it."""
+"""A Spark session for tests, and one table's worker without the rest of the service."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from distributary.ingest.source_types import told_to
 from distributary.launch.session import open_session
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
+from distributary.preflight.existing_table import read_existing_table
 from distributary.quarantine.table import Quarantine
-from distributary.survey.stored import stored
 from distributary.workers.context import WorkerContext
 from distributary.workers.table_worker import TableWorker
 
@@ -140,7 +140,7 @@ class Bench:
 
     def columns(self) -> dict[str, str]:
         """The table's columns that are the source's: name to Spark type."""
-        settings, table = self.config().settings_for("dbo", "t"), stored(str(self.table))
+        settings, table = self.config().settings_for("dbo", "t"), read_existing_table(str(self.table))
         assert settings is not None
         assert table is not None
         return table.of_the_source(service_columns_of(settings))

@@ -1,4 +1,4 @@
-"""Compares a table of the lake with the source table's own contents: every row, every column, type and value.
+"""Compares a table of the lake with the source table: every row, every column, type and value.
 
 The lake's table comes from a reader that is not ours (the `deltalake` package). Nothing is allowed to differ but what a
 limit names, and a limit that nothing needed is a difference too: the list of limits can't outlive its reasons.

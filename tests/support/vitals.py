@@ -1,4 +1,4 @@
-"""What a running service holds: memory, threads, descriptors, files. Sampled for long enough it shows what grows."""
+"""Samples a running service's memory, threads, descriptors and files, to find growth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting until something is so, instead of for a while."""
+"""Waits for a condition instead of a fixed time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tables of each scenario can't equal, because the wire does not carry it: every case with its reason.
+"""Differences that each scenario's tables can't avoid because the records lack something, each with its reason.
 
 Each is seen in the recorded bytes. The comparison fails when one of them is no longer needed.
 """

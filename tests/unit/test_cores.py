@@ -1,4 +1,4 @@
-"""How many processors the service takes: what it is granted, whatever the machine has."""
+"""The number of processors that the service uses: those that it is granted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the docs show must work: configs load, links lead somewhere, command lines are understood."""
+"""The docs are right: configs load, links resolve, command lines are valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The docs as a site: built strictly, whole without a network, and found by search."""
+"""The docs as a site: built strictly, complete without a network, and searchable."""
 
 from __future__ import annotations
 

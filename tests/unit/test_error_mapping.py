@@ -1,4 +1,4 @@
-"""What an error of a layer below means for a table."""
+"""What an error of a lower layer means for a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may import whom: the config and the pure rules know nothing of Spark."""
+"""Which packages may import which: the config and the pure rules import no Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LAYERS = (
     "control",
     "maintain",
     "workers",
-    "transactions verify survey demo",
+    "transactions verify preflight demo",
     "job",
     "cli",
     "reference",

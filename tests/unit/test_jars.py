@@ -1,4 +1,4 @@
-"""The list of jars, and the directory that is filled once: without a JVM and without network."""
+"""The list of jars and their directory, without a JVM and without network."""
 
 from __future__ import annotations
 

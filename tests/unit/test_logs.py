@@ -1,4 +1,4 @@
-"""Logs, seen from outside: each test is a process of its own, since logging is set up once for a whole process."""
+"""Logs, seen from outside: each test is a separate process, because logging is set up once per process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table keeps of its masks, and when other ones halt it."""
+"""A table's record of its masks, and when other masks halt it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_what_is_kept_tells_masks_of_columns_that_may_come_and_none_of_those_tha
     met = Marks(None, ["id", "ssn"])  # whose rows are not masked
     kept = met.with_configured(configured_marks(masks, renames))
     assert set(kept) == {"email", "less"}
-    # Added by a slice that was not committed, such a column is the one that it was to be.
+    # Added by a batch that was not committed, such a column is the one that it was to be.
     Marks(kept, ["less"]).check({"less": mark(masks, "more", "bigint")})
 
 

@@ -1,4 +1,4 @@
-"""How much memory there is, by what the system tells."""
+"""The size of the memory, from the system's files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may talk to Spark."""
+"""Who can connect to Spark."""
 
 from __future__ import annotations
 

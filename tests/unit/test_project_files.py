@@ -1,4 +1,4 @@
-"""Files for the project's host: workflows, forms, updates. They are held against their schemas: no host runs here."""
+"""Files for the project's host (workflows, forms, updates), checked against their schemas."""
 
 from __future__ import annotations
 

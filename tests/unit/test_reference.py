@@ -1,4 +1,4 @@
-"""Pages that are made from the code: they are what the code says, and say all that they are for."""
+"""Pages that are made from the code are up to date and complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of rules and the tests that hold them: neither names a rule that the other does not know."""
+"""The page of rules and the tests of rules name the same rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark's JVM is started with."""
+"""The options with which Spark's JVM is started."""
 
 from __future__ import annotations
 

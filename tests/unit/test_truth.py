@@ -1,4 +1,4 @@
-"""The comparison with the truth must itself be able to fail: a cell, a row, a type, a column, a limit."""
+"""The comparison with the truth detects each kind of difference: a cell, a row, a type, a column, a limit."""
 
 from __future__ import annotations
 

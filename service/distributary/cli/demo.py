@@ -1,4 +1,4 @@
-"""`distributary demo`: the whole thing on this machine."""
+"""`distributary demo`: runs everything on this machine."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import click
 from distributary import logs
 
 
-@click.command(short_help="See it work on this machine, end to end.")
-@click.option("--keep", is_flag=True, help="Leave the broker and the service running afterwards, to play with.")
+@click.command(short_help="Run everything on this machine, end to end.")
+@click.option("--keep", is_flag=True, help="Keep the broker and the service running afterwards.")
 @click.option(
     "--directory",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where broker, tables and config go. Default: a new temporary directory.",
+    help="Directory of broker, tables and config. Default: a new temporary directory.",
 )
 def demo(keep: bool, directory: Path | None) -> None:
-    """See it work on this machine: a broker, recorded change events, the service, the tables.
+    """Run a broker, recorded change events and the service on this machine, and show the tables.
 
-    Needs Python and Java 17 only; the first time it also downloads the jars.
+    Needs only Python and Java 17; the first run also downloads the jars.
     """
     logs.configure()
 

@@ -1,4 +1,4 @@
-"""`distributary doctor`: whether the service would start here, and what to mend."""
+"""`distributary doctor`: whether the service would start on this machine, and what to fix."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from distributary.cli.words import count
 from distributary.config.load import load
 
 if TYPE_CHECKING:
-    from distributary.survey.finding import Finding
+    from distributary.preflight.check_result import CheckResult
 
 _MARKS = {"ok": ("ok     ", "green"), "warning": ("warning", "yellow"), "failed": ("failed ", "red")}
-_NOT_LOOKED_AT = ("-      ", "dim")
+_SKIPPED = ("-      ", "dim")
 _WIDTH = 10  # of the longest name of a check
 _INDENT = len("warning") + 2 + _WIDTH + 2
 
@@ -33,47 +33,47 @@ def doctor(config_file: Path, output_format: str) -> None:
     """Check what the service needs: Java, jars, memory, time zone, Kafka and its topics, clocks, the schema registry,
     the identity in S3, the storage, the disk, the checkpoint.
 
-    Each check is printed as it is done, with what to do where it fails; one that fails stops only those that need it.
-    A small file is made and removed again in the service's own folder and in the checkpoint. Exits with 1 if a check
-    failed.
+    Each check is printed when it is done, with a fix if it fails. A failed check skips only the checks that need it.
+    A small file is created and removed in the service's own directory and in the checkpoint. Exits with 1 if a check
+    fails.
     """
     logs.configure()
     config = load(config_file)
 
-    # Here and not above: what help and a bad config need not wait for.
-    from distributary.survey.doctor import examine
+    # Imported late: `--help` and a bad config must not wait for these modules.
+    from distributary.preflight.doctor import examine
 
     found = []
     with progress() as doing:
-        for finding in examine(config, lambda check: doing(f"looking at: {check}")):
-            found.append(finding)
+        for result in examine(config, lambda check: doing(f"looking at: {check}")):
+            found.append(result)
             if output_format == "text":
                 with doing.aside():
-                    _show(finding)
-    failed = any(finding.state == "failed" for finding in found)
+                    _show(result)
+    failed = any(result.state == "failed" for result in found)
     if output_format == "json":
-        output.show_json({"healthy": not failed, "checks": [finding.as_json() for finding in found]})
+        output.show_json({"healthy": not failed, "checks": [result.as_json() for result in found]})
     else:
         _show_end(found, shlex.quote(str(config_file)))
     sys.exit(1 if failed else 0)
 
 
-def _show(finding: Finding) -> None:
-    mark, style = _MARKS.get(finding.state, _NOT_LOOKED_AT)
-    code = f"[{finding.code}] " if finding.code else ""
+def _show(result: CheckResult) -> None:
+    mark, style = _MARKS.get(result.state, _SKIPPED)
+    code = f"[{result.code}] " if result.code else ""
     # The names of the checks stand below each other.
-    line = Text.assemble((mark, style), "  ", (f"{finding.check:<{_WIDTH}}", "bold"), f"  {code}{finding.message}")
+    line = Text.assemble((mark, style), "  ", (f"{result.check:<{_WIDTH}}", "bold"), f"  {code}{result.message}")
     output.show_text(line, indent=_INDENT)
-    if finding.fix:
-        output.show_text(f"{'':{_INDENT}}{finding.fix}", style="dim", indent=_INDENT)
+    if result.fix:
+        output.show_text(f"{'':{_INDENT}}{result.fix}", style="dim", indent=_INDENT)
 
 
-def _show_end(found: list[Finding], config_file: str) -> None:
-    states = Counter(finding.state for finding in found)
+def _show_end(found: list[CheckResult], config_file: str) -> None:
+    states = Counter(result.state for result in found)
     failed, warnings = states["failed"], states["warning"]
     parts = [f"{states['ok']} ok", count(warnings, "warning"), f"{failed} failed"]
     if skipped := len(found) - states["ok"] - warnings - failed:
-        parts.append(f"{skipped} not looked at")
+        parts.append(f"{skipped} skipped")
     said = f"{count(len(found), 'check')}: {', '.join(parts)}"
     output.show_text(said, style="bold red" if failed else "bold")
     if failed:

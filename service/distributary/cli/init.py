@@ -1,4 +1,4 @@
-"""`distributary init`: a first config from what a Kafka has."""
+"""`distributary init`: writes a first config from the topics of a Kafka."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def _property(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ..
     multiple=True,
     metavar="NAME=VALUE",
     callback=_property,
-    help="A Kafka client property under Kafka's own name, as often as needed. A secret is not written into the file: "
-    "give it as '${env:NAME}' or '${file:PATH}', or init names a variable in its place.",
+    help="A Kafka client property by Kafka's own name; may be repeated. A secret is not written to the file: "
+    "give it as '${env:NAME}' or '${file:PATH}', or init writes the name of a variable instead.",
 )
-@click.option("--topic-prefix", help="Debezium's topic.prefix. Default: what the records say, where they say one.")
-@click.option("--target", default="lake", show_default=True, help="Where the tables are to lie; relative to FILE.")
+@click.option("--topic-prefix", help="Debezium's topic.prefix. Default: the one in the records, if they have only one.")
+@click.option("--target", default="lake", show_default=True, help="Directory of the tables; relative to FILE.")
 @click.option("--checkpoint", default="checkpoints", show_default=True, help="Spark's own progress; relative to FILE.")
 @click.option(
     "-c",
@@ -43,7 +43,7 @@ def _property(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ..
     metavar="FILE",
     help="The file to write.",
 )
-@click.option("--force", is_flag=True, help="Replace FILE where it is there already.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @output.output_option
 def init(
     bootstrap_servers: str,
@@ -55,21 +55,21 @@ def init(
     force: bool,
     output_format: str,
 ) -> None:
-    """Write a first config for the tables whose change events are in a Kafka.
+    """Write a first config for the tables that have change events in a Kafka.
 
-    Tables whose records have no key keep each change as a row (`keyless: append` under `defaults`). Where records carry
-    no schema, `columns` has the types that their values show, with comments that say what such values may be beside.
-    Look through it, then see what `distributary plan` says of it.
+    Tables whose records have no key keep each change as a row (`keyless: append` under `defaults`). If records carry
+    no schema, `columns` has the types that are inferred from their values, with comments on what else they may be.
+    Review the file, then run `distributary plan`.
     """
     logs.configure()
 
-    # Here and not above: what help need not wait for.
-    from distributary.survey.config_text import Wishes
-    from distributary.survey.first_config import write_first_config
+    # Imported late: `--help` must not wait for these modules.
+    from distributary.preflight.config_text import ConfigChoices
+    from distributary.preflight.first_config import write_first_config
 
-    wishes = Wishes({"bootstrap.servers": bootstrap_servers, **properties}, target, checkpoint)
+    choices = ConfigChoices({"bootstrap.servers": bootstrap_servers, **properties}, target, checkpoint)
     with progress(f"reading the topics of {bootstrap_servers}"):
-        written = write_first_config(wishes, topic_prefix, config_file, force=force)
+        written = write_first_config(choices, topic_prefix, config_file, force=force)
     if output_format == "json":
         output.show_json(
             {
@@ -84,15 +84,13 @@ def init(
         )
         return
     count = len(written.tables)
-    said = f"{config_file} is written, with {count} table{'' if count == 1 else 's'} of {written.topic_prefix}"
+    said = f"{config_file} has {count} table{'' if count == 1 else 's'} with the prefix {written.topic_prefix}"
     output.show_text(said, style="green")
     for name in written.secrets:
-        output.show_text(f"set {name} before you use it: the file names it in place of the secret", style="yellow")
+        output.show_text(f"set {name} before you use the file: it stands there instead of the secret", style="yellow")
     for name in written.halting:
-        output.show_text(f"{name} would halt and needs a decision; the file says which", style="yellow")
+        output.show_text(f"{name} would halt and needs a decision; see the comments in the file", style="yellow")
     if written.by_value:
-        said = (
-            "where records carry no schema, look through `columns` before the first run: values alone show these types"
-        )
+        said = "some records carry no schema: review `columns` before the first run, its types are inferred from values"
         output.show_text(said, style="yellow")
     output.show_next(f"distributary plan -c {shlex.quote(str(config_file))}", output.PLAN)

@@ -1,4 +1,4 @@
-"""`distributary pause` and `unpause`: a table, or the whole service, takes nothing in for a while."""
+"""`distributary pause` and `unpause`: a table, or the whole service, applies nothing for a while."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from distributary.cli import output
 from distributary.config.load import load
 
 
-@click.command(short_help="Have a table, or the service, apply nothing for a while.")
+@click.command(short_help="Pause a table or the whole service.")
 @output.config_option
 @click.argument("table", metavar="[TABLE]", required=False)
-@click.option("--reason", default="", metavar="TEXT", help="Why; it is shown with the state.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; shown with the state.")
 @output.output_option
 def pause(config_file: Path, table: str | None, reason: str, output_format: str) -> None:
-    """Have TABLE (schema.table) apply nothing until `unpause`, or all tables where none is named.
+    """Pause TABLE (schema.table), or all tables, until `unpause`: they apply nothing.
 
-    A service that runs finishes the batch in flight, and keeps its lease: no other one takes its place. Tables that are
-    paused are not compacted or vacuumed either. It holds over restarts. `paused: true` in the config does the same.
+    A running service finishes the batch in flight and keeps its lease, so that no other process takes over. Paused
+    tables are not compacted or vacuumed either. A pause lasts over restarts. `paused: true` in the config works the
+    same way.
     """
     logs.configure()
-    # Here and not above: what help and a bad config need not wait for.
+    # Imported late: `--help` and a bad config must not wait for these modules.
     from distributary.control.pauses import pause as leave
 
     leave(load(config_file), table, reason)
     _tell(table, output_format, paused=True)
 
 
-@click.command(short_help="Have what was paused continue.")
+@click.command(short_help="Continue a paused table or service.")
 @output.config_option
 @click.argument("table", metavar="[TABLE]", required=False)
 @output.output_option
 def unpause(config_file: Path, table: str | None, output_format: str) -> None:
-    """Have TABLE (schema.table) continue where it is, or without one the service: tables that were paused by themselves
-    stay so."""
+    """Continue TABLE (schema.table) from its own offsets, or without TABLE the service. Tables that were paused
+    separately stay paused."""
     logs.configure()
     from distributary.control.pauses import unpause as end
 
@@ -52,4 +53,4 @@ def _tell(table: str | None, output_format: str, *, paused: bool) -> None:
         output.show_json({"table": table, "paused": paused})
         return
     does = "is paused once its batch in flight is through" if paused else "goes on"
-    output.show_text(f"{table or 'the service'} {does}: a service that runs sees it within seconds")
+    output.show_text(f"{table or 'the service'} {does}: a running service sees it within seconds")

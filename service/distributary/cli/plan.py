@@ -16,9 +16,9 @@ from distributary.cli.progress import progress
 from distributary.config.load import load
 
 if TYPE_CHECKING:
-    from distributary.survey.concern import Concern
-    from distributary.survey.plan import Plan
-    from distributary.survey.table_plan import TablePlan
+    from distributary.preflight.plan import Plan
+    from distributary.preflight.plan_warning import PlanWarning
+    from distributary.preflight.table_plan import TablePlan
 
 _STYLES = {"create": "green", "alter": "cyan", "go_on": "green", "up_to_date": "green", "wait": "dim", "halt": "red"}
 
@@ -37,8 +37,8 @@ def plan(config_file: Path, output_format: str) -> None:
     logs.configure()
     config = load(config_file)
 
-    # Here and not above: what help and a bad config need not wait for.
-    from distributary.survey.plan import plan as look
+    # Imported late: `--help` and a bad config must not wait for these modules.
+    from distributary.preflight.plan import plan as look
 
     with progress("reading the topics of the config") as doing:
         found = look(config, lambda done, total: doing(f"reading topics: {done} of {total}"))
@@ -55,9 +55,9 @@ def _show(found: Plan) -> None:
         output.show_text("no topic of the config's tables exists", style="yellow")
     for table in found.tables:
         _show_table(table)
-    if found.passed_over:
-        output.show_text("topics left alone", style="bold")
-        for topic in found.passed_over:
+    if found.skipped_topics:
+        output.show_text("topics that become no table", style="bold")
+        for topic in found.skipped_topics:
             output.show_text(f"  {topic.topic}: {topic.reason} [{topic.code}]", style="dim")
     _show_warnings([*found.warnings, *_explained(found.tables)])
     halting = sum(table.action == "halt" for table in found.tables)
@@ -113,10 +113,10 @@ def _does(table: TablePlan) -> str:
     records = _count(table.records, "record")
     return {
         "create": f"would be created, {records} to apply",
-        "alter": f"would {_altered(table)}, then go on: {records} to apply",
-        "go_on": f"would go on, {records} to apply",
+        "alter": f"would {_altered(table)}, then continue: {records} to apply",
+        "go_on": f"would continue, {records} to apply",
         "up_to_date": "is up to date",
-        "wait": "waits for a record that tells its columns",
+        "wait": "waits for a record that shows its columns",
         "halt": "would halt",
     }[table.action]
 
@@ -138,13 +138,13 @@ def _columns(columns: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
-def _explained(tables: Iterable[TablePlan]) -> list[Concern]:
-    """One warning of each code: what it means is the same for all tables that have it."""
+def _explained(tables: Iterable[TablePlan]) -> list[PlanWarning]:
+    """One warning of each code: its explanation is the same for all tables."""
     by_code = {warning.code: warning for table in tables for warning in table.warnings}
     return [by_code[code] for code in sorted(by_code)]
 
 
-def _show_warnings(warnings: list[Concern]) -> None:
+def _show_warnings(warnings: list[PlanWarning]) -> None:
     if warnings:
         output.show_text("warnings", style="bold")
     for warning in warnings:

@@ -16,32 +16,33 @@ from distributary.errors import UsageError
 from distributary.halt_actions import ResumeAction
 
 
-@click.group(short_help="See records that could not be applied, and apply them again.")
+@click.group(short_help="Show records that could not be applied, and apply them again.")
 def quarantine() -> None:
-    """See the records that could not be applied, and apply them again once the cause is mended."""
+    """Show the records that could not be applied, and apply them again once the cause is fixed."""
     logs.configure()
 
 
 @quarantine.command("list", short_help="List records in quarantine.")
 @output.config_option
 @click.argument("table", metavar="[TABLE]", required=False)
-@click.option("--all", "replayed", is_flag=True, help="Also those that were applied since.")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Show so many, the newest.")
+@click.option("--all", "replayed", is_flag=True, help="Also records that were applied since.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, help="How many of the newest records to show."
+)
 @output.output_option
 def list_(config_file: Path, table: str | None, replayed: bool, limit: int, output_format: str) -> None:
-    """List the records in quarantine, of TABLE (schema.table) or of all: how many for which reason, and the newest.
+    """List the records in quarantine, of TABLE (schema.table) or of all: counts per reason, and the newest records.
 
-    Until a record is applied the row of its key may be wrong.
+    Until a record is applied, the row of its key may be wrong.
     """
-    # Here and not above: what help and a bad config need not wait for.
+    # Imported late: `--help` and a bad config must not wait for these modules.
     from distributary.quarantine.listing import as_text, newest, summary
 
     config = load(config_file)
     counts = [one for one in summary(config) if table in (None, one.table)]
     records = newest(config, table, limit, replayed=replayed)
     if output_format == "json":
-        told = [record.as_json() for record in records]
-        output.show_json({"counts": [asdict(one) for one in counts], "records": told})
+        output.show_json({"counts": [asdict(one) for one in counts], "records": [r.as_json() for r in records]})
         return
     if not counts:
         output.show_text("no record is in quarantine", style="green")
@@ -83,18 +84,17 @@ def show(config_file: Path, topic: str, partition: int, offset: int, output_form
             _show(f"{name}: {value}")
 
 
-@quarantine.command("add", short_help="Set a record aside, so that its table passes over it.")
+@quarantine.command("add", short_help="Set a record aside, so that its table skips it.")
 @output.config_option
 @click.argument("table")
 @click.argument("place", metavar="TOPIC:PARTITION:OFFSET")
-@click.option("--reason", default="", metavar="TEXT", help="Why; it is kept with the record.")
+@click.option("--reason", default="", metavar="TEXT", help="Why; it is stored with the record.")
 @output.output_option
 def add(config_file: Path, table: str, place: str, reason: str, output_format: str) -> None:
-    """Have TABLE (schema.table) pass over the record at TOPIC:PARTITION:OFFSET, which goes to quarantine unread.
+    """Make TABLE (schema.table) skip the record at TOPIC:PARTITION:OFFSET, which goes to quarantine undecoded.
 
-    The way out where a record halts its table again and again. `resume` the table afterwards. What the record says is
-    not in the table then: its row may be wrong until a snapshot. --rebuild passes over it, too, and replay leaves it
-    out.
+    Use it if a record halts its table repeatedly, and `resume` the table afterwards. The row of the record's key may be
+    wrong until a snapshot. `resume --rebuild` and `quarantine replay` skip the record, too.
     """
     from distributary.quarantine.set_aside import RecordPlace, set_aside
 
@@ -103,7 +103,7 @@ def add(config_file: Path, table: str, place: str, reason: str, output_format: s
     if output_format == "json":
         output.show_json({"table": table, "set_aside": str(record)})
     else:
-        output.show_text(f"{table}: {record} is passed over; `distributary resume` has a halted table go on")
+        output.show_text(f"{table} will skip {record}; `distributary resume` makes a halted table continue")
 
 
 @quarantine.command("replay", short_help="Apply a table's records again.")
@@ -111,11 +111,11 @@ def add(config_file: Path, table: str, place: str, reason: str, output_format: s
 @click.argument("table")
 @output.output_option
 def replay(config_file: Path, table: str, output_format: str) -> None:
-    """Apply the records of TABLE (schema.table) again, each in its place in the source's log: what is newer stays.
+    """Apply the records of TABLE (schema.table) again, each at its position in the source's log: newer changes stay.
 
-    A service that runs does it within seconds, one that does not when it starts. Records that still can't be applied
-    stay in quarantine, and so do those that have no place in the log: PostgreSQL's snapshot rows and tombstones by
-    themselves. A snapshot by the connector makes their rows right.
+    A running service does it within seconds, a stopped one when it starts. Records that still can't be applied
+    stay in quarantine, and so do those without a position: PostgreSQL's snapshot rows and lone tombstones. A snapshot
+    by the connector corrects their rows.
     """
     from distributary.control.resume_requests import resuming
 
@@ -123,21 +123,21 @@ def replay(config_file: Path, table: str, output_format: str) -> None:
     if output_format == "json":
         output.show_json({"table": asked.table, "asked": ResumeAction.REPLAY.value})
     else:
-        output.show_text(f"{asked.table}: the service takes the request up within seconds, or when it starts")
+        output.show_text(f"{asked.table}: the service handles the request within seconds, or when it starts")
 
 
 @quarantine.command("purge", short_help="Delete old records.")
 @output.config_option
 @click.argument("table", metavar="[TABLE]", required=False)
-@click.option("--older-than", required=True, metavar="DURATION", help="Those that came before that: 90d, 12h.")
+@click.option("--older-than", required=True, metavar="DURATION", help="Minimum age of the records: 90d, 12h.")
 @output.output_option
 def purge(config_file: Path, table: str | None, older_than: str, output_format: str) -> None:
-    """Delete the records, of TABLE (schema.table) or of all, that are in quarantine for longer than DURATION, whether
-    they were applied since or not.
+    """Delete the records of TABLE (schema.table) or of all that have been in quarantine for longer than DURATION,
+    applied or not.
 
-    It is done at once, and the service may run meanwhile, but not on S3: stop it there. Readers see the records no
-    more; the files that had them go with the service's VACUUM (`maintenance.keep`, 7 days). `quarantine.keep` in the
-    config has the service do the same by itself.
+    It is done at once. The service may run meanwhile, except on S3: stop it there. Readers no longer see the records;
+    the service's VACUUM removes their files (`maintenance.keep`, 7 days). With `quarantine.keep` in the
+    config the service does the same regularly.
     """
     from distributary.config.scalars import seconds
     from distributary.quarantine.purge import purge as delete

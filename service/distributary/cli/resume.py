@@ -1,4 +1,4 @@
-"""`distributary resume`: a halted table goes on; what needs an operator's word."""
+"""`distributary resume`: makes a halted table continue, rebuilds or reconciles a table."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     "--accept-loss",
     "accept",
     flag_value="loss",
-    help="Records that Kafka no longer has are passed over; rows that only they told of stay wrong until a snapshot.",
+    help="Skip records that Kafka no longer has. Rows that only they would have changed stay wrong until a snapshot.",
 )
 @click.option(
     "--accept-reset",
     "accept",
     flag_value="reset",
-    help="The topic was created again: it is read from its start, on top of the rows that the table has.",
+    help="Read a recreated topic from its start, on top of the existing rows.",
 )
 @click.option(
     "--rebuild",
     "accept",
     flag_value="rebuild",
-    help="All rows go, and the table is filled again from what its topic has. Readers see it fill.",
+    help="Remove all rows and fill the table again from its topic. Readers see an empty table first.",
 )
 @click.option(
     "--reconcile",
@@ -74,15 +74,15 @@ def resume(
     check: bool,
     output_format: str,
 ) -> None:
-    """Start a halted TABLE (schema.table) again, or do for it what else needs an operator's word.
+    """Make a halted TABLE (schema.table) continue, or rebuild, reconcile or adopt a table.
 
-    Without an option the table is tried again from its own offsets, once what halted it is mended. A service that runs
-    takes it up within seconds, one that does not when it starts. Where a halt asks for more it names the option.
+    Without an option the table is tried again from its own offsets; fix the cause first. A running service does it
+    within seconds, a stopped one when it starts. If a halt needs an option, its message names it.
 
-    --reconcile removes the rows that were deleted at the source between an interrupted snapshot and the complete one
-    after it; with `deletes: soft` they are marked. It is done at once, by a Spark of its own; the service may run
-    meanwhile, but not on S3. Not after a snapshot that was told to read only some rows (`additional-conditions` of a
-    signal, `snapshot.select.statement.overrides`): the other rows would be removed.
+    --reconcile removes rows that were deleted at the source between an interrupted snapshot and the next complete one;
+    with `deletes: soft` it marks them. The command does it at once with its own Spark. The service may run
+    meanwhile, except on S3. Do not use it after a snapshot of only some rows (`additional-conditions` of a
+    signal, `snapshot.select.statement.overrides`): it would remove the others.
 
     --adopt takes over a table of another job, which must have stopped: its rows stay, and the topic's changes are
     applied over them from the given place on. All changes before it must be in the table already. It is done at once,
@@ -105,7 +105,7 @@ def resume(
 
 
 def _resume(config: Config, name: str, accept: ResumeAction, output_format: str) -> None:
-    # Here and not above: Spark takes a second to import, which help and a bad config need not wait for.
+    # Imported late: Spark takes a second to import, and `--help` and a bad config must not wait for it.
     from distributary.control.resume_requests import resuming
 
     asked = resuming(config, name, accept)
@@ -113,7 +113,7 @@ def _resume(config: Config, name: str, accept: ResumeAction, output_format: str)
         output.show_json({"table": asked.table, "was": asked.halt, "accept": accept.value})
         return
     was = f"halted [{asked.halt['code']}]" if asked.halt else "not halted"
-    output.show_text(f"{asked.table} was {was}: the service takes the request up within seconds, or when it starts")
+    output.show_text(f"{asked.table} was {was}: the service handles the request within seconds, or when it starts")
 
 
 def _adopt(config: Config, name: str, point: StartingPoint, output_format: str, *, check_only: bool) -> None:

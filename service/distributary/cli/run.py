@@ -18,13 +18,13 @@ from distributary.config.load import load
 def run(config_file: Path, once: bool) -> None:
     """Run the service: change events in Kafka become Delta tables.
 
-    Runs until SIGTERM or SIGINT, then finishes the batch in flight and exits with 0. Tables that are new or changed in
-    the config's files meanwhile are followed; everything else in them waits for a restart.
+    Runs until SIGTERM or SIGINT, then finishes the batch in flight and exits with 0. New and changed tables in the
+    config's files apply at once; other changes apply after a restart.
     """
     logs.configure()
     config = load(config_file)
 
-    # Here and not above: Spark takes a second to import, which help and a bad config need not wait for.
+    # Imported late: Spark takes a second to import, and `--help` and a bad config must not wait for it.
     from distributary.job import run as run_service
 
     sys.exit(run_service(config, once=once, file=config_file))

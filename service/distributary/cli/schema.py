@@ -11,7 +11,7 @@ from distributary.config import schema as config_schema
 def schema() -> None:
     """Print the JSON Schema of the config.
 
-    Editors use it to complete and check: put it beside your config and write
-    `# yaml-language-server: $schema=schema.json` into the first line.
+    Editors use it for completion and checks: save it beside your config and add
+    `# yaml-language-server: $schema=schema.json` as the first line.
     """
     click.echo(config_schema.text(), nl=False)

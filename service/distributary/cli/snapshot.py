@@ -1,4 +1,4 @@
-"""`distributary snapshot`: the connector is asked to read rows of tables again."""
+"""`distributary snapshot`: requests a snapshot of tables from the connector."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from distributary.config.load import load
 from distributary.errors import UsageError
 
 if TYPE_CHECKING:
-    from distributary.control.snapshot_request import Arrival
+    from distributary.control.snapshot_request import SnapshotProgress
 
 
 @click.command(short_help="Ask the connector to read tables again.")
 @output.config_option
 @click.argument("tables", metavar="TABLE…", nargs=-1, required=True)
-@click.option("--where", metavar="SQL", help="Only rows for which this condition holds, in the source's SQL.")
+@click.option("--where", metavar="SQL", help="Only rows that match this condition, in the source's SQL.")
 @click.option(
     "--type",
     "kind",
     type=click.Choice(["incremental", "blocking"]),
     default="incremental",
     show_default=True,
-    help="Incremental reads in chunks while changes continue; blocking holds changes until it is done.",
+    help="incremental reads in chunks while changes continue; blocking stops changes until it is done.",
 )
-@click.option("--print", "prints", is_flag=True, help="Print the SQL for the signal table: so without --signal-topic.")
-@click.option("--signal-topic", metavar="TOPIC", help="Write the signal into this topic (signal.kafka.topic).")
 @click.option(
-    "--signal-table", metavar="NAME", help="The signal table with its schema, where the config does not name it."
+    "--print", "prints", is_flag=True, help="Print the SQL for the signal table; the default without --signal-topic."
 )
-@click.option("--database", metavar="NAME", help="The tables' database, where neither topic nor records tell it.")
+@click.option("--signal-topic", metavar="TOPIC", help="Write the signal to this topic (signal.kafka.topic).")
+@click.option(
+    "--signal-table", metavar="NAME", help="The signal table with its schema, if the config does not have it."
+)
+@click.option("--database", metavar="NAME", help="The tables' database, if neither topic nor records have it.")
 @click.option("--follow", "follows", is_flag=True, help="Wait until a blocking snapshot is in the tables.")
 @click.option(
     "--timeout",
@@ -58,26 +60,23 @@ def snapshot(
     prints: bool,
     follows: bool,
 ) -> None:
-    """Ask the connector for a snapshot of TABLE… (schema.table): it reads the rows again and sends them.
+    """Request a snapshot of TABLE… (schema.table) from the connector: it reads the rows again and sends them.
 
-    Prints the SQL that asks for it, to be run in the source database, or with --signal-topic writes the signal into
-    Kafka itself. The connector must be set up for signals. A row of a snapshot never replaces a newer change.
+    Prints the SQL of the signal; run it in the source database. With --signal-topic it writes the signal to
+    Kafka. The connector must be set up for signals. A snapshot row never replaces a newer change.
 
-    --follow needs a service that runs. It ends with 0 once all tables have a complete snapshot that is newer than the
-    one they had.
+    --follow needs a running service. It exits with 0 once all tables have a complete new snapshot.
     """
     logs.configure()
     if prints and signal_topic:
-        raise UsageError(
-            "one-at-a-time", "--print and --signal-topic in one command", "leave one of them out: a signal counts once"
-        )
+        raise UsageError("one-at-a-time", "--print and --signal-topic exclude each other", "give only one of them")
     config = load(config_file)
-    # Here and not above: what help and a bad config need not wait for.
+    # Imported late: `--help` and a bad config must not wait for these modules.
     from distributary.consume.broker import Broker
     from distributary.control import snapshot_request as request
 
     broker = Broker(config.kafka_properties())
-    wanted = request.wanted_tables(config, broker, tables)
+    wanted = request.snapshot_targets(config, broker, tables)
     if follows:
         request.check_can_follow(wanted, kind)
     signal = request.signal_for(config, wanted, kind, where, database)
@@ -101,17 +100,17 @@ def snapshot(
         output.show_json(shown)
 
 
-def _show(arrival: Arrival) -> None:
+def _show(arrival: SnapshotProgress) -> None:
     state = "the snapshot is complete" if arrival.complete else "waiting for the snapshot"
     output.show_text(f"{arrival.table}: {state}, {arrival.applied} records since the request")
 
 
-def _show_next(config_file: Path, arrived: list[Arrival], *, has_condition: bool) -> None:
+def _show_next(config_file: Path, arrived: list[SnapshotProgress], *, has_condition: bool) -> None:
     for one in arrived:
         if not has_condition:
             output.show_text(
                 f"rows that the snapshot does not have: distributary resume -c {config_file} {one.table} --reconcile"
             )
     if has_condition:
-        output.show_text("do not reconcile: the snapshot left out the rows for which the condition does not hold")
+        output.show_text("do not reconcile: the snapshot did not read rows that do not match the condition")
     output.show_text(f"compare with the source: distributary verify -c {config_file}")

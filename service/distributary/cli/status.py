@@ -1,4 +1,4 @@
-"""`distributary status`: how the tables are."""
+"""`distributary status`: shows the state of the tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HALTED, UP_TO_DATE = "halted", "up_to_date"  # as in control/overview.py, which takes a second to import
 
 
-@click.command(short_help="Show how each table is and how far behind.")
+@click.command(short_help="Show the state and lag of each table.")
 @output.config_option
 @output.output_option
 @click.option("--watch", "watches", is_flag=True, help="A live view in the terminal, until Ctrl-C.")
@@ -34,20 +34,20 @@ HALTED, UP_TO_DATE = "halted", "up_to_date"  # as in control/overview.py, which 
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often --watch looks again.",
+    help="Seconds between two updates of --watch.",
 )
 def status(config_file: Path, output_format: str, every: float, *, watches: bool) -> None:
     """Show per table its state, lag, last commit, quarantined records, orphaned rows, the layout in force and how much
     it remembers beside its rows. A narrow terminal shows the first columns.
 
-    Looks at the lake and at Kafka, not at the service, which need not run. Exits with 1 if a table is halted.
+    Reads the lake and Kafka, not the service, which may be stopped. Exits with 1 if a table is halted.
     """
     logs.configure()
     if watches:
         _check_terminal(output_format)
     config = load(config_file)
 
-    # Here and not above: what help and a bad config need not wait for.
+    # Imported late: `--help` and a bad config must not wait for these modules.
     from distributary.consume.broker import Broker
     from distributary.control.overview import overview
 

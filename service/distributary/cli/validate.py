@@ -1,4 +1,4 @@
-"""`distributary validate`: looks at the config file alone."""
+"""`distributary validate`: checks only the config file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from distributary.errors import ConfigError
 @output.output_option
 @click.pass_context
 def validate(ctx: click.Context, config_file: Path, output_format: str) -> None:
-    """Check the config file alone, without the network.
+    """Check only the config file, without the network.
 
-    Prints every fault at once with its file and line, and exits with 2 if there is one.
+    Prints all faults at once, each with its file and line, and exits with 2 if there is one.
     """
     try:
         config = load(config_file)

@@ -1,4 +1,4 @@
-"""`distributary verify`: whether tables are what their topics say."""
+"""`distributary verify`: compares tables with their topics or with the live source."""
 
 from __future__ import annotations
 
@@ -23,48 +23,48 @@ if TYPE_CHECKING:
 
 _STYLES = {"equal": "green", "different": "bold red", "not_verified": "bold yellow"}
 _NOT_CHECKED = {
-    "before_topic": "not checked, their state is older than what the topic has",
-    "quarantined": "not checked, they differ and have records in quarantine",
-    "removed_ghosts": "gone that the last complete snapshot does not have (orphaned rows)",
-    "changed_meanwhile": "not checked, they changed at the source meanwhile",
+    "before_topic": "not checked: the topic no longer has the records that decide them",
+    "quarantined": "not checked: they differ and have records in quarantine",
+    "removed_ghosts": "missing in the lake and in the last complete snapshot (orphaned rows)",
+    "changed_meanwhile": "not checked: they changed at the source meanwhile",
 }
 
 
-@click.command(short_help="Compare tables with what their topics say.")
+@click.command(short_help="Compare tables with their topics.")
 @output.config_option
 @click.argument("table", metavar="[TABLE]", required=False)
-@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Show so many differing keys.")
-@click.option("--keys", metavar="FROM..TO", help="Only keys in this range of the first key column; both ends count.")
+@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many differing keys to show.")
+@click.option("--keys", metavar="FROM..TO", help="Only keys in this range of the first key column, ends included.")
 @click.option(
     "--source-dsn",
     metavar="DSN",
-    help="Compare with the live table of this PostgreSQL, MySQL or MariaDB instead. ${env:NAME} and ${file:PATH} in it"
-    " are followed.",
+    help="Compare with the live table of this PostgreSQL, MySQL or MariaDB instead. May contain ${env:NAME} and"
+    " ${file:PATH}.",
 )
 @output.output_option
 def verify(
     config_file: Path, table: str | None, limit: int, keys: str | None, source_dsn: str | None, output_format: str
 ) -> None:
-    """Compare TABLE (schema.table), or every table, with what its topic says.
+    """Compare TABLE (schema.table), or every table, with its topic.
 
-    The expected rows are computed anew, from the topic's first record up to the offsets that stand in the table's own
-    commit, and compared with that version of the table: counts first, then keys that differ, with both values and the
-    change that each comes from. Nothing is written, and the service may run meanwhile. It takes a Spark of its own and
-    reads the whole topic. Exits with 1 if a table differs or can't be verified.
+    Replays the topic from its first record to the offsets in the table's newest commit and compares the result with
+    that version of the table. Shows counts, then the keys that differ, with both values and the change that each comes
+    from. Changes no table, and the service may run meanwhile. Needs its own Spark, and reads the whole topic. Exits
+    with 1 if a table differs or can't be verified.
     """
     logs.configure()
     config = load(config_file)
 
-    # Here and not above: what help and a bad config need not wait for.
-    from distributary.verify.check import Asked
+    # Imported late: `--help` and a bad config must not wait for these modules.
+    from distributary.verify.check import VerifyOptions
     from distributary.verify.check import verify as compare
     from distributary.verify.key_range import KeyRange
 
     dsn = None if source_dsn is None else _followed(source_dsn)
-    asked = Asked(limit, None if keys is None else KeyRange.parse(keys), dsn)
+    options = VerifyOptions(limit, None if keys is None else KeyRange.parse(keys), dsn)
     reports = []
     with progress() as doing:
-        for report in compare(config, table, asked, doing):
+        for report in compare(config, table, options, doing):
             reports.append(report)
             if output_format == "text":
                 with doing.aside():

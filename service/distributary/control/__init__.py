@@ -1,4 +1,4 @@
-"""What operators and other drivers say to the service: the lease, resume requests, pauses, halts.
+"""Files by which operators and other drivers control the service: the lease, resume requests, pauses, halts.
 
-In: small files of the lake. Out: what a worker may do. Imports observe, storage and what lies below.
+In: small files of the lake. Out: requests, pauses and the lease's owner. Imports observe, storage and below.
 """

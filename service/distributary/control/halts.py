@@ -1,4 +1,4 @@
-"""Which tables are halted, in a small file beside the tables, so that it is known without the service."""
+"""The list of halted tables in a small file beside the tables, which commands read without the service."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _log = get_logger(__name__)
 
 
 def halts_path(config: Config) -> str:
-    """Where the file lies: several pipelines may fill one lake."""
+    """The file's path. It has the prefix in its name, because several pipelines may fill one lake."""
     return own_path(config, "halted", f"{config.source.topic_prefix}.json")
 
 
 class Halts:
-    """What the running service notes for who looks while it is down. Nothing depends on it, so that it may fail."""
+    """Writes the file for commands that run while the service is stopped. A failed write is only logged: nothing else
+    depends on the file."""
 
     def __init__(self, session: SparkSession, config: Config) -> None:
         self._note = JsonFile(session, halts_path(config))
@@ -34,19 +35,19 @@ class Halts:
         self._found: dict[str, dict[str, str]] = {}
 
     def clear(self) -> None:
-        """No table is halted: then there is no file."""
+        """Removes the file: no table is halted."""
         with self._lock:
             self._found.clear()
             self._write()
 
     def add(self, topic: str, table: str, halt: TableHalt) -> None:
-        """The table of the topic is halted."""
+        """Adds the halted table of the topic."""
         with self._lock:
             self._found[topic] = {"table": table, **halt.told()}
             self._write()
 
     def remove(self, topic: str) -> None:
-        """The table of the topic is not halted any more."""
+        """Removes the table of the topic."""
         with self._lock:
             if self._found.pop(topic, None) is not None:
                 self._write()
@@ -58,12 +59,12 @@ class Halts:
             else:
                 self._note.remove()
         except Exception as error:
-            _log.warning("halted tables could not be written down", reason=classified(error).message)
+            _log.warning("the list of halted tables could not be written", reason=classified(error).message)
 
 
 def read_halts(config: Config) -> dict[str, dict[str, str]]:
-    """What the service wrote last: by topic the name of the `table`, and `code`, `message` and `fix`; nothing where
-    there is no such file. Raises SetupError where it can't be read: then nothing tells whether tables are halted."""
+    """The halted tables by topic: `table`, `code`, `message` and `fix`; empty if there is no file. Raises SetupError if
+    the file can't be read."""
     path = halts_path(config)
     text = note_at(path)
     try:

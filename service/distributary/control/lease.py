@@ -1,16 +1,15 @@
-"""One driver for one config: a small file beside the tables, and one in the checkpoint, that say who runs it.
+"""The lease: a small file beside the tables, and one in the checkpoint, that name the driver of a config.
 
-The lease keeps two drivers from doing each other's work over. It is not what keeps tables right: no file system has a
-lock that a driver could rely on through pauses and broken networks. That is the progress record in each commit, which
-comes about only on top of the state that its driver has seen (see progress/record.py). So the lease may be as simple as
-it is: the last one who writes the file has it, and a driver that finds another one's name in it stops.
+The lease avoids that two drivers do the same work. It does not keep tables right, because no file system has a lock
+that survives paused processes and broken networks. The progress record in each commit does: a commit succeeds only on
+the version that its driver has read (see progress/record.py). So the lease can be simple: the last writer of the file
+owns it, and a driver that finds another name in it stops.
 
-On S3 it is all there is between two processes: Delta's S3SingleDriverLogStore keeps two commits of one version apart
-within a process only.
+On S3 the lease is the only protection between two processes: Delta's S3SingleDriverLogStore serializes commits only
+within one process.
 
-A holder gives a sign of life every few seconds. Another driver takes the lease over when the holder is gone (its
-process ended, as far as this machine can tell) or has given no sign while the other one watched: by the watcher's own
-clock, so that clocks need not agree.
+The holder writes a heartbeat every few seconds. Another driver takes the lease over if the holder's process has ended
+on this machine, or if there is no new heartbeat while it watches. It uses only its own clock, so clocks need not agree.
 """
 
 from __future__ import annotations
@@ -37,41 +36,41 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BEAT_EVERY = 10.0
-"""Seconds between two signs of life."""
+"""Seconds between two heartbeats."""
 EXPIRES_AFTER = 30.0
-"""Seconds without one, after which the lease is free."""
-_SETTLED_AFTER = 2.0  # seconds until the first look: of drivers that start together the last one to write has it
-_LOOK_EVERY = 1.0  # seconds, while another one's sign is waited for
-_READS = 5  # of a file that is there and can't be understood: on some file systems it is empty while it is written
+"""Seconds without a heartbeat after which the lease is free."""
+_SETTLED_AFTER = 2.0  # seconds until the first check: if drivers start together, the last writer owns the lease
+_LOOK_EVERY = 1.0  # seconds between two checks for another driver's heartbeat
+_READS = 5  # attempts: on some file systems the file is empty while it is written
 _log = get_logger(__name__)
 
 
 def lease_paths(config: Config) -> tuple[str, ...]:
-    """Where the files lie. The first one decides; the second one keeps other configs off the checkpoint."""
+    """The files' paths. The first one decides; the second one protects the checkpoint from other configs."""
     beside_the_tables = own_path(config, "driver", f"{config.source.topic_prefix}.json")
     return beside_the_tables, f"{config.checkpoint.rstrip('/')}/driver.json"
 
 
 def refuse_second(config: Config) -> None:
-    """Raises AlreadyRunning where a driver is seen to live on this machine, before Spark is started."""
+    """Raises AlreadyRunning if a driver of the config runs on this machine. Called before Spark starts."""
     for path in lease_paths(config):
         try:
-            holder = told_holder(path)
+            holder = read_holder(path)
         except SetupError:
-            continue  # Spark may get there; then the lease is looked at with it
+            continue  # Spark may be able to read it; Lease.take() checks again
         if holder is not None and holder.is_alive:
             raise already_running(holder, "runs")
 
 
-def told_holder(path: str) -> Holder | None:
-    """Whom the file names; None where there is no file, or none that can be understood. Needs no Spark. Raises
-    SetupError where the storage can't be read."""
+def read_holder(path: str) -> Holder | None:
+    """The driver in the file; None if there is no readable file. Needs no Spark. Raises SetupError if the storage can't
+    be read."""
     text = note_at(path)
     return None if text is None else _parsed(text)
 
 
 class Lease:
-    """This driver's. `lost` is called once, from a thread of the lease's own, when another driver has taken over."""
+    """This driver's lease. `lost` is called once, from the lease's thread, when another driver has taken over."""
 
     def __init__(
         self,
@@ -91,7 +90,8 @@ class Lease:
         self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
 
     def take(self) -> None:
-        """Raises AlreadyRunning where another driver has it, SetupError where the files can't be written."""
+        """Takes the lease and starts the heartbeat. Raises AlreadyRunning if another driver has it, SetupError if the
+        files can't be written."""
         try:
             for note in self._notes:
                 self._wait_for(note)
@@ -102,28 +102,28 @@ class Lease:
         except Exception as error:
             raise SetupError(
                 "lease-unwritable",
-                f"the file that says which driver runs this config can't be written: {classified(error).message}",
+                f"the lease of this config can't be written: {classified(error).message}",
                 "check that this machine may write to target.path and checkpoint; `distributary doctor` tries it",
             ) from error
         self._thread.start()
 
     def end(self) -> None:
-        """Gives it back, unless another one has it."""
+        """Stops the heartbeat and releases the lease, unless another driver has it."""
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join()
         self._release()
 
     def _wait_for(self, note: JsonFile) -> None:
-        """Until nobody else has it. Raises AlreadyRunning where somebody has it and lives."""
+        """Waits until no other driver has the lease. Raises AlreadyRunning if its driver is alive."""
         seen, until = self._other(note), time.monotonic() + self._expires_after
         if seen is not None and not seen.is_gone and not seen.is_alive:
-            _log.warning("another driver had this config: its next sign of life is waited for", holder=str(seen))
+            _log.warning("another driver had this config: waiting for its next sign of life", holder=str(seen))
         while seen is not None:
             if seen.is_alive:
                 raise already_running(seen, "runs")
             if seen.is_gone or time.monotonic() >= until:
-                _log.warning("taken over from a driver that is gone", holder=str(seen))
+                _log.warning("taking over from a driver that is gone", holder=str(seen))
                 return
             time.sleep(min(_LOOK_EVERY, self._expires_after))
             now = self._other(note)
@@ -132,7 +132,7 @@ class Lease:
             seen = now
 
     def _keep(self) -> None:
-        """Looks whether the lease is still this driver's, and gives a sign of life."""
+        """Checks that the lease is still this driver's, and writes heartbeats."""
         pause, failing = min(_SETTLED_AFTER, self._beat_every), False
         while not self._ending.wait(pause):
             pause = self._beat_every
@@ -146,18 +146,18 @@ class Lease:
                 failing = False
             except Exception as error:
                 if not failing:
-                    _log.warning("no sign of life could be given", reason=classified(error).message)
+                    _log.warning("the lease could not be renewed", reason=classified(error).message)
                 failing = True
 
     def _other(self, note: JsonFile) -> Holder | None:
-        """Who else has it; None where nobody does. Of two drivers of one config the first file decides alone: they
-        could get one file each, and both would stop."""
+        """The other driver that has the lease; None if there is none. Between two drivers of one config only the first
+        file decides: otherwise each could get one file, and both would stop."""
         for attempt in range(_READS):
             try:
                 if not note.exists():
                     return None
                 holder = holder_of(note.read())
-            except Py4JJavaError:  # it may have been given back in between
+            except Py4JJavaError:  # it may have been released in between
                 if attempt == _READS - 1:
                     raise
                 holder = None
@@ -174,7 +174,7 @@ class Lease:
                 if holder is not None and holder.id == self._me.id:
                     note.remove()
         except Exception as error:
-            _log.warning("the lease could not be given back", reason=classified(error).message)
+            _log.warning("the lease could not be released", reason=classified(error).message)
 
 
 def _parsed(text: bytes) -> Holder | None:

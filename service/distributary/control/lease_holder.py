@@ -1,4 +1,4 @@
-"""Who runs a config: a driver's own word, and what another one on the same machine can tell of it without asking."""
+"""The driver that holds a lease, and whether its process still runs on this machine."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Holder:
-    """A driver: an `id` of its own, and `host` and `pid` for people. `home` is the file that decides who runs the
-    config (see lease.py). `since` and `beat` are its start and its last sign of life by its own clock, in seconds since
-    1970. `machine` and `born` tell processes apart: where process numbers mean the same (one boot, one container), and
-    when this one began; None where the machine does not say.
+    """A driver. `id` is unique; `host` and `pid` are for people. `home`: the file that decides who runs the config (see
+    lease.py). `since` and `beat`: its start and its last heartbeat by its own clock, in seconds since 1970. `machine`
+    (one boot, one container) and `born` (the process's start) identify the process together with `pid`; None if the
+    machine does not show them.
     """
 
     id: str
@@ -36,34 +36,34 @@ class Holder:
     born: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """For the file."""
+        """The content of the lease's file."""
         return asdict(self)
 
     @property
     def is_alive(self) -> bool:
-        """Whether it is seen to live: on this machine. That it is not seen says nothing."""
-        return self._is_here() and _born(self.pid) == self.born
+        """Whether its process runs on this machine. False if it may run elsewhere."""
+        return self._is_here() and _start_of(self.pid) == self.born
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is seen to live no more: on this machine. That it is not seen says nothing."""
-        return self._is_here() and _born(self.pid) != self.born
+        """Whether its process ran on this machine and has ended. False if it may run elsewhere."""
+        return self._is_here() and _start_of(self.pid) != self.born
 
     def __str__(self) -> str:
-        return f"process {self.pid} on {self.host}, since {_told(self.since)}, last sign of life {_told(self.beat)}"
+        return f"process {self.pid} on {self.host}, since {_utc(self.since)}, last sign of life {_utc(self.beat)}"
 
     def _is_here(self) -> bool:
         return self.machine is not None and self.machine == _machine()
 
 
 def this_process(home: str) -> Holder:
-    """This process, as a driver that starts now."""
+    """This process as a holder that starts now."""
     now, pid = time.time(), os.getpid()
-    return Holder(uuid.uuid4().hex, socket.gethostname(), pid, home, now, now, _machine(), _born(pid))
+    return Holder(uuid.uuid4().hex, socket.gethostname(), pid, home, now, now, _machine(), _start_of(pid))
 
 
 def holder_of(found: Any) -> Holder | None:
-    """What a lease's file says; None where it can't be understood."""
+    """The holder in a lease's file; None if the content is invalid."""
     try:
         return TypeAdapter(Holder).validate_python(found)
     except ValidationError:
@@ -71,18 +71,18 @@ def holder_of(found: Any) -> Holder | None:
 
 
 def already_running(holder: Holder, what: str) -> AlreadyRunning:
-    """The error of the driver that has to stop; `what` the other one does."""
+    """The error of the driver that has to stop; `what`: what the other one does."""
     return AlreadyRunning(
         "already-running",
         f"another driver {what} this config: {holder}",
-        "one driver is enough for a config: stop the other one first if this one is to run. Two do each"
-        " other's work over, and on S3 one may replace the other's commit. A config of its own needs its own"
-        " target.path and checkpoint, and where it has the same source.topic_prefix its own consumer_group.name",
+        "to run this one, stop the other driver first. Two drivers repeat each other's work, and on S3 one may"
+        " overwrite the other's commit. To run both, give this one a config with its own target.path and checkpoint,"
+        " and with the same source.topic_prefix its own consumer_group.name",
     )
 
 
 def _machine() -> str | None:
-    """Where process numbers mean the same as here; None where that is not known (no Linux)."""
+    """The boot and process namespace in which process numbers are unique; None if unknown (no Linux)."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {(_PROC / 'self/ns/pid').readlink()}"
@@ -90,16 +90,15 @@ def _machine() -> str | None:
         return None
 
 
-def _born(pid: int) -> str | None:
-    """When the process began, in the kernel's own count; None where there is none. One that has ended and that nobody
-    has waited for counts as none."""
+def _start_of(pid: int) -> str | None:
+    """The start of the process in the kernel's clock ticks; None if there is no such process, or only a zombie."""
     try:
-        # The name in brackets may hold anything.
+        # The process name in brackets may contain anything.
         told = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
     return None if told[0] in "ZX" else told[19]
 
 
-def _told(seconds: float) -> str:
+def _utc(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,4 +1,4 @@
-"""How the tables are, told from the lake and Kafka alone: also while the service is down, and without Spark."""
+"""The state of all tables, from the lake and Kafka only: needs neither the service nor Spark."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ NEW, UP_TO_DATE, BEHIND, PAUSED, HALTED = "new", "up_to_date", "behind", "paused
 class TableOverview:
     """One table at one moment.
 
-    `state` is new (nothing is applied yet), up_to_date, behind, paused, or halted. `lag_seconds` is the age at the
-    source of the newest change applied while the table is behind, 0 while it is not; `last_commit_at` is in seconds
-    since 1970.
-    `undecided` counts deletes that may have been of another row (rule 2.7). `ghosts` counts the rows that
-    the last complete snapshot does not have; None where that is not known. `layout` is the one in force;
-    `remembered_keys` and `memory_bytes` are the size of what the table remembers beside its rows. `error` has the keys
-    `code`, `message` and `fix`, for a halted table; `paused` says why a table is paused.
+    - `state`: new (nothing is applied yet), up_to_date, behind, paused, or halted.
+    - `lag_seconds`: if behind, the age at the source of the newest applied change; else 0.
+    - `last_commit_at`: seconds since 1970.
+    - `undecided`: number of deletes that could apply to either of two rows (rule 2.7).
+    - `ghosts`: number of rows that the last complete snapshot does not have; None if unknown.
+    - `layout`: the one in force; `remembered_keys` and `memory_bytes`: the size of what the table
+      remembers beside its rows.
+    - `error`: `code`, `message` and `fix` of a halted table; `paused`: the reason of a pause.
     """
 
     table: str
@@ -54,13 +55,13 @@ class TableOverview:
     paused: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The same with JSON's types only."""
+        """The overview in JSON's types."""
         return asdict(self)
 
 
 def overview(config: Config, broker: Broker) -> list[TableOverview]:
-    """All tables of the config that have a topic or are halted for want of it, by name. Raises what Kafka and the
-    storage raise."""
+    """All tables of the config with a topic, and halted tables whose topic is missing; sorted by name. Raises errors of
+    Kafka and the storage."""
     halts = read_halts(config)
     pauses = read_pauses(config)
     found = [_of(one, broker, _error(halts.get(one.topic)), _why_paused(one, pauses)) for one in listed(config, broker)]
@@ -68,7 +69,7 @@ def overview(config: Config, broker: Broker) -> list[TableOverview]:
 
 
 def without_topic(halts: Mapping[str, dict[str, str]], topics: Collection[str]) -> list[TableOverview]:
-    """Halted tables whose topic is not among those: it is gone, so that the halt is all that tells of them."""
+    """Overviews of halted tables whose topic is not in `topics`: it was deleted, and only the halt is known."""
     return [
         TableOverview(halt["table"], topic, path="", state=HALTED, lag_records=0, lag_seconds=None, error=_error(halt))
         for topic, halt in halts.items()
@@ -93,12 +94,12 @@ def _of(one: ConfiguredTable, broker: Broker, halt: dict[str, str] | None, pause
     end = broker.latest(topic) if topic else {}
     try:
         newest = newest_record(one.path)
-    except DistributaryError as fault:  # one table's trouble hides no other one
+    except DistributaryError as fault:  # an error of one table must not hide the others
         newest, halt = None, fault.told()
-    return told(one, newest, first, end, halt, time.time(), paused)
+    return table_overview(one, newest, first, end, halt, time.time(), paused)
 
 
-def told(
+def table_overview(
     one: ConfiguredTable,
     newest: Newest | None,
     first: Offsets,
@@ -107,8 +108,8 @@ def told(
     now: float,
     paused: str | None = None,
 ) -> TableOverview:
-    """The overview of a table from its newest record, the offsets that Kafka has, the halt that was written, and why it
-    is paused."""
+    """The overview of a table from its newest record, Kafka's first and end offsets, its halt, and its pause's reason.
+    `now`: seconds since 1970."""
     progress = newest.progress if newest else None
     taken = {**first, **(progress.next if progress else {})}
     lag = sum(max(0, offset - taken.get(p, 0)) for p, offset in end.items())

@@ -1,5 +1,5 @@
-"""Tables that take nothing in for now: by the config (`paused: true`), or by `distributary pause`, which leaves a small
-file beside the tables, so that it needs no service that runs and outlives one that does.
+"""Paused tables: by the config (`paused: true`), or by `distributary pause`, which writes a small file beside the
+tables. It needs no running service, and the pause lasts over restarts.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 ALL = "@all"
 """In place of a topic: the whole service. No topic's name has an @."""
 _ENDING = ".json"
-_EVERY = 3.0  # seconds between two looks
+_EVERY = 3.0  # seconds between two reads
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Since when (seconds since 1970), and why, as who paused it says; either may be unknown. `of_all`: of all tables
+    """The start (seconds since 1970) and the operator's reason; either may be unknown. `of_all`: all tables are paused
     at once."""
 
     since: float | None = None
@@ -48,23 +48,23 @@ class Pause:
 
 
 def pauses_path(config: Config) -> str:
-    """Where the files lie: several pipelines may fill one lake."""
+    """The files' directory. It has the prefix in its name, because several pipelines may fill one lake."""
     return own_path(config, "paused", config.source.topic_prefix)
 
 
 def pause(config: Config, table: str | None, reason: str) -> None:
-    """Pauses the table `table` (schema.table), or without one the whole service.
+    """Pauses the table `table` (schema.table); None pauses the whole service.
 
-    Raises UsageError where there is no such table, and SetupError where the lake can't be written.
+    Raises UsageError if there is no such table, SetupError if the lake can't be written.
     """
     name = _file_of(_named(config, table))
     leave_file(pauses_path(config), name, {"since": time.time(), "reason": reason})
 
 
 def unpause(config: Config, table: str | None) -> bool:
-    """The table, or without one the service, goes on; whether it was paused by a file.
+    """Removes the pause of the table, or with None of the service; returns whether there was one.
 
-    Raises UsageError where the config says that it is paused, and what pause() raises.
+    Raises UsageError if the config has `paused: true`, and errors of pause().
     """
     one = _named(config, table)
     if config.paused or (one is not None and one.settings.paused):
@@ -72,13 +72,13 @@ def unpause(config: Config, table: str | None) -> bool:
         raise UsageError(
             "paused-by-config",
             f"{table or 'the service'} is paused by the config, which says `paused: true`{where}",
-            "take `paused: true` out of it: a service that runs takes the change up within seconds",
+            "remove `paused: true` from the config: a running service applies the change within seconds",
         )
     return remove_file(pauses_path(config), _file_of(one))
 
 
 def read_pauses(config: Config) -> dict[str, Pause]:
-    """What was paused by a file, by topic, or ALL. Raises SetupError where the lake can't be read."""
+    """The pauses by file: by topic, or ALL. Raises SetupError if the lake can't be read."""
     folder = pauses_path(config)
     try:
         files, path = fs.FileSystem.from_uri(plain(folder))
@@ -94,7 +94,7 @@ def read_pauses(config: Config) -> dict[str, Pause]:
 
 
 def _understood(text: bytes) -> Pause:
-    """A file that says nothing that can be understood pauses all the same."""
+    """The pause in a file. A file with invalid content still pauses."""
     try:
         told = json.loads(text)
     except ValueError:
@@ -118,7 +118,7 @@ def _file_of(one: ConfiguredTable | None) -> str:
 
 
 class Pauses:
-    """The service's side: what was paused by a file, as last seen."""
+    """The pauses by file as the service last read them."""
 
     def __init__(self, session: SparkSession, config: Config) -> None:
         self._session = session
@@ -127,12 +127,12 @@ class Pauses:
         self.look = RegularRead(self.read, _EVERY, "paused")
 
     def read(self) -> None:
-        """Looks now. Raises what the storage raises."""
+        """Reads the files now. Raises errors of the storage."""
         names = [name for name in names_in(self._session, self._folder) if name.endswith(_ENDING)]
         notes = {name: JsonFile(self._session, f"{self._folder}/{name}") for name in names}
         self._found = {name.removesuffix(_ENDING): _pause_of(note.read()) for name, note in notes.items()}
 
     def of(self, topic: str) -> str | None:
-        """Why the table of the topic is paused; None where it is not."""
+        """Why the table of the topic is paused; None if it is not."""
         found = self._found.get(ALL) or self._found.get(topic)
         return None if found is None else str(found)

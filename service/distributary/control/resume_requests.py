@@ -1,6 +1,6 @@
-"""What operators ask of tables by `distributary resume`: small files beside the tables, which the service takes up.
+"""Requests of `distributary resume`: small files beside the tables, which the service reads.
 
-The command needs no Spark and no service that runs: a request waits until there is one.
+The command needs neither Spark nor a running service: a request waits until a service runs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BETWEEN = "@"  # which no topic's name has
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for the table of a topic; `id` tells it from another one that asks for the same later."""
+    """A resume action for the table of a topic; `id` distinguishes it from a later request for the same action."""
 
     topic: str
     accept: ResumeAction
@@ -35,24 +35,24 @@ class Request:
 
     @property
     def file(self) -> str:
-        """The name of its file: two requests of one table do not replace each other unless they ask for the same."""
+        """The name of its file: only requests for the same table and action replace each other."""
         return f"{self.topic}{_BETWEEN}{self.accept.value}{_ENDING}"
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that was left for the service: the table's name, and the halt that it ends (its `code`, `message` and
-    `fix`), None where the service noted none."""
+    """A request that was written: the table's name, and the `code`, `message` and `fix` of the halt that it ends; None
+    if the table is not known to be halted."""
 
     table: str
     halt: dict[str, str] | None
 
 
 def resuming(config: Config, name: str, accept: ResumeAction) -> Asked:
-    """Leaves a request for the table `name` (schema.table).
+    """Writes a request for the table `name` (schema.table).
 
-    Raises UsageError where there is no such table, or where the table's halt asks for something else; what Kafka
-    raises; and SetupError where the lake can't be read or written.
+    Raises UsageError if there is no such table or its halt needs another action; errors of Kafka; SetupError if the
+    lake can't be read or written.
     """
     halts = read_halts(config)
     gone = [topic for topic, halt in halts.items() if halt["table"] == name]
@@ -65,44 +65,44 @@ def resuming(config: Config, name: str, accept: ResumeAction) -> Asked:
     if accept in (ResumeAction.LOSS, ResumeAction.RESET) and accept is not needed:
         raise UsageError(
             "not-asked-for",
-            f"{name} is {'not halted' if halt is None else f'halted [{code}]'}: it does not ask for"
+            f"{name} is {'not halted' if halt is None else f'halted [{code}]'}: it does not need"
             f" --accept-{accept.value}",
-            "`distributary status` shows what each halted table asks for",
+            "`distributary status` shows what each halted table needs",
         )
     ask(config, Request(topic, accept))
     return Asked(name, None if halt is None else {key: halt[key] for key in ("code", "message", "fix")})
 
 
 def ask(config: Config, request: Request) -> None:
-    """Leaves the request for the service. Raises SetupError where the lake can't be written."""
+    """Writes the request. Raises SetupError if the lake can't be written."""
     leave_file(requests_path(config), request.file, {"id": uuid.uuid4().hex})
 
 
 def requests_path(config: Config) -> str:
-    """Where the requests of this pipeline lie: several may fill one lake."""
+    """The directory of this pipeline's requests. Several pipelines may fill one lake."""
     return own_path(config, "requests", config.source.topic_prefix)
 
 
 class Requests:
-    """The service's side."""
+    """The requests as the service reads and removes them."""
 
     def __init__(self, session: SparkSession, config: Config) -> None:
         self._session = session
         self._folder = requests_path(config)
 
     def waiting(self) -> list[Request]:
-        """All that were asked and not taken away yet: of one table in the order of ResumeAction, so that what fills it
-        anew comes before what is applied to it. What can't be understood is no request."""
+        """All open requests, those of one table in the order of ResumeAction: a rebuild comes before actions on the
+        rebuilt rows. Invalid files are ignored."""
         order = list(ResumeAction)
         found = [self._read(name) for name in names_in(self._session, self._folder) if name.endswith(_ENDING)]
         return sorted(filter(None, found), key=lambda one: (one.topic, order.index(one.accept)))
 
     def waits(self, request: Request) -> bool:
-        """Whether the request is there still, and not another one that asks for the same."""
+        """Whether this very request is still open."""
         return self._read(request.file) == request
 
     def done(self, request: Request) -> None:
-        """Takes the request away, and no other one that came meanwhile."""
+        """Removes the request, unless a newer one has replaced it."""
         if self.waits(request):
             self._note(request.file).remove()
 

@@ -1,5 +1,5 @@
-"""Asks a connector for a snapshot of tables: which tables are meant, what they are called at the source, where the
-signal goes, and when their rows are here."""
+"""Requests a snapshot from a connector: finds the tables and their names at the source, sends the signal, and waits
+until the rows are applied."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from distributary.ingest.tables import ConfiguredTable, listed, named, nearest
 from distributary.progress.record import Progress
 from distributary.storage.lake_files import newest_record
 
-_EVERY = 2.0  # seconds between two looks at the lake
+_EVERY = 2.0  # seconds between two reads of the tables' records
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A table of which a snapshot is wanted, and its record before that; None where it has none."""
+class SnapshotTarget:
+    """A table to be snapshotted, and its progress record before the request; None if it has none."""
 
     table: ConfiguredTable
     before: Progress | None
 
 
 @dataclass(frozen=True)
-class Arrival:
-    """How far a table's snapshot is: records applied since it was asked for, and whether it is complete."""
+class SnapshotProgress:
+    """The progress of a table's snapshot: records applied since the request, and whether it is complete."""
 
     table: str
     applied: int
@@ -43,9 +43,9 @@ class Arrival:
     ghosts: int | None = None
 
 
-def wanted_tables(config: Config, broker: Broker, names: Sequence[str]) -> list[Wanted]:
-    """The tables of those names. Raises UsageError for a table that the config or Kafka does not have, for one that is
-    paused, and for one that several tables of the source fill."""
+def snapshot_targets(config: Config, broker: Broker, names: Sequence[str]) -> list[SnapshotTarget]:
+    """The tables with these names. Raises UsageError if the config or Kafka does not have a table, if it is paused, or
+    if several source tables are merged into it."""
     tables = listed(config, broker)
     pauses = read_pauses(config)
     found = []
@@ -56,16 +56,16 @@ def wanted_tables(config: Config, broker: Broker, names: Sequence[str]) -> list[
             raise UsageError(
                 "snapshot-of-paused-table",
                 f"{name} is paused ({why}): the rows of a snapshot would wait in its topic",
-                "let it continue first: `distributary unpause`, or take `paused: true` out of the config",
+                "let it continue first: `distributary unpause`, or remove `paused: true` from the config",
             )
         if one.settings.merge_sources:
             raise UsageError(
                 "snapshot-of-several-tables",
-                f"{name} is filled by several tables of the source (merge_sources): nothing tells their names here",
-                "write the signal by hand with the name of each: docs/snapshots.md shows what is in it",
+                f"several source tables are merged into {name} (merge_sources), and their names are not known here",
+                "write the signal by hand with the name of each: docs/snapshots.md has its format",
             )
         newest = newest_record(one.path)
-        found.append(Wanted(one, newest.progress if newest else None))
+        found.append(SnapshotTarget(one, newest.progress if newest else None))
     return found
 
 
@@ -83,10 +83,10 @@ def _named(config: Config, name: str, tables: list[ConfiguredTable]) -> Configur
 
 
 def signal_for(
-    config: Config, wanted: Sequence[Wanted], kind: str, where: str | None, database: str | None = None
+    config: Config, wanted: Sequence[SnapshotTarget], kind: str, where: str | None, database: str | None = None
 ) -> Signal:
-    """The signal that asks for a snapshot of the tables. Raises UsageError where the connector or a name that it needs
-    is not known, and for an empty condition."""
+    """The signal for a snapshot of the tables. Raises UsageError if the connector or a source name is unknown, and for
+    an empty condition."""
     if where is not None and not where.strip():
         raise UsageError("empty-condition", "--where has no condition", "leave it out for all rows")
     connector = _connector(config, wanted)
@@ -94,27 +94,27 @@ def signal_for(
     return Signal(f"snapshot-{uuid.uuid4().hex}", connector, names, kind, where)
 
 
-def _connector(config: Config, wanted: Sequence[Wanted]) -> str:
+def _connector(config: Config, wanted: Sequence[SnapshotTarget]) -> str:
     told = {one.before.connector for one in wanted if one.before and one.before.connector != BY_OFFSET}
     found = config.source.connector or (told.pop() if len(told) == 1 else None)
     if found is None:
         raise UsageError(
             "connector-unknown",
-            "no table says yet which connector writes it, and each has names and SQL of its own",
-            "write source.connector into the config",
+            "no table shows its connector yet, and names and SQL depend on the connector",
+            "set source.connector in the config",
         )
     return found
 
 
-def _source_name(connector: str, one: Wanted, database: str | None) -> Name:
+def _source_name(connector: str, one: SnapshotTarget, database: str | None) -> Name:
     table = one.table.table
     by_topic = (*filter(None, (table.database,)), table.schema, table.table)
     return source_name(connector, by_topic, one.before.source_table if one.before else None, database)
 
 
 def signal_table_of(config: Config, broker: Broker, given: str | None) -> Name:
-    """The signal table's name: as given, or by the config, or by its topic. Raises UsageError where nothing tells its
-    schema."""
+    """The signal table's name: as given, or from the config, or from its topic. Raises UsageError if its schema is
+    unknown."""
     for name in (given, config.source.signal_table):
         if name and len(parts := parts_of(name)) > 1:
             return parts
@@ -124,16 +124,16 @@ def signal_table_of(config: Config, broker: Broker, given: str | None) -> Name:
     if len(found) != 1:
         raise UsageError(
             "signal-table-unknown",
-            "nothing tells which table of the source signals are written to",
-            "name it with its schema: --signal-table SCHEMA.TABLE, or source.signal_table in the config",
+            "the signal table of the source is not known",
+            "set it with its schema: --signal-table SCHEMA.TABLE, or source.signal_table in the config",
         )
     table = found.pop()
     return (*filter(None, (table.database,)), table.schema, table.table)
 
 
 def send(config: Config, broker: Broker, signal: Signal, topic: str) -> None:
-    """Writes the signal into the signal topic. Raises UsageError where there is no such topic, TransientError where
-    this user may not write into it or Kafka does not answer."""
+    """Writes the signal to the signal topic. Raises UsageError if there is no such topic, TransientError if this user
+    may not write to it or Kafka does not answer."""
     try:
         there = broker.topics([topic])
     except TransientError as fault:
@@ -142,59 +142,59 @@ def send(config: Config, broker: Broker, signal: Signal, topic: str) -> None:
         raise UsageError(
             "signal-topic-unknown",
             f"Kafka has no topic {topic}, or this user may not see it",
-            "name the topic that the connector has in signal.kafka.topic; it must have one partition",
+            "use the connector's signal.kafka.topic; it must have one partition",
         )
     broker.write(topic, config.source.topic_prefix.encode(), signal.record())
 
 
-def check_can_follow(wanted: Sequence[Wanted], kind: str) -> None:
-    """Raises UsageError where no record will tell that the snapshot is complete."""
+def check_can_follow(wanted: Sequence[SnapshotTarget], kind: str) -> None:
+    """Raises UsageError if the end of the snapshot can't be recognized."""
     if kind == INCREMENTAL:
         raise UsageError(
             "follow-needs-blocking",
-            "the rows of an incremental snapshot have no mark of its end: nothing here tells when it is complete",
-            "ask for --type blocking, or leave --follow out and watch the connector's log or its notifications",
+            "an incremental snapshot does not mark its end, so --follow can't recognize it",
+            "use --type blocking, or leave --follow out and watch the connector's log or its notifications",
         )
     for one in wanted:
         progress, name = one.before, one.table.name
         if one.table.settings.mode != "upsert" or (progress and progress.connector == BY_OFFSET):
             raise UsageError(
                 "follow-not-for-table",
-                f"{name} does not keep which snapshot it has: that is so in other modes than upsert, and where records"
-                " do not say where in the source's log they stand",
+                f"{name} does not record its last snapshot: only tables with mode: upsert and positions in the source's"
+                " log do",
                 "leave --follow out and watch `distributary status`",
             )
 
 
-def arrival(one: Wanted, now: Progress | None) -> Arrival:
-    """How far the snapshot is by the table's record: complete if a newer snapshot than before has ended and all rows
-    that may belong to it are applied."""
+def snapshot_progress(one: SnapshotTarget, now: Progress | None) -> SnapshotProgress:
+    """The snapshot's progress by the table's record. It is complete if a newer snapshot than before has ended and all
+    rows that may belong to it are applied."""
     snapshot, before = now.snapshot if now else None, one.before.snapshot if one.before else None
     is_newer = snapshot is not None and (before is None or snapshot.position > before.position)
     applied = (now.records if now else 0) - (one.before.records if one.before else 0)
     complete = snapshot is not None and is_newer and not snapshot.open
-    return Arrival(one.table.name, applied, complete, snapshot.ghosts if snapshot and complete else None)
+    return SnapshotProgress(one.table.name, applied, complete, snapshot.ghosts if snapshot and complete else None)
 
 
 def follow(
     config: Config,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[SnapshotTarget],
     timeout: float,
-    tell: Callable[[Arrival], None],
+    tell: Callable[[SnapshotProgress], None],
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> list[Arrival]:
-    """Waits up to `timeout` seconds until the tables have the snapshot; each change is told.
+) -> list[SnapshotProgress]:
+    """Waits up to `timeout` seconds until the tables have the snapshot; calls `tell` at each change.
 
-    Raises TableHalt where one of them halts meanwhile, TransientError when the time is over.
+    Raises TableHalt if a table halts meanwhile, TransientError after the timeout.
     """
     until = clock() + timeout
-    seen: dict[str, Arrival] = {}
+    seen: dict[str, SnapshotProgress] = {}
     while True:
         _check_halts(wanted, read_halts(config))
         for one in wanted:
             newest = newest_record(one.table.path)
-            found = arrival(one, newest.progress if newest else None)
+            found = snapshot_progress(one, newest.progress if newest else None)
             if seen.get(found.table) != found:
                 seen[found.table] = found
                 tell(found)
@@ -205,15 +205,15 @@ def follow(
             raise TransientError(
                 "snapshot-not-arrived",
                 f"the snapshot is not complete after {timeout:g} s in: {', '.join(late)}",
-                "see that the service runs (`distributary status`), that the connector's log has the signal"
+                "check that the service runs (`distributary status`), that the connector's log has the signal"
                 " (\"Requested 'BLOCKING' snapshot\"), that the signal table is captured or kafka is in"
-                " signal.enabled.channels, and that the table has rows: an empty one sends no mark. A snapshot that"
-                " still runs continues; wait longer with --timeout",
+                " signal.enabled.channels, and that the table has rows: an empty one does not mark its end. A running"
+                " snapshot continues; wait longer with --timeout",
             )
         sleep(_EVERY)
 
 
-def _check_halts(wanted: Sequence[Wanted], halts: Mapping[str, dict[str, str]]) -> None:
+def _check_halts(wanted: Sequence[SnapshotTarget], halts: Mapping[str, dict[str, str]]) -> None:
     for one in wanted:
         if halt := halts.get(one.table.topic):
             raise TableHalt(halt["code"], f"{one.table.name} is halted: {halt['message']}", halt["fix"])

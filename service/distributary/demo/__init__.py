@@ -1,1 +1,1 @@
-"""The whole thing on one machine: a broker, change events, the service, the tables."""
+"""The demo: a broker, change events, the service and its tables on one machine."""

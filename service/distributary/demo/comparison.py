@@ -1,4 +1,4 @@
-"""Compares a table in the lake with what its source table holds: every row, every column of the source.
+"""Compares a table in the lake with its source table: every row, every column of the source.
 
 The lake is read with the `deltalake` package, which shares no code with the service that wrote it.
 """

@@ -1,4 +1,4 @@
-"""What goes into Kafka, what must come out in the lake, and where both come from."""
+"""Records for Kafka, the expected rows in the lake, and the origin of both."""
 
 from __future__ import annotations
 

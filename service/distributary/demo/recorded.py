@@ -1,4 +1,4 @@
-"""Change events that Debezium's PostgreSQL connector really sent, and what the tables held in the end.
+"""Recorded change events of Debezium's PostgreSQL connector, and the final contents of the source tables.
 
 The data is a part of one recording: PostgreSQL 15, Debezium 3.6.1, three partitions, REPLICA IDENTITY FULL. Keys,
 values, headers and the place in each partition are as they came; only the topic's prefix is another one.

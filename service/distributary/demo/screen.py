@@ -1,4 +1,4 @@
-"""Everything that the demo shows."""
+"""The output of the demo."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Screen:
 
     def comparisons(self, comparisons: Sequence[Comparison]) -> None:
         """Each table of the lake beside its source, a few rows of each, and whether the whole is equal."""
-        self._console.print("\n[bold]The tables in the lake beside what the sources hold")
+        self._console.print("\n[bold]The tables in the lake beside their sources")
         notes: list[str] = []
         for comparison in comparisons:
             notes += self._comparison(comparison, len(notes))
@@ -97,7 +97,7 @@ class Screen:
             self._console.print(f"\n[bold green]{equal}", soft_wrap=True)
 
     def one_change(self, change: OneChange) -> None:
-        """A change on its way: the row before it, its event, the row that the lake has of it."""
+        """Shows one change: the row before it, its event, and the row in the lake."""
         self._console.print(f"\n[bold]One change on its way: {escape(change.table)}")
         lines = (
             ("row before", _one_line(change.before, change.columns)),
@@ -110,8 +110,8 @@ class Screen:
                 self._console.print(line, soft_wrap=True)
 
     def try_next(self, lines: Sequence[tuple[str, str]], *, running: bool) -> None:
-        """What can be done next: pairs of purpose and command. `running`: broker and service were left running."""
-        heading = "Broker and service go on running. To try in another terminal:" if running else "To try next:"
+        """Shows what to do next: pairs of purpose and command. `running`: broker and service were left running."""
+        heading = "Broker and service keep running. Try in another terminal:" if running else "Try next:"
         self._console.print(f"\n[bold]{heading}")
         for purpose, command in lines:
             self._console.print(f"  [dim]# {escape(purpose)}")
@@ -123,7 +123,7 @@ class Screen:
         self._console.print("Ctrl-C ends both.")
 
     def log_tail(self, path: Path, text: str) -> None:
-        """The end of the service's log, before the error is told."""
+        """Prints the end of the service's log, before the error is shown."""
         self._console.rule(f"the end of {escape(str(path))}", align="left")
         self._console.print(text, markup=False, soft_wrap=True)
         self._console.rule()

@@ -1,4 +1,4 @@
-"""The service as the demo runs it: the public command in a process of its own, watched through its `/status` page."""
+"""Runs the service for the demo: the public command in a separate process, observed through its `/status` page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source table that exists in memory only, and the change events that Debezium would make of what is done to it.
+"""A source table in memory, and the change events that Debezium would send for its changes.
 
 What all connectors have in common is here: rows, transactions, envelope, tombstones. What is each connector's own (log
 sequence numbers, source block, how an update is logged) is in `sqlserver` and `db2`.

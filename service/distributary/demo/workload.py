@@ -1,4 +1,4 @@
-"""What happens in the demo: three waves over three source databases.
+"""The changes of the demo: three waves over three source databases.
 
 The simulated databases work by a fixed seed, so every run sends the same events.
 """

@@ -31,5 +31,5 @@ def fill_added(lake: LakeTable, head: Head | None, settings: TableSettings, log:
     done = {name: one.model_copy(update={"pending": False}) for name, one in added.items() if name in values}
     log.info("older rows get the defaults of new columns", columns=list(values))
     head = lake.commit(head, head.progress.next_commit(added={**added, **done}), lake.fill(values))
-    lake.leave()
+    lake.release_cache()
     return head

@@ -1,4 +1,4 @@
-"""A Delta table beside its rows: made and altered, its log, its layout, OPTIMIZE and VACUUM.
+"""A Delta table without its rows: creating and altering it, its log, its layout, OPTIMIZE and VACUUM.
 
-In: columns and properties. Out: heads and commits. Imports progress, delta and what lies below.
+In: columns and properties. Out: heads and commits. Imports progress, delta and below.
 """

@@ -1,7 +1,4 @@
-"""How a Delta table is kept beside its columns: its properties, and by which columns its files are laid out.
-
-Pure: what a table has is given, and what has to be done about it comes out.
-"""
+"""A Delta table's properties, partitions and clustering: the difference between the config and the table. Pure."""
 
 from __future__ import annotations
 
@@ -16,20 +13,20 @@ from distributary.errors import TableHalt
 _CLUSTERING = "clustering"
 _REBUILD = "`distributary resume -c FILE TABLE --rebuild` fills it again, with these partitions"
 _FROM_CLUSTERS = (
-    "Delta parts no table that was ever clustered: take partition_by out, or delete the table's directory to have it"
-    " filled again from the start of its topic"
+    "Delta cannot partition a table that has ever been clustered: remove partition_by, or delete the table's directory"
+    " so that it is filled again from the start of its topic"
 )
 
 
 FILES_KEPT = "delta.deletedFileRetentionDuration"
-"""How long a file that left the table stays, and the log's note of it (a tombstone), by which VACUUM knows when it
-left; a week where a table does not say it."""
+"""How long VACUUM keeps a removed file, and the log its tombstone with the time of the removal. Delta's default is a
+week."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the config wants, or what a table has: then `features` are those of its protocol, and a `cluster_by` of None
-    says that its clustering is not known. `keep`: for how many seconds files stay that left the table."""
+    """The layout that the config wants, or that a table has. `features`: those of the table's protocol. `cluster_by`:
+    None if the table's clustering is unknown. `keep`: seconds for which removed files are kept."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
@@ -39,24 +36,24 @@ class Layout:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether any table will do."""
+        """Whether the config sets nothing, so that any layout fits."""
         return not (self.properties or self.partition_by or self.cluster_by or self.keeps_longer)
 
     @property
     def keeps_longer(self) -> bool:
-        """Whether files stay longer than in a table that says nothing of it, and no property tells for how long."""
+        """Whether removed files are to be kept longer than by default, and no property sets the time."""
         return _files_kept(self.properties) is None and self.keep > Maintenance.keep
 
     @property
     def at_first(self) -> Mapping[str, str]:
-        """The properties of a table that is made."""
+        """The properties of a new table."""
         return {**self.properties, **({FILES_KEPT: interval(self.keep)} if self.keeps_longer else {})}
 
 
 @dataclass(frozen=True)
 class LayoutChanges:
-    """What a table that is there lacks: properties to be set, other columns to be clustered by (None for no change).
-    `partitions`: it is parted otherwise than wanted, and this is the way to change it; None where it is not."""
+    """The changes that an existing table needs: properties to set, and columns to cluster by (None for no change).
+    `partitions`: how to change its partitions, if they are not the wanted ones; else None."""
 
     properties: Mapping[str, str]
     cluster_by: tuple[str, ...] | None
@@ -67,15 +64,15 @@ class LayoutChanges:
 
 
 def wanted_layout(settings: TableSettings) -> Layout:
-    """What the config wants of a table."""
+    """The layout that the config wants for a table."""
     keep = settings.maintenance.keep
     return Layout(settings.properties, settings.partition_by, settings.cluster_by, keep=keep)
 
 
 def changes(wanted: Layout, has: Layout) -> LayoutChanges:
-    """What has to become of a table that is there. Where the config says nothing the table may have anything.
+    """The changes that an existing table needs. Settings that the config does not have are left unchanged.
 
-    A table with partitions can't be clustered, so that this too waits until it is filled again.
+    A table with partitions can't be clustered before it is filled again.
     """
     parted = bool(wanted.partition_by) and wanted.partition_by != has.partition_by
     parted = parted or bool(wanted.cluster_by and has.partition_by)
@@ -89,7 +86,7 @@ def changes(wanted: Layout, has: Layout) -> LayoutChanges:
 
 
 def _is_shorter(properties: Mapping[str, str], keep: float) -> bool:
-    """Whether files stay less long than `keep`, as far as that can be told: somebody may have said more."""
+    """Whether the table keeps removed files for less than `keep`. False if its setting can't be read."""
     said = _files_kept(properties)
     kept = Maintenance.keep if said is None else interval_seconds(said)
     return kept is not None and kept < keep
@@ -100,21 +97,21 @@ def _files_kept(properties: Mapping[str, str]) -> str | None:
 
 
 def check_layout(wanted: Layout, columns: Collection[str], path: str) -> None:
-    """Raises TableHalt where a column is named that the table does not have."""
+    """Raises TableHalt if a layout column does not exist in the table."""
     for key, names in (("partition_by", wanted.partition_by), ("cluster_by", wanted.cluster_by or ())):
         if lost := [name for name in names if name not in columns]:
             raise TableHalt(
                 "layout-column-unknown",
                 f"`{key}` names {', '.join(lost)}, and the table at {path} has no such column",
-                "spell it as the table does; a column that is excluded or has no value yet can't be named",
+                "use the table's name of the column; excluded columns and columns without any value are not allowed",
             )
 
 
 def refused(wanted: Mapping[str, str], columns: Sequence[str], condition: str) -> TableHalt:
-    """The halt of a table that Delta won't have like that. `condition` is Delta's name of the reason."""
+    """The halt of a table whose layout Delta refuses. `condition`: Delta's name of the reason."""
     asked = ", ".join([*wanted, *columns])
     return TableHalt(
         "layout-refused",
         f"Delta refuses the table's properties or its layout ({asked}): {condition}",
-        "mend `properties`, `partition_by` or `cluster_by` in the config; Delta's documentation explains the reason",
+        "correct `properties`, `partition_by` or `cluster_by` in the config; Delta's documentation explains the reason",
     )

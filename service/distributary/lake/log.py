@@ -1,4 +1,4 @@
-"""A Delta table's commit files, read where the table lies (any file system that Hadoop knows)."""
+"""Reads the commit files of a Delta table, on any file system that Hadoop supports."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from distributary.progress.record import (
     user_metadata,
 )
 
-_COMMIT = re.compile(r"/_delta_log/([0-9]{20})\.json;")  # as every FileStatus tells its path
-_LOOK_BACK = 2000  # commit files of other writers (OPTIMIZE, ALTER …) that may lie over the last one of ours
+_COMMIT = re.compile(r"/_delta_log/([0-9]{20})\.json;")  # from a FileStatus as text
+_LOOK_BACK = 2000  # maximum number of newer commits by other writers (OPTIMIZE, ALTER …)
 
 
 class DeltaLog:
@@ -41,11 +41,11 @@ class DeltaLog:
         return bool(self._files.exists(self._folder))
 
     def local_path(self) -> str | None:
-        """The table's directory as this machine's own file system has it; None where it lies elsewhere."""
+        """The table's directory as a local path; None if it is on another file system."""
         return local_path(self._files, self._folder.getParent())
 
     def version(self, known: int | None = None) -> int | None:
-        """The newest version; None where there is no table. `known` is one that was seen, which spares a listing."""
+        """The newest version; None if there is no table. `known`: an earlier version, which saves a listing."""
         if known is None or not self._files.exists(self._file(known)):
             return next(iter(self._versions()), None) if self.exists() else None
         while self._files.exists(self._file(known + 1)):
@@ -53,10 +53,9 @@ class DeltaLog:
         return known
 
     def head(self) -> Head | None:
-        """The newest version and the progress record that holds for it (None in a table of another writer); None where
-        there is no table.
+        """The newest version and its progress record (None in a table of another writer); None if there is no table.
 
-        Raises TableHalt where a record was there but its commit file is gone.
+        Raises TableHalt if the commit file with the record no longer exists.
         """
         if not self.exists():
             return None
@@ -68,15 +67,15 @@ class DeltaLog:
         if (versions[-1] > 0 or len(versions) > _LOOK_BACK) and last_sequence(self._session, self._place):
             raise TableHalt(
                 "progress-lost",
-                f"no commit file from version {versions[-1]} to {versions[0]} holds the table's progress record:"
-                " other writers committed for so long that Delta's log retention removed it",
-                "delete the table's directory to have it filled again from the start of its topic",
+                f"no commit file from version {versions[-1]} to {versions[0]} has the table's progress record:"
+                " only other writers committed for so long that Delta's log retention removed it",
+                "delete the table's directory so that it is filled again from the start of its topic",
             )
         return Head(versions[0], None)
 
     def since(self, head: Head) -> Head | None:
-        """The head as it is now, looking only at what was committed after `head`. Where that version is there no more
-        (the table was deleted, or an older copy of it put back) it is looked for anew."""
+        """The current head; reads only commits after `head`. If that version no longer exists (the table was deleted or
+        replaced by an older copy), searches from the newest version."""
         if not self._files.exists(self._file(head.version)):
             return self.head()
         version = head.version
@@ -87,7 +86,7 @@ class DeltaLog:
         return replace(head, version=version)
 
     def _below(self, versions: Sequence[int]) -> Head | None:
-        """The newest record of these versions, the newest first; None where none has one."""
+        """The newest record in these versions (sorted, newest first); None if none has one."""
         for version in versions[:_LOOK_BACK]:
             found = self._read(version)
             if found is not None:
@@ -95,8 +94,8 @@ class DeltaLog:
         return None
 
     def _restored(self, by: Restored) -> Head | None:
-        """The record that holds after a RESTORE: the one of the version that was gone back to. It goes on counting
-        where the newest one is: Delta keeps the table's `txn` actions through it. None where no record was there."""
+        """The record after a RESTORE: that of the restored version, but with the sequence of the newest one, because
+        Delta keeps the table's `txn` actions. None if there was no record."""
         before = [version for version in self._versions() if version < by.version]
         newest = next((found for version in before if isinstance(found := self._read(version), Head)), None)
         if newest is None or newest.progress is None:
@@ -109,7 +108,7 @@ class DeltaLog:
         return Head(by.version, held.model_copy(update={"sequence": newest.progress.sequence}))
 
     def _versions(self) -> list[int]:
-        # All names in one call: 20,000 files took 7 s when each was asked for by itself, and take 0.5 s so.
+        # All names in one call: for 20,000 files one call per name took 7 s, this takes 0.5 s.
         seq = scala_object(self._session, "scala.collection.mutable.ArraySeq")
         names = seq.make(self._files.listStatus(self._folder)).mkString("\n")
         return sorted(map(int, _COMMIT.findall(names)), reverse=True)
@@ -118,7 +117,7 @@ class DeltaLog:
         return self._path(self._folder, f"{version:020d}.json")
 
     def _read(self, version: int) -> Head | Restored | None:
-        """One commit, where it has a progress record or is a RESTORE.
+        """The progress record or the RESTORE in a commit; None for other commits.
 
         Spark writes the commitInfo as the file's first line, deltalake as its last.
         """
@@ -150,7 +149,7 @@ def last_sequence(session: SparkSession, path: str) -> int:
 
 
 def local_path(files: Any, folder: Any) -> str | None:
-    """A Hadoop path as a path of this machine's own file system; None where `files`, its file system, is another."""
+    """A Hadoop path as a local path; None if `files`, its file system, is not the local one."""
     if files.getUri().getScheme() != "file":
         return None
     return str(files.makeQualified(folder).toUri().getPath())

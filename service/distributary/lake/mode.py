@@ -1,11 +1,11 @@
-"""The columns that tables have beside the source's, and what is read for them."""
+"""Service columns, and what a table's mode needs from the decoder."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Protocol
 
-# Where a row comes from; every mode's tables have these.
+# The origin of a row; tables of every mode have these columns.
 ORIGIN_COLUMNS: Mapping[str, str] = {
     "__op": "string",
     "__source_ts": "timestamp",
@@ -17,11 +17,11 @@ ORIGIN_COLUMNS: Mapping[str, str] = {
 
 
 class Wants(Protocol):
-    """What is read for a table."""
+    """What a table's mode needs from the decoder."""
 
     @property
     def service_columns(self) -> Mapping[str, str]:
-        """The columns that the mode adds to the source's: name to Spark type."""
+        """The columns that the mode adds to the source's columns: name to Spark type."""
         ...
 
     @property

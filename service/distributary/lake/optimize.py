@@ -1,7 +1,6 @@
-"""A table's files: small ones made into larger ones (OPTIMIZE), and those that are no longer part of it removed
-(VACUUM).
+"""Maintains a table's files: compacts small ones (OPTIMIZE) and removes unused ones (VACUUM).
 
-Both are Spark's: it can do it to every table on every storage, and once in many commits its seconds do not count.
+Spark does both: it supports every table on every storage, and its start-up time matters little for a rare task.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from distributary.lake.reader_batch import read_few_rows_at_once
 
 _SETTINGS = "spark.databricks.delta"
 _SMALL = 2
-"""A file is small below this part of the wanted size. Files that were compacted are above it, so that they are written
-once and not again with each compaction."""
+"""A file is small below the wanted size divided by this. Compacted files are larger, so they are not rewritten by the
+next compaction."""
 
 _LISTING_TASKS = 8
-"""Spark would list the directory in 10,000 tasks, most of them empty, which takes minutes."""
+"""By default Spark lists the directory in 10,000 tasks, most of them empty, which takes minutes."""
 
 
 @dataclass(frozen=True)
 class Compacted:
-    """What a compaction did: the files that it made and those that they stand for, with the bytes of the latter."""
+    """The result of a compaction: the numbers of new and of replaced files, and the bytes of the replaced files."""
 
     added: int = 0
     removed: int = 0
@@ -32,28 +31,28 @@ class Compacted:
 
 
 def compact(session: SparkSession, path: str, size: int) -> Compacted:
-    """Makes files of about `size` bytes of those that are smaller than half of it. One commit that changes no row;
-    none where there is nothing to gain. Raises what Spark raises, also where another writer got in between.
+    """Rewrites files smaller than half of `size` bytes as files of about `size`. One commit that changes no row, or
+    none. Raises errors of Spark, also if another writer commits at the same time.
 
-    Sets the session's settings of OPTIMIZE, and how many rows it reads at once.
+    Changes the session's settings for OPTIMIZE and the number of rows per read.
     """
-    read_few_rows_at_once(session)  # whatever came lately, the files may have larger ones
+    read_few_rows_at_once(session)  # the files may have large rows
     session.conf.set(f"{_SETTINGS}.optimize.maxFileSize", str(size))
     session.conf.set(f"{_SETTINGS}.optimize.minFileSize", str(size // _SMALL))
-    told = DeltaTable.forPath(session, path).optimize().executeCompaction().select("metrics").head()
-    if told is None:
+    result = DeltaTable.forPath(session, path).optimize().executeCompaction().select("metrics").head()
+    if result is None:
         return Compacted()
-    metrics = told["metrics"]
+    metrics = result["metrics"]
     removed = int(metrics["numFilesRemoved"])
     size_removed = int(metrics["filesRemoved"]["totalSize"]) if removed else 0
     return Compacted(int(metrics["numFilesAdded"]), removed, size_removed)
 
 
 def vacuum(session: SparkSession, path: str) -> None:
-    """Removes files that have not been part of the table for as long as the table itself says (see layout.Layout.keep;
-    Delta's VACUUM knows no other time). Raises what Spark raises.
+    """Removes files that have not been part of the table for its own retention time (see layout.Layout.keep; Delta's
+    VACUUM uses no other). Raises errors of Spark.
 
-    Makes no commit: one a day would be a reason to keep a table's log moving that does not change.
+    Makes no commit, so that the log of an unchanged table does not grow.
     """
     session.conf.set(f"{_SETTINGS}.vacuum.logging.enabled", "false")
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", str(_LISTING_TASKS))

@@ -1,11 +1,11 @@
-"""How positions are compared, in SQL that Spark and DataFusion understand alike: batches are merged by either of them.
+"""SQL that compares positions, in the dialect that Spark and DataFusion share.
 
-The first transaction after a start of the PostgreSQL connector has no commit level, also when it is sent again. Its
-lsn alone is no order (a transaction may log a change before another one that commits first), so it is compared with
-others by the commit time, then the lsn. A snapshot row is compared, with truncates alone, by its lsn: the highest that
-its source block names, as an incremental snapshot's row has only those of the stream around it.
+The first transaction after a start of the PostgreSQL connector has no commit LSN, also when it is sent again. Its LSN
+does not order it, because a transaction may log a change before another one that commits first. So it is compared by
+commit time, then by LSN. A snapshot row is compared only with truncates, by the highest LSN in its source block: a row
+of an incremental snapshot has only LSNs of the surrounding stream.
 
-decode/position.py has the positions' parts.
+decode/position.py describes the parts of a position.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _PARTITION_AT = len("000:@") + _MILLIS_DIGITS + len("/") + 1
 
 
 def lsn_of(position: str) -> str:
-    """STRING: the lsn of a PostgreSQL position, which the two halves of a key change share."""
+    """STRING: the LSN of a PostgreSQL position. Both records of a key change have the same."""
     return f"left(right({position}, {_UNSIGNED_DIGITS + 1 + _TIME_DIGITS}), {_UNSIGNED_DIGITS})"
 
 
 def committed_before(position: str, other: str, by_ms: int) -> str:
-    """BOOLEAN: the commit time that a PostgreSQL position ends with is earlier than that of the position `other` (a
-    value, no expression), by more than so many milliseconds."""
+    """BOOLEAN: the commit time of a PostgreSQL position is more than `by_ms` milliseconds before that of `other` (a
+    value, not an expression)."""
     until = str(max(0, int(other[-_TIME_DIGITS:]) - by_ms)).zfill(_TIME_DIGITS)
     return f"right({position}, {_TIME_DIGITS}) < '{until}'"
 
 
 def as_committed(position: str) -> str:
-    """The place of a row that PostgreSQL's snapshot read, as one among the changes: by the time, then the lsn."""
+    """The position of a PostgreSQL snapshot row in a form that is compared with changes by time, then by LSN."""
     return position.replace("r", "?").replace("R", "?")
 
 
 def is_snapshot_row(position: str) -> str:
-    """BOOLEAN: the PostgreSQL position is that of a row that a snapshot read."""
+    """BOOLEAN: the PostgreSQL position is that of a snapshot row."""
     return f"contains(lower({position}), 'r')"
 
 
@@ -53,7 +53,7 @@ def is_later(connector: str, a: str, b: str) -> str:
         return f"(CASE WHEN {a_place} = {b_place} THEN {last.format(a)} > {last.format(b)} ELSE {a} > {b} END)"
     if connector in ("mysql", "mariadb"):
         server, origin, number = 4, 5, 6  # parts of the position
-        # Files of two servers have nothing to do with each other: there the GTID tells, if one origin counted both.
+        # Files of two servers can't be compared. There GTIDs decide, if both have the same origin.
         by_gtid = (
             f"split_part({a}, '/', {server}) <> split_part({b}, '/', {server})"
             f" AND split_part({a}, '/', {origin}) = split_part({b}, '/', {origin})"

@@ -1,4 +1,4 @@
-"""One Delta table: made, given columns, and committed to, always by one session of its own."""
+"""One Delta table: creates it, alters it and commits to it, always in a separate session."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class
 from distributary.progress.record import APP_ID, Head, Progress
 
 Write = Callable[[Head, Progress], object]
-"""Commits to a table on the version of the head, with the progress; to be run once by LakeTable.commit."""
+"""Commits to a table on the head's version, with the progress. LakeTable.commit runs it once."""
 
-# Seconds after which the table's record is written anew before commits without one come over it. Delta's log keeps a
-# day at least, as the config refuses less.
+# Seconds after which the table's record is written again before a commit without one. Delta's log keeps at least a day,
+# because the config refuses less.
 _RECORD_IS_OLD = 12 * 3600
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -37,7 +37,7 @@ _NEEDS_MAPPING = set(" ,;{}()\n\t=")
 # A table gets the feature with its first such column.
 _NTZ = {"delta.feature.timestampNtz": "supported"}
 _MAPPING = {"delta.columnMapping.mode": "name", "delta.minReaderVersion": "2", "delta.minWriterVersion": "5"}
-# Delta's and Spark's names of reasons stand in front of their messages. Another writer that was faster is no refusal.
+# Delta's and Spark's error conditions are at the start of their messages. A conflict with another writer is no refusal.
 _CONDITION = re.compile(r"\[((?:DELTA_(?!CONCURRENT|METADATA_CHANGED|PROTOCOL_CHANGED)|UNSUPPORTED_TABLE_)[A-Z0-9_]+)")
 
 
@@ -45,11 +45,10 @@ _ANY = Layout()
 
 
 class LakeTable:
-    """A table of the lake at `path`; `service_columns` are those it has beside the source's, name to Spark type.
-    `layout` is what the config wants of its properties and files.
+    """A table of the lake at `path`. `service_columns`: name to Spark type. `layout`: the layout that the config wants.
 
-    It keeps a session of its own: Delta takes a commit's metadata from the session's settings, which threads of one
-    session share.
+    Each table has its own session, because Delta takes a commit's metadata from the session's settings, and all threads
+    of a session share these.
     """
 
     def __init__(
@@ -66,11 +65,11 @@ class LakeTable:
         self._log = DeltaLog(self.session, path)
 
     def head(self, known: Head | None = None) -> Head | None:
-        """Where the table is now; `known` spares reading what was read before."""
+        """The current head. `known`: an earlier head, which saves reading older commits."""
         return self._log.since(known) if known and self._log.exists() else self._log.head()
 
     def exists(self) -> bool:
-        """Whether the table was made."""
+        """Whether the table exists."""
         return self._log.exists()
 
     def columns(self) -> dict[str, str]:
@@ -85,12 +84,12 @@ class LakeTable:
         return {f.name: f.dataType.simpleString() for f in self._frame().schema.fields}
 
     def create(self, columns: Mapping[str, str]) -> None:
-        """Makes an empty table with the source's columns and the service's own, in the place of a cleared one where
-        there is one (see clear()). Raises TableHalt where it can't be laid out as the config wants."""
+        """Creates an empty table with the source's and the service's columns; replaces a cleared one (see clear()).
+        Raises TableHalt if it can't have the wanted layout."""
         check_layout(self._layout, {**columns, **self._service_columns}, self.path)
-        self._make(DeltaTable.replace if self.exists() else DeltaTable.create, columns, self._layout)
+        self._build(DeltaTable.replace if self.exists() else DeltaTable.create, columns, self._layout)
 
-    def _make(
+    def _build(
         self, make: Callable[[SparkSession], DeltaTableBuilder], columns: Mapping[str, str], layout: Layout
     ) -> None:
         builder = make(self.session).location(self.path)
@@ -101,25 +100,25 @@ class LakeTable:
             builder = builder.partitionedBy(*layout.partition_by)
         if layout.cluster_by:
             builder = builder.clusterBy(*layout.cluster_by)
-        with _refusing(layout.properties, [*layout.partition_by, *(layout.cluster_by or ())]):
+        with _halting_on_refusal(layout.properties, [*layout.partition_by, *(layout.cluster_by or ())]):
             builder.execute()
 
-    def lacks(self) -> LayoutChanges:
-        """What the config wants and the table, which is there, lacks. Raises TableHalt where it can't be."""
+    def layout_diff(self) -> LayoutChanges:
+        """The layout changes that the existing table needs. Raises TableHalt if it can't have the wanted layout."""
         check_layout(self._layout, self._schema(), self.path)
-        return changes(self._layout, self._laid_out())
+        return changes(self._layout, self._current_layout())
 
-    def lay_out(self, lacks: LayoutChanges) -> None:
-        """Sets it. Raises TableHalt where Delta refuses it."""
-        with _refusing(lacks.properties, lacks.cluster_by or ()):
-            if lacks.properties:
-                self._set_properties(lacks.properties)
-            if lacks.cluster_by:
-                names = ", ".join(map(_quoted, lacks.cluster_by))
+    def lay_out(self, diff: LayoutChanges) -> None:
+        """Applies these changes. Raises TableHalt if Delta refuses them."""
+        with _halting_on_refusal(diff.properties, diff.cluster_by or ()):
+            if diff.properties:
+                self._set_properties(diff.properties)
+            if diff.cluster_by:
+                names = ", ".join(map(_quoted, diff.cluster_by))
                 self.session.sql(f"ALTER TABLE {self._name()} CLUSTER BY ({names})")
 
-    def _laid_out(self) -> Layout:
-        """How the table is."""
+    def _current_layout(self) -> Layout:
+        """The table's current layout."""
         found = self.delta().detail().select("properties", "partitionColumns", "clusteringColumns", "tableFeatures")
         row = found.collect()[0]
         return Layout(
@@ -131,7 +130,7 @@ class LakeTable:
         self.session.sql(f"ALTER TABLE {self._name()} SET TBLPROPERTIES ({given})")
 
     def add_columns(self, columns: Mapping[str, str]) -> None:
-        """Adds columns that the source got; older rows have NULL in them."""
+        """Adds columns; existing rows have NULL in them."""
         if needed := _needed(columns):
             self._set_properties(needed)
         new = ", ".join(f"{_quoted(name)} {kind}" for name, kind in columns.items())
@@ -150,7 +149,7 @@ class LakeTable:
                 _quoted(name): F.expr(f"coalesce({_quoted(name)}, {_literal(value, kinds[name])})")
                 for name, value in values.items()
             }
-            with self._carrying(progress):
+            with self._with_progress(progress):
                 self.delta().update(F.expr(" OR ".join(f"{name} IS NULL" for name in filled)), filled)
             now = self._log.since(head)
             if now is not None and (now.progress is None or now.progress.commit != progress.commit):
@@ -159,9 +158,9 @@ class LakeTable:
         return run
 
     def widen_columns(self, columns: Mapping[str, str]) -> None:
-        """Gives columns wider types; files written before are read as these. Cut short, it is done again by the next.
+        """Gives columns wider types; existing files are read as these. If interrupted, the next call repeats it.
 
-        From then on the table has Delta's feature for that, which fewer readers know.
+        The table then has Delta's type widening feature, which fewer readers support.
         """
         self._set_properties({"delta.enableTypeWidening": "true", **_needed(columns)})
         for name, kind in columns.items():
@@ -182,7 +181,7 @@ class LakeTable:
         return DeltaTable.forPath(self.session, self.path)
 
     def empty_commit(self) -> Write:
-        """A write that changes no row: only the progress moves."""
+        """A write that changes only the progress and no row."""
 
         def run(head: Head, progress: Progress) -> None:
             committer = DeltaCommitter(self.session, self.path, table_files(self.session, self.path))
@@ -191,19 +190,19 @@ class LakeTable:
         return run
 
     def clear(self) -> Write:
-        """A write that takes all rows and the source's columns away."""
+        """A write that removes all rows and the source's columns."""
 
         def run(_head: Head, progress: Progress) -> None:
-            with self._carrying(progress):
-                self._make(DeltaTable.replace, {}, _ANY)
+            with self._with_progress(progress):
+                self._build(DeltaTable.replace, {}, _ANY)
 
         return run
 
     def commit(self, head: Head, progress: Progress, write: Write) -> Head:
-        """Runs `write` so that its commit carries `progress`; gives the new head.
+        """Runs `write`, whose commit includes `progress`; returns the new head.
 
-        Raises TransientError when another writer's commit got in between or Delta skipped the write: nothing of it is
-        in the table then, and the caller starts over from the table's own record.
+        Raises TransientError if another writer committed in between or Delta skipped the write: then nothing of it is
+        in the table, and the caller continues from the table's own record.
         """
         write(head, progress)
         now = self._log.since(head)
@@ -212,25 +211,25 @@ class LakeTable:
         return now
 
     def keep_record(self, head: Head | None) -> Head | None:
-        """The head, where there is one; with a commit for the record alone where its own is so old that Delta may clean
-        it up once another commit without a record lies over it (OPTIMIZE, ALTER). Raises what commit() raises."""
+        """Writes the progress record again, in a separate commit, if it is so old that Delta's log cleanup may remove
+        it after a commit without a record (OPTIMIZE, ALTER). Returns the head. Raises errors of commit()."""
         if head is None or head.progress is None:
             return head
         if head.at is not None and time.time() - head.at <= _RECORD_IS_OLD:
             return head
         return self.commit(head, head.progress.next_commit(), self.empty_commit())
 
-    def leave(self) -> None:
-        """Has Spark forget the table's state after work of its own on it, which comes seldom.
+    def release_cache(self) -> None:
+        """Makes Spark drop its cached state of the table after a rare task such as a compaction.
 
-        Delta keeps it for an hour, some 3 MB and a shuffle's files for each table that it has compacted.
+        Otherwise Delta keeps it for an hour: some 3 MB and a shuffle's files for each compacted table.
         """
         place = java_class(self.session, HADOOP_PATH)(self.path)
         java_class(self.session, DELTA_LOG).invalidateCache(self.session._jsparkSession, place)
 
     @contextmanager
-    def _carrying(self, progress: Progress) -> Iterator[None]:
-        """Spark's commits carry the record."""
+    def _with_progress(self, progress: Progress) -> Iterator[None]:
+        """Adds the progress record to Spark's own commits."""
         settings = {
             USER_METADATA: progress.to_json(),
             _TXN_APP_ID: APP_ID,
@@ -246,8 +245,8 @@ class LakeTable:
 
 
 @contextmanager
-def _refusing(properties: Mapping[str, str], columns: Collection[str]) -> Iterator[None]:
-    """Where Delta refuses what the config asks for, TableHalt says so."""
+def _halting_on_refusal(properties: Mapping[str, str], columns: Collection[str]) -> Iterator[None]:
+    """Raises TableHalt if Delta refuses a setting of the config."""
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:

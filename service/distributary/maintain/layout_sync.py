@@ -24,7 +24,7 @@ class LayoutSync:
             return
         if self._place.head is not None and self._lake.columns():  # a table without columns is made anew with them
             self._log.debug("the table's properties and layout are looked at")
-            lacks = self._lake.lacks()
+            lacks = self._lake.layout_diff()
             if lacks:
                 self._place.head = self._lake.keep_record(self._place.head)
                 self._lake.lay_out(lacks)

@@ -39,7 +39,7 @@ class TableMaintenance:
         try:
             vacuum(self._lake.session, self._lake.path)
         finally:
-            self._lake.leave()
+            self._lake.release_cache()
         self._writer.remove_old_memory(self._lake, head.progress)
         return None
 
@@ -78,6 +78,6 @@ class TableMaintenance:
             done = compact(self._lake.session, self._lake.path, self._file_bytes)
             failpoints.passing("after-compaction", self._name)
         finally:
-            self._lake.leave()
+            self._lake.release_cache()
         self._place.head = self._lake.head(self._place.head)
         return done

@@ -1,4 +1,4 @@
-"""Records in the quarantine table, looked at without Spark."""
+"""Reads the quarantine table without Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOLD = f'"table", {_PLACE}, "reason", "message", "key", "quarantined_at", "repl
 
 @dataclass(frozen=True)
 class BadRecord:
-    """A record in quarantine. `value` and `headers` are there only where it was asked for alone."""
+    """A record in quarantine. `timestamp`, `value` and `headers` are read only for a single record (see one())."""
 
     table: str
     topic: str
@@ -37,18 +37,18 @@ class BadRecord:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """With JSON's types: bytes as text where they are UTF-8, else as `0x` and digits."""
-        told: dict[str, Any] = {**self.__dict__, "key": as_text(self.key)}
+        """The record in JSON's types: bytes as text if they are UTF-8, else as `0x` and hexadecimal digits."""
+        record: dict[str, Any] = {**self.__dict__, "key": as_text(self.key)}
         for name in ("quarantined_at", "replayed_at", "timestamp"):
-            at = told[name]
-            told[name] = None if at is None else at.isoformat()
-        told["value"] = as_text(self.value)
-        told["headers"] = [{"key": name, "value": as_text(value)} for name, value in self.headers]
-        return told
+            at = record[name]
+            record[name] = None if at is None else at.isoformat()
+        record["value"] = as_text(self.value)
+        record["headers"] = [{"key": name, "value": as_text(value)} for name, value in self.headers]
+        return record
 
 
 def as_text(data: bytes | None) -> str | None:
-    """Bytes for people."""
+    """Bytes as text if they are UTF-8, else as `0x` and hexadecimal digits."""
     if data is None:
         return None
     try:
@@ -59,7 +59,7 @@ def as_text(data: bytes | None) -> str | None:
 
 @dataclass(frozen=True)
 class Summary:
-    """How many records of a table are in quarantine for a reason: all of them, and those not applied since."""
+    """Number of a table's records in quarantine with one reason: all, and those that were not applied since."""
 
     table: str
     reason: str
@@ -68,7 +68,7 @@ class Summary:
 
 
 def summary(config: Config) -> list[Summary]:
-    """By table and reason. Raises SetupError where the table can't be read."""
+    """The counts by table and reason. Raises SetupError if the quarantine table can't be read."""
     query = (
         'SELECT "table", "reason", count(*) AS "records",'
         ' sum(CASE WHEN "replayed_at" IS NULL THEN 1 ELSE 0 END) AS "waiting"'
@@ -78,7 +78,7 @@ def summary(config: Config) -> list[Summary]:
 
 
 def newest(config: Config, table: str | None, limit: int, *, replayed: bool) -> list[BadRecord]:
-    """The newest records, of one table or of all; with `replayed` also those that were applied since. Raises
+    """The newest records of one table or of all; with `replayed` also those that were applied since. Raises
     SetupError."""
     conditions = [] if replayed else ['"replayed_at" IS NULL']
     if table is not None:
@@ -89,8 +89,8 @@ def newest(config: Config, table: str | None, limit: int, *, replayed: bool) -> 
 
 
 def one(config: Config, topic: str, partition: int, offset: int) -> BadRecord:
-    """One record with all that Kafka had of it; the newest one, where the topic was created again and had several at
-    that place. Raises UsageError where it is not there, SetupError."""
+    """One record with all its fields. If a recreated topic had several at that offset, the newest. Raises UsageError if
+    there is none, SetupError."""
     where = f'"topic" = {_text(topic)} AND "partition" = {partition} AND "offset" = {offset}'
     query = (
         f'SELECT {_TOLD}, "timestamp", "value", "headers" FROM q WHERE {where} ORDER BY "quarantined_at" DESC LIMIT 1'
@@ -100,7 +100,7 @@ def one(config: Config, topic: str, partition: int, offset: int) -> BadRecord:
         raise UsageError(
             "not-in-quarantine",
             f"offset {offset} of {topic} partition {partition} is not in quarantine",
-            "`distributary quarantine list` shows what is",
+            "`distributary quarantine list` shows the records in quarantine",
         )
     return found[0]
 

@@ -1,4 +1,4 @@
-"""Old records leave the quarantine table, without Spark: it holds users' data, which must not stay for ever."""
+"""Deletes old records from the quarantine table, without Spark: it has users' data, which must not stay forever."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from distributary.storage.lake_files import plain
 
 
 def purge(config: Config, older_than: float, table: str | None = None, now: datetime | None = None) -> int:
-    """Deletes the records, of one table (schema.table) or of all, that came into quarantine more than `older_than`
-    seconds before `now`; gives how many. Raises SetupError where the quarantine table can't be read or written."""
+    """Deletes records of one table (schema.table) or of all that were quarantined more than `older_than` seconds before
+    `now`; returns their number. Raises SetupError if the quarantine table can't be read or written."""
     path = config.quarantine_path()
     before = (now or datetime.now(timezone.utc)) - timedelta(seconds=older_than)
     condition = f"quarantined_at < '{before.isoformat()}'"

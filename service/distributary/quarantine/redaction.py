@@ -1,8 +1,7 @@
-"""Values of excluded and masked columns in records that go to the quarantine table: they are cut out of the bytes.
+"""Removes the values of excluded and masked columns from records that go to the quarantine table.
 
-Such a record can't be applied, so nobody knows what is in it: where it is no JSON object in which the columns can be
-found, its key or value is left out as a whole. The record itself still lies in Kafka, at the place that the quarantine
-table has, and is read from there to be applied again.
+Such a record could not be decoded. If its key or value is not a JSON object in which the columns can be found, it is
+removed as a whole. The record is still in Kafka at the offset in the quarantine table, and a replay reads it there.
 """
 
 from __future__ import annotations
@@ -20,30 +19,30 @@ from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.consume.source import RecordSource
 
 HEADER = "__distributary.withheld"
-"""The header that such a record has in the quarantine table beside its own; its value names the columns."""
+"""The header that marks a redacted record in the quarantine table; its value lists the columns."""
 
-# In place of escaped backslashes and quotes while columns are looked for: a text then ends at the next quote, and an
-# expression that says so needs no recursion, however long the text is. No JSON has these characters.
+# Replace escaped backslashes and quotes while columns are searched: then a text ends at the next quote, and the regular
+# expression needs no recursion for long texts. JSON can't contain these characters.
 _BACKSLASH, _QUOTE = "\x01", "\x02"
-# A name with an escape in it may be one of the columns, spelt otherwise.
+# A name with an escape in it may be another spelling of a column.
 _ESCAPED_NAME = r'"[^"\\\x01\x02]*+[\\\x01\x02][^"]*+"\s*+:'
 _SIMPLE_VALUE = r'"[^"]*+"|[-+.0-9eE]++|true|false|null'
 _PLACES = f"exists(headers, h_ -> h_.key = {sql.text(HEADER)})"
 
 
-# The statement of a change, with the values of all its columns: MySQL's `include.query`, Oracle's LogMiner.
+# Fields with the SQL statement of a change, which has values of columns: MySQL's `include.query`, Oracle's LogMiner.
 _STATEMENTS = ("query", "redo_sql")
 _STATEMENT_FIELDS = tuple(f"{prefix}{name}" for name in _STATEMENTS for prefix in ("", "__", "__source_"))
 
 
 def withheld_columns(settings: TableSettings) -> tuple[str, ...]:
-    """The columns whose values must not be anywhere, and where there are any the fields that hold whole statements."""
+    """The excluded and masked columns; if there are any, also the fields with SQL statements."""
     columns = (*settings.exclude, *settings.mask)
     return tuple(dict.fromkeys((*columns, *_STATEMENT_FIELDS))) if columns else ()
 
 
-def without(records: DataFrame, columns: Collection[str]) -> DataFrame:
-    """Kafka's records (key, value, headers and more) without the values of these columns, at whatever depth."""
+def redact(records: DataFrame, columns: Collection[str]) -> DataFrame:
+    """Kafka's records (key, value, headers and more) without the values of these columns, at any depth."""
     if not columns:
         return records
     mark = F.struct(
@@ -52,13 +51,14 @@ def without(records: DataFrame, columns: Collection[str]) -> DataFrame:
     own = F.transform(
         F.col("headers"),
         lambda h: F.struct(
-            h["key"].alias("key"), F.when(~h["key"].isin(*columns), _cut(h["value"], columns, bare=True)).alias("value")
+            h["key"].alias("key"),
+            F.when(~h["key"].isin(*columns), _redacted(h["value"], columns, bare=True)).alias("value"),
         ),
     )
     return records.withColumns(
         {
-            "key": _cut(F.col("key"), columns),
-            "value": _cut(F.col("value"), columns),
+            "key": _redacted(F.col("key"), columns),
+            "value": _redacted(F.col("value"), columns),
             "headers": F.concat(
                 F.coalesce(own, F.array().cast("array<struct<key:string,value:binary>>")), F.array(mark)
             ),
@@ -66,16 +66,16 @@ def without(records: DataFrame, columns: Collection[str]) -> DataFrame:
     )
 
 
-def _cut(data: Column, columns: Collection[str], *, bare: bool = False) -> Column:
-    """BINARY: a JSON object without the columns' values, NULL for what may hide them. `bare`: what begins like no JSON
-    is a value of its own, and stays."""
+def _redacted(data: Column, columns: Collection[str], *, bare: bool = False) -> Column:
+    """BINARY: a JSON object without the columns' values; NULL if they may be hidden in it. `bare`: data that does not
+    begin like JSON is kept, because it is a single value."""
     given = data.cast("string")
     text = F.replace(F.replace(given, F.lit("\\\\"), F.lit(_BACKSLASH)), F.lit('\\"'), F.lit(_QUOTE))
     names = "|".join(re.escape(json.dumps(name, ensure_ascii=False)) for name in columns)
     hides = given.rlike(r"[\x01\x02]") | text.rlike(_ESCAPED_NAME) | text.rlike(rf"(?:{names})\s*+:\s*+[\[{{]")
     cut = F.regexp_replace(text, rf"({names})\s*+:\s*+(?:{_SIMPLE_VALUE})", "$1:null")
     cut = F.replace(F.replace(cut, F.lit(_QUOTE), F.lit('\\"')), F.lit(_BACKSLASH), F.lit("\\\\"))
-    # The parser passes over what comes behind an object; nothing can stand behind it in a list and in an object.
+    # The parser ignores text after an object. Inside a list and inside an object such text is an error.
     within = [F.concat(F.lit(before), given, F.lit(behind)) for before, behind in (("[", "]"), ('{"o":', "}"))]
     is_one = F.try_parse_json(within[0]).isNotNull() & F.try_parse_json(within[1]).isNotNull()
     is_object = F.startswith(F.ltrim(given), F.lit("{")) & is_one
@@ -93,8 +93,8 @@ def with_withheld(
     end: Offsets,
     source: RecordSource,
 ) -> DataFrame:
-    """Records of the quarantine table as Kafka had them: those with something cut out are read from Kafka again, and
-    left out where it has them no more. `first` and `end`: the offsets that Kafka has of each partition."""
+    """Records of the quarantine table with their original bytes. Redacted ones are read from Kafka again, and skipped
+    if Kafka no longer has them. `first` and `end`: Kafka's first and end offset of each partition."""
     places = (
         waiting.where(_PLACES).groupBy("partition").agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
     )
@@ -106,7 +106,7 @@ def with_withheld(
     if not ranges:
         return waiting.where(f"NOT coalesce({_PLACES}, false)")
     part = OffsetRange(topic, {p: low for p, (low, _) in ranges.items()}, {p: high for p, (_, high) in ranges.items()})
-    # By its time too: a topic that was created again has other records at the same places.
+    # The timestamp is compared, too, because a recreated topic has other records at the same offsets.
     place = ["partition", "offset", "timestamp"]
     again = source.frame(session, part).join(F.broadcast(waiting.where(_PLACES).select(*place)), place, "left_semi")
     kept = waiting.where(f"NOT coalesce({_PLACES}, false)")

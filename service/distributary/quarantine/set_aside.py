@@ -1,6 +1,6 @@
-"""Records that an operator set aside by `distributary quarantine add`: the table passes over them, whatever is in them.
+"""Records that an operator set aside with `distributary quarantine add`: the table skips them without decoding them.
 
-Each is a small file beside the tables. It stays, so that a table that is filled again passes over the record, too.
+Each is a small file beside the tables. The file stays, so that a rebuilt table skips the record, too.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from distributary.quarantine.table import Quarantine
 
 REASON = "set-aside"
-"""The reason that such records have in quarantine."""
+"""The reason of such records in quarantine."""
 _PLACE = re.compile(r"(?P<topic>[A-Za-z0-9._-]+):(?P<partition>[0-9]{1,9}):(?P<offset>[0-9]{1,18})")
 _FILE = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)@(?P<partition>[0-9]{1,9})@(?P<offset>[0-9]{1,18})\.json")
-_EVERY = 5.0  # seconds between two looks
+_EVERY = 5.0  # seconds between two reads
 _log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class RecordPlace:
-    """Where a record is."""
+    """The topic, partition and offset of a record."""
 
     topic: str
     partition: int
@@ -50,11 +50,11 @@ class RecordPlace:
 
     @staticmethod
     def of(text: str) -> RecordPlace:
-        """`topic:partition:offset`. Raises UsageError."""
+        """Parses `topic:partition:offset`. Raises UsageError."""
         found = _PLACE.fullmatch(text)
         if found is None:
             fix = "write it as topic:partition:offset, such as server1.dbo.orders:0:4711"
-            raise UsageError("bad-place", f"{text!r} is no place of a record", fix)
+            raise UsageError("bad-place", f"{text!r} does not name a record", fix)
         return RecordPlace(found["topic"], int(found["partition"]), int(found["offset"]))
 
     def __str__(self) -> str:
@@ -62,20 +62,20 @@ class RecordPlace:
 
     @property
     def file(self) -> str:
-        """The name of its file."""
+        """The name of the file that sets the record aside."""
         return f"{self.topic}@{self.partition}@{self.offset}.json"
 
 
 def set_aside_path(config: Config) -> str:
-    """Where the files lie: several pipelines may fill one lake."""
+    """The files' directory. It has the prefix in its name, because several pipelines may fill one lake."""
     return own_path(config, "set-aside", config.source.topic_prefix)
 
 
 def set_aside(config: Config, table: str, place: RecordPlace, reason: str) -> None:
-    """Has the table pass over the record, which goes to quarantine instead.
+    """Makes the table skip the record, which goes to quarantine instead.
 
-    Raises UsageError where the topic is not the table's, has no such record, or the table has taken it in already; what
-    Kafka raises; SetupError where the lake can't be read or written.
+    Raises UsageError if the topic is not the table's or has no such record, or if the table has applied it already;
+    errors of Kafka; SetupError if the lake can't be read or written.
     """
     broker = Broker(config.kafka_properties())
     one = named(table, listed(config, broker))
@@ -87,14 +87,14 @@ def set_aside(config: Config, table: str, place: RecordPlace, reason: str) -> No
     if not first.get(place.partition, 0) <= place.offset < end.get(place.partition, 0):
         there = ", ".join(f"{p}: {first.get(p, 0)} to {offset - 1}" for p, offset in sorted(end.items()) if offset)
         raise UsageError(
-            "no-such-record", f"{place} is not there", f"the topic has, by partition: {there or 'nothing'}"
+            "no-such-record", f"there is no record {place}", f"the topic has, by partition: {there or 'nothing'}"
         )
     newest = newest_record(one.path)
     if newest is not None and place.offset < newest.progress.next.get(place.partition, 0):
         raise UsageError(
             "already-taken",
-            f"{table} has taken {place} in already",
-            "a record that was applied can't be set aside; --rebuild fills the table again, and passes over what was"
+            f"{table} has applied {place} already",
+            "an applied record can't be set aside; `resume --rebuild` fills the table again and skips records that were"
             " set aside before",
         )
     leave_file(set_aside_path(config), place.file, {"reason": reason, "at": time.time()})
@@ -108,7 +108,7 @@ def put_aside(
     quarantine: Quarantine,
     withheld: Collection[str],
 ) -> None:
-    """Puts the records at these places, each with its reason, into quarantine. Raises what Spark and Kafka raise."""
+    """Adds the records at these places, each with its reason, to quarantine. Raises errors of Spark and Kafka."""
     bad = pa.table(
         {
             "partition": pa.array([place.partition for place in places], pa.int32()),
@@ -126,7 +126,7 @@ def put_aside(
 
 
 class SetAside:
-    """The service's side: what is set aside, as last seen."""
+    """The records set aside, as the service last read them."""
 
     def __init__(self, session: SparkSession, config: Config) -> None:
         self._session = session
@@ -136,7 +136,7 @@ class SetAside:
         self.look = RegularRead(self.read, _EVERY, "set aside")
 
     def read(self) -> None:
-        """Looks now. Raises what the storage raises."""
+        """Reads the files now. Raises errors of the storage."""
         with self._lock:
             found = {}
             for name in names_in(self._session, self._folder):
@@ -154,7 +154,7 @@ class SetAside:
         return {topic: frozenset(places) for topic, places in found.items()}
 
     def within(self, part: OffsetRange) -> dict[RecordPlace, str]:
-        """Those of an offset range, each with its reason."""
+        """The records set aside in an offset range, each with its reason."""
         return {
             place: reason
             for place, reason in list(self._found.items())
@@ -163,6 +163,6 @@ class SetAside:
         }
 
     def _reason(self, name: str) -> str:
-        told = JsonFile(self._session, f"{self._folder}/{name}").read()
-        said = str(told.get("reason") or "") if isinstance(told, dict) else ""
-        return f"set aside by an operator{': ' if said else ''}{said}"
+        content = JsonFile(self._session, f"{self._folder}/{name}").read()
+        reason = str(content.get("reason") or "") if isinstance(content, dict) else ""
+        return f"set aside by an operator{': ' if reason else ''}{reason}"

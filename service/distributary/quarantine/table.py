@@ -1,4 +1,4 @@
-"""The quarantine table: records that can't be applied, as raw bytes with their place, the reason and the time."""
+"""The quarantine table: records that can't be applied, as raw bytes with topic, partition, offset, reason and time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType, _parse_datatype_string
 
 from distributary.error_mapping import classified
 from distributary.lake.reader_batch import read_few_rows_at_once
-from distributary.quarantine.redaction import without
+from distributary.quarantine.redaction import redact
 
 _SCHEMA = (
     "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY, value BINARY,"
@@ -27,30 +27,30 @@ _OF_VERDICT = ("reason", "message", "quarantined_at", "replayed_at")
 
 
 class Quarantine:
-    """One Delta table for all tables of the service, at `path`. Each record is in it once, however often it is met."""
+    """One Delta table at `path` for all tables of the service. Adding a record again has no effect."""
 
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session.newSession()
         read_few_rows_at_once(self._session)
         self.path = path
         self.lock = threading.Lock()
-        """Who has it writes to the table."""
+        """Must be held to write to the table."""
         self.writes = 0
-        """How many times this process has written to it."""
+        """Number of writes by this process."""
 
     def add(
         self, table: str, raw: Callable[[pa.Table], DataFrame], bad: pa.Table, withheld: Collection[str] = ()
     ) -> dict[str, int]:
-        """Adds the records that `bad` (partition, offset, reason, message) names, without the values of the columns
-        `withheld`. `raw` gives the records at some places (partition, offset) with all of Kafka's columns.
+        """Adds the records in `bad` (partition, offset, reason, message) without the values of the columns `withheld`.
+        `raw` returns the records at given places (partition, offset) with all of Kafka's columns.
 
-        Done before the table's own commit counts them as applied; a batch that is taken again adds none twice. Gives
-        how many records there are by reason.
+        Must be called before the table's own commit counts the records as applied. A repeated batch adds none twice.
+        Returns the number of records by reason.
         """
         named = bad.select(["partition", "offset", "reason", "message"])
         records = raw(named)
         found = F.broadcast(records.sparkSession.createDataFrame(named))
-        rows = without(records.join(found, ["partition", "offset"]), withheld).select(
+        rows = redact(records.join(found, ["partition", "offset"]), withheld).select(
             "topic",
             "partition",
             "offset",
@@ -64,18 +64,18 @@ class Quarantine:
             F.current_timestamp().alias("quarantined_at"),
             F.lit(None).cast("timestamp").alias("replayed_at"),
         )
-        with self._writing():  # tables run side by side, and two MERGEs into one table would get in each other's way
+        with self._writing():  # tables run in parallel, and two MERGEs into one table would conflict
             self._ensure()
             done = self._merge(rows, "b").whenNotMatchedInsertAll().execute().head()
             if done is None or done["num_inserted_rows"] < named.num_rows:
-                # Applied since, and bad again now that the table is filled anew: it waits once more.
+                # A rebuild may reject a record again that was replayed before: it is open again.
                 verdict: dict[str, str | Column] = {name: f"b.{name}" for name in _OF_VERDICT}
                 self._merge(rows, "b").whenMatchedUpdate("q.replayed_at IS NOT NULL", verdict).execute()
         return {pair["values"]: pair["counts"] for pair in named["reason"].value_counts().to_pylist()}
 
     def waiting(self, session: SparkSession, topic: str, but: str = "") -> DataFrame | None:
-        """The topic's records that were not applied since, `but` for those of one reason, as Kafka had them without
-        what was withheld (see withheld.py); None where there are none."""
+        """The topic's records that were not applied since, without those with the reason `but`; None if there are none.
+        Redacted values are missing (see redaction.py)."""
         if not DeltaTable.isDeltaTable(self._session, self.path):
             return None
         rows = session.read.format("delta").load(self.path)
@@ -84,8 +84,8 @@ class Quarantine:
         return None if rows.isEmpty() else rows
 
     def applied(self, topic: str, places: pa.Table) -> None:
-        """Marks records that were applied: `places` has partition, offset and timestamp, a record that is two changes
-        twice. Done after the table's commit: a record that is applied twice changes nothing."""
+        """Marks records as applied. `places` has partition, offset and timestamp, possibly with duplicates. Called
+        after the table's commit: if the call is lost, the records are applied again, which changes nothing."""
         columns = ["partition", "offset", "timestamp"]
         distinct = places.select(columns).group_by(columns).aggregate([])
         named = self._session.createDataFrame(distinct).withColumn("topic", F.lit(topic))
@@ -110,8 +110,8 @@ class Quarantine:
         DeltaTable.createIfNotExists(self._session).location(self.path).addColumns(schema).execute()
 
     def _merge(self, records: DataFrame, called: str) -> DeltaMergeBuilder:
-        """A merge of these records into the table `q`. By their time too: a topic that was created again has others at
-        its places."""
+        """A merge of these records into the table `q`. The timestamp is compared, too, because a recreated topic has
+        other records at the same offsets."""
         by_place = " AND ".join(f"q.{name} = {called}.{name}" for name in ("topic", "partition", "offset"))
         same = f"{by_place} AND q.timestamp <=> {called}.timestamp"
         return DeltaTable.forPath(self._session, self.path).alias("q").merge(records.alias(called), same)

@@ -13,10 +13,9 @@ from distributary.cli import main
 _HEAD = """\
 # Commands
 
-Every command and option. This page is made from the code (`make docs` writes it anew); each command's `--help` says the
-same in the terminal.
+Every command and option. `make docs` writes this page from the code; `--help` shows the same text in the terminal.
 
-`DISTRIBUTARY_CONFIG` names the config for every command that is given no `-c`. Commands that only look (`validate`,
+`DISTRIBUTARY_CONFIG` is the config of commands without `-c`. Commands that only read (`validate`,
 `plan`, `doctor`, `status`, `verify`, `quarantine list`) may run beside the service.
 
 | exit code | meaning |

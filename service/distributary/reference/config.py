@@ -13,13 +13,13 @@ from distributary.reference.config_examples import EXAMPLES
 _HEAD = """\
 # Config
 
-Every key of a config file. This page is made from the code (`make docs` writes it anew).
+Every key of a config file. `make docs` writes this page from the code.
 [full.yaml](../config/full.yaml) is an example with all keys, [schema.json](../config/schema.json) the JSON Schema for
-editors (`distributary schema` prints it). `distributary validate -c FILE` names every fault with its line.
+editors (`distributary schema` prints it). `distributary validate -c FILE` shows every fault with its line.
 
-`${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}` may stand in any value outside of `tables` and `defaults`,
-and must where it is a secret. What is said of tables is shown, so that a secret would be, too.
-Durations are a number with `ms`, `s`, `m`, `h` or `d`. Keys in **bold** must be there.
+`${env:NAME}`, `${env:NAME:-default}` and `${file:PATH}` are allowed in any value outside of `tables` and `defaults`,
+and required for secrets. Settings of tables are shown by commands and pages, so they can't contain secrets.
+Durations are a number with `ms`, `s`, `m`, `h` or `d`. Keys in **bold** are required.
 """
 _SECTIONS = {
     "": ("The file", ""),
@@ -34,12 +34,12 @@ _SECTIONS = {
     "consumer_group": ("consumer_group", "ConsumerGroup"),
     "masking": ("masking", "Masking"),
 }
-"""Of each heading the name of its keys' definition in the schema."""
+"""By path: the heading, and the name of the keys' definition in the schema."""
 
 _REFUSED = """\
 ## Properties that are refused
 
-`kafka` takes any other property of Kafka's clients, `spark` any other one whose name begins with `spark.`.
+`kafka` accepts any other property of Kafka's clients, `spark` any other property that begins with `spark.`.
 
 | property | why |
 | --- | --- |"""
@@ -47,14 +47,14 @@ _NAMES = {"string": "text", "integer": "whole number", "number": "number", "bool
 
 
 def as_markdown() -> str:
-    """The page. Raises KeyError where the schema has a definition that the page leaves out."""
+    """The page. Raises KeyError if the page lacks a definition of the schema."""
     schema = json_schema()
     definitions = dict(schema["$defs"])
     del definitions["TableDefaults"]  # the keys of a table
     lines = [_HEAD]
     for title, name in _SECTIONS.values():
         section = definitions.pop(name) if name else schema
-        lines += [f"## {title}", "", section["description"], "", "| key | value | default | what it says |"]
+        lines += [f"## {title}", "", section["description"], "", "| key | value | default | meaning |"]
         lines += ["| --- | --- | --- | --- |", *_rows(section), ""]
         if title in EXAMPLES:
             sentence, text = EXAMPLES[title]

@@ -15,31 +15,31 @@ from distributary.decode.reasons import REASONS
 _HEAD = """\
 # Errors
 
-Every error has a code, a message that says where, and what to do. This page is made from the code (`make docs` writes
-it anew). `{…}` stands for names, places and numbers; an error never shows values of your rows. Faults in a config are
-not listed: `distributary validate` names all of them at once, each with its file, line and fix. Warnings of
-`distributary plan` are in [plan.md](plan.md), what happens at which failure in [failures.md](failures.md).
+Every error has a code, a message with the place of the fault, and a fix. `make docs` writes this page from the code.
+`{…}` stands for names, places and numbers; an error never shows values of your rows. Faults in a config are
+not listed: `distributary validate` shows all of them at once, each with its file, line and fix. Warnings of
+`distributary plan` are in [plan.md](plan.md), failures that the service handles in [failures.md](failures.md).
 """
 _KINDS = {
     "TableHalt": (
         "Halted tables",
-        "The table stays as it is, all others continue. `distributary status` shows it; see [halts.md](halts.md).",
+        "The table stays unchanged, all others continue. `distributary status` shows it; see [halts.md](halts.md).",
     ),
     "verify": (
         "Tables that can't be compared",
         "`distributary verify` says so and exits with 1; the table continues. See [verify.md](verify.md).",
     ),
     "TransientError": (
-        "Passing faults",
-        "The work is tried again, with growing pauses; nothing is lost. The table is `retrying` as long as it lasts.",
+        "Temporary errors",
+        "The work is tried again with growing pauses; nothing is lost. The table is `retrying` meanwhile.",
     ),
-    "SetupError": ("This machine", "Something that the command needs is not there. It exits with 2."),
-    "UsageError": ("Usage", "The command line or the config can't be used as it is. The command exits with 2."),
+    "SetupError": ("This machine", "Something that the command needs is missing. The command exits with 2."),
+    "UsageError": ("Usage", "The command line or the config is wrong. The command exits with 2."),
     "AlreadyRunning": ("A second driver", "Another driver runs this config. The command exits with 3."),
 }
-_NOT_HERE = ("demo", "failpoints.py")  # a demonstration's own faults, and those that somebody asked for
+_NOT_HERE = ("demo", "failpoints.py")  # errors of the demo, and deliberate ones
 _REASONS_TEXT = (
-    "The record is put aside with this reason, and its neighbours are applied: see [quarantine.md](quarantine.md)."
+    "The record goes to quarantine with this reason, and all others are applied: see [quarantine.md](quarantine.md)."
 )
 _LINK = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
 _QUARANTINE = f"""\
@@ -47,14 +47,14 @@ _QUARANTINE = f"""\
 
 {_REASONS_TEXT}
 
-| reason | what it says |
+| reason | meaning |
 | --- | --- |"""
 _OPEN = "{…}"
 
 
 @dataclass(frozen=True, order=True)
 class Raised:
-    """An error as a module raises it. What is only known when it happens stands as `{…}`."""
+    """An error as a module raises it. `{…}` stands for parts that are only known at run time."""
 
     code: str
     message: str
@@ -67,7 +67,7 @@ def as_markdown() -> str:
     found = sorted(set(raised(Path(errors.__file__).parent)))
     lines = [_HEAD]
     for kind, (title, text) in _KINDS.items():
-        lines += [f"## {title}", "", text, "", "| code | what it says | what to do |", "| --- | --- | --- |"]
+        lines += [f"## {title}", "", text, "", "| code | message | what to do |", "| --- | --- | --- |"]
         lines += [_row(f"`{one.code}`", one.message, one.fix) for one in found if one.kind == kind]
         lines.append("")
     lines.append(_QUARANTINE)

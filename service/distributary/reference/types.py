@@ -22,12 +22,12 @@ from distributary.decode.types.from_schema import type_of_schema
 _HEAD = """\
 # Types
 
-What a value of the source becomes in the lake. This page is made from the code (`make docs` writes it anew).
+The type in the lake for each type of the source. `make docs` writes this page from the code.
 
 A value that its column's type can't hold is never rounded, cut or made NULL: the record goes to the quarantine table,
-with the column's name in the reason. `columns` in the config names another type for a column; see
+with the column's name in the reason. `columns` in the config sets another type for a column; see
 [config.md](config.md#tables-and-defaults). [Where a column's type comes from](#where-a-columns-type-comes-from) is
-below the tables.
+explained below the tables.
 
 A point in time without a zone is a `timestamp_ntz` in these tables. With `timestamps: utc`, under `defaults` or for one
 table, it is a `timestamp`, also within arrays, maps and structs: `2026-01-02 03:04:05` at the source becomes that
@@ -36,61 +36,60 @@ A table that has such columns halts when the setting changes (`timestamps-change
 is filled again (`resume --rebuild`).
 """
 _WIRE = """
-## By what is on the wire
+## By the type in the record
 
-| Connect type, or the name over it | sent as | Spark type | at the edges |
+| Connect type, or its semantic name | sent as | Spark type | special values |
 | --- | --- | --- | --- |
 """
 _ORIGIN = """
 ## Where a column's type comes from
 
-**With a schema** (JSON with the Connect schema beside the payload, or Avro) the schema says it.
+**With a schema** (JSON with the Connect schema beside the payload, or Avro) the type comes from the schema.
 
-**Without a schema** JSON has numbers and texts only: a date is a number of days. The first of these that knows the
-column decides:
+**Without a schema** JSON has only numbers and texts: a date is a number of days. The type comes from the first of these
+that has one:
 
 1. `columns` in the config.
-2. The connector's schema-change topic, which is named like `topic.prefix`. SQL Server, Db2, MySQL, MariaDB and
-   Oracle write the database's own types there (`include.schema.changes`, on by default). The service keeps them in
-   `<target.path>/_distributary/source-types/<topic_prefix>.json`, so Kafka may remove the records. Name the
-   connector's `time.precision.mode`, `decimal.handling.mode`, `bigint.unsigned.handling.mode` and
-   `binary.handling.mode` under `source.connector_properties` if they are not its defaults. A type that the table's
-   column can't take is ignored.
-3. The column that the table has already.
+2. The connector's schema-change topic, whose name is `topic.prefix`. The connectors of SQL Server, Db2, MySQL, MariaDB
+   and Oracle write the database's types there (`include.schema.changes`, on by default). The service stores them in
+   `<target.path>/_distributary/source-types/<topic_prefix>.json`, so Kafka may remove the records. If the connector's
+   `time.precision.mode`, `decimal.handling.mode`, `bigint.unsigned.handling.mode` or `binary.handling.mode` is not the
+   default, add it to `source.connector_properties`. A type that does not fit the table's column is ignored.
+3. The existing column of the table.
 4. The values: whole numbers are `bigint` (`string` if one needs more than 64 bits), fractions `double`, then
-   `boolean`, all else `string`. A warning says so.
+   `boolean`, everything else `string`. The log has a warning.
 
-`distributary init` writes types that come from values alone under `columns`, with a comment if they may be something
+`distributary init` writes types that are inferred from values under `columns`, with a comment if they may be something
 else: `created: bigint # looks like timestamp_us`. Check them before the first run: a table keeps the types that it
-was made with, and `columns` wins over the schema-change topic. They come from the first 20 records of each partition
-and the 20 newest: a column of whole numbers that has a fraction elsewhere needs `double` or `decimal(p,s)`.
+was created with, and `columns` overrides the schema-change topic. They are inferred from the first 20 records of each
+partition and the 20 newest: if other records of a whole-number column have fractions, set `double` or `decimal(p,s)`.
 
 The schema-change topic is read again when records have unknown columns, or values that no longer fit. The column is
-then widened if it can be.
+then widened if possible.
 
 ## What `columns` does
 
-With a schema `columns` does not change how a value is read, only what becomes of it:
+With a schema `columns` does not change how a value is read, but converts it:
 
 | from | to |
 | --- | --- |
 | a decimal | any other decimal, a whole number or text (exactly), `float`, `double` |
-| a date or time | each other, if nothing is lost. Without a zone they count as UTC |
-| a date or timestamp | a number or `string`: as it is on the wire |
-| a text | `date`, `timestamp_ntz`, `timestamp`: year, month and day as ISO 8601 writes them. With an offset it is the \
-moment in UTC; a `date` takes no other time than midnight |
+| a date or time | any other date or time, if nothing is lost. Without a zone it counts as UTC |
+| a date or timestamp | a number or `string`, as it is in the record |
+| a text | `date`, `timestamp_ntz`, `timestamp`: year, month and day as in ISO 8601. A text with an offset is \
+converted to UTC; for a `date` the time must be midnight |
 
-A value that does not fit exactly goes to the quarantine table. If there is no way from one type to the other, the
+A value that does not fit exactly goes to the quarantine table. If a type can't be converted to the other, the
 table halts (`no-conversion`).
 
-## When a type changes and no schema says so
+## When a type changes without a schema
 
-Without a schema nothing shows that a column's type has changed if the same text then means another value: a decimal
-of another scale in Base64, or a time that is counted in another unit. After such a change at the source [take a
+Some changes of a type can't be recognized without a schema, because the same text then means another value: a decimal
+of another scale in Base64, or a time in another unit. After such a change at the source [take a
 snapshot](snapshots.md) and fill the table again (`resume --rebuild`), or use schemas.
 
-The same holds if schemas are switched off on a table that was filled with them: times of day and decimals without a
-fixed scale are text in the table, and from then on it gets what is on the wire. Name their types under `columns`.
+The same is true if schemas are switched off for a table that was filled with them: times of day and decimals without a
+fixed scale are text in the table, and get the record's own form from then on. Set their types under `columns`.
 """
 _TIME, _DATA, _KAFKA = "io.debezium.time", "io.debezium.data", "org.apache.kafka.connect.data"
 _BOUNDS = Bounds()
@@ -248,9 +247,9 @@ def _by_wire() -> Iterator[str]:
 
 def _by_source() -> Iterator[str]:
     yield "\n## By the source's type\n"
-    yield "With the connector's default settings. *As `columns` names it* is how JSON without schema has it."
+    yield "With the connector's default settings. *As `columns` names it* is the type in JSON without schema."
     yield "\n### PostgreSQL\n"
-    yield "PostgreSQL's connector writes no schema-change topic: without schema name the types under `columns`.\n"
+    yield "PostgreSQL's connector writes no schema-change topic: without schema set the types under `columns`.\n"
     yield from _table(("type", "as `columns` names it", "Spark type"), _postgresql())
     for connector, (title, examples) in _OF_CONNECTOR.items():
         yield f"\n### {title}\n"
@@ -260,7 +259,7 @@ def _by_source() -> Iterator[str]:
             assert kind is not None, f"{connector}: {shown}"
             rows.append((shown, _as_configured(kind), type_of_name(kind, {}, _BOUNDS).spark))
         yield from _table(("type", "as `columns` names it", "Spark type"), rows)
-    yield f"\nWith another `{PRECISION_MODE}`, `{DECIMAL_MODE}` or `{UNSIGNED_MODE}` they are sent otherwise:\n"
+    yield f"\nWith another `{PRECISION_MODE}`, `{DECIMAL_MODE}` or `{UNSIGNED_MODE}` they have other types:\n"
     rows = []
     for shown, connector, column, name, modes in _OTHERWISE:
         for mode in modes:

@@ -1,4 +1,4 @@
-"""Transactions of the source across tables: which are complete, and up to where a reader may go.
+"""Transactions of the source across tables: the last one up to which all tables are complete.
 
-In: Debezium's transaction topic and the tables' progress. Out: frontiers. Imports workers and what lies below.
+In: Debezium's transaction topic and the tables' progress. Out: the last complete one. Imports workers and below.
 """

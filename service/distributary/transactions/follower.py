@@ -1,6 +1,6 @@
-"""Follows the transaction topic beside the tables and tells up to which transaction all of them are complete.
+"""Reads the transaction topic and reports the last transaction up to which all tables are complete.
 
-A thread of its own that only looks: whatever goes wrong here is logged and tried again, and the tables go on.
+It runs in its own thread and changes no table: errors are logged and retried, and the tables continue.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from distributary.ingest.tables import settings_of
 from distributary.logs import get_logger
 from distributary.observe.status import ServiceStatus
 from distributary.storage.json_file import JsonFile
-from distributary.transactions.frontier import Answer, Claim, Frontier, Kafka, Standing, Transaction
+from distributary.transactions.frontier import Answer, Claim, Frontier, Kafka, TableProgress, Transaction
 from distributary.transactions.ledger import TransactionLedger
 from distributary.workers.table_worker import TableWorker
 
-_TURN = 1.0  # seconds that reading may take, and between two looks
-_REST = 30.0  # seconds until the next look after a fault, or where there is no such topic
-_LOOK_AGAIN = 10.0  # seconds after which it is looked at Kafka again though neither the topic nor a table went on
-_LOOK_AT_MOST = 3.0  # seconds between two looks otherwise: each asks Kafka for all topics
+_READ_SECONDS = 1.0  # limit of one read, and pause between two reads
+_RETRY_AFTER = 30.0  # seconds after an error, or if there is no such topic
+_UPDATE_AT_LEAST_EVERY = 10.0  # seconds between two updates without news
+_UPDATE_AT_MOST_EVERY = 3.0  # seconds between two updates with news: each asks Kafka for all topics
 _CHUNK = 10_000
 _SAVE_AFTER = 5.0
-_ENDING = 5.0  # seconds that the end of the service waits for a look that takes long
-_AT_THE_END = 60.0  # seconds that reading to the topic's end may take at the end of `run --once`
+_JOIN_SECONDS = 5.0  # limit for the thread to stop at the end of the service
+_FINAL_READ_SECONDS = 60.0  # limit for reading to the topic's end at the end of `run --once`
 _log = get_logger(__name__)
 
 
 class TransactionFollower:
-    """`tables` gives the workers by topic, None for a topic that is no table of the config; `found` is set once there
-    is a transaction topic, and `registry` has the schemas of Avro records."""
+    """`tables` returns the workers by topic, None for a topic that is no table of the config. `found` is set once a
+    transaction topic exists. `registry` has the schemas of Avro records. `file` stores the claim."""
 
     def __init__(
         self,
         config: Config,
         broker: Broker,
-        note: JsonFile,
+        file: JsonFile,
         status: ServiceStatus,
         tables: Callable[[], Mapping[str, TableWorker | None]],
         found: threading.Event,
         registry: Registry | None = None,
     ) -> None:
         self._broker = broker
-        self._note = note
+        self._file = file
         self._status = status
         self._tables = tables
         self._found = found
@@ -67,73 +67,73 @@ class TransactionFollower:
         self._tail: Tail | None = None
         self._ledger = TransactionLedger(self._topic_of)
         self._answer: Answer | None = None
-        self._standings: Mapping[str, Standing] = {}
-        self._looked_at = 0.0
-        self._news = False
-        self._told: set[str] = set()
+        self._progress: Mapping[str, TableProgress] = {}
+        self._updated_at = 0.0
+        self._has_news = False
+        self._logged_codes: set[str] = set()
         self._saved: Transaction | None = None
         self._saved_at = 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="transactions", daemon=True)
 
     def follow(self, config: Config) -> None:
-        """From now on the tables are those of this config."""
+        """Uses the tables of this config from now on."""
         self._config = config
         self._pattern = re.compile(subscription_pattern(self._prefix, [rule.match for rule in config.tables]))
 
     def start(self) -> None:
-        """Begins to follow the topic, where there is one."""
+        """Starts to follow the topic, if it exists."""
         try:
-            # Told before the first record is decoded, so that no table has to wait for its next change.
+            # Before the first record is decoded, so that no table has to wait for its next change.
             self._open()
         except Exception as error:
-            self._tell(error)
+            self._log_error(error)
             if isinstance(error, UsageError):
                 return
         self._thread.start()
 
     def stop(self, *, to_the_end: bool) -> None:
-        """Ends; `to_the_end`: after all that is in the topic now was taken into account."""
+        """Stops; `to_the_end`: after reading the topic to its current end."""
         if not self._thread.is_alive():
             return
         self._stopping.set()
-        self._thread.join(_ENDING)
+        self._thread.join(_JOIN_SECONDS)
         if self._thread.is_alive():
             return
         try:
             if to_the_end:
                 self._read_to_the_end()
             self._save()
-        except Exception as error:  # the tables are done: nothing here may change how the run ends
-            self._tell(error)
+        except Exception as error:  # the tables are finished: an error here must not change the exit code
+            self._log_error(error)
         self._close()
 
     def _read_to_the_end(self) -> None:
-        until = time.monotonic() + _AT_THE_END
-        while not self._turn(last=True) and time.monotonic() < until:
+        until = time.monotonic() + _FINAL_READ_SECONDS
+        while not self._step(last=True) and time.monotonic() < until:
             pass
-        self._turn(last=True)  # once more, now that it is known which tables' ends are to be asked for
+        self._step(last=True)  # once more, because the ledger now knows which topics' end offsets it needs
 
     def _run(self) -> None:
-        rest: float | None = 0.0
-        while rest is not None and not self._stopping.wait(rest):
-            rest = self._guarded()
+        pause: float | None = 0.0
+        while pause is not None and not self._stopping.wait(pause):
+            pause = self._try_step()
 
-    def _guarded(self) -> float | None:
-        """A turn; gives the seconds until the next one, None where there is no use in one."""
+    def _try_step(self) -> float | None:
+        """Runs a step; returns the seconds until the next one, None if there must be none."""
         try:
-            at_end = self._turn()
+            at_end = self._step()
         except Exception as error:
-            self._tell(error)
+            self._log_error(error)
             self._close()
-            return None if isinstance(error, UsageError) else _REST
-        return _REST if self._tail is None else _TURN if at_end else 0.0
+            return None if isinstance(error, UsageError) else _RETRY_AFTER
+        return _RETRY_AFTER if self._tail is None else _READ_SECONDS if at_end else 0.0
 
-    def _tell(self, error: Exception) -> None:
+    def _log_error(self, error: Exception) -> None:
         fault = classified(error)
-        tell = _log.debug if fault.code in self._told else _log.warning
-        tell("transactions can't be followed now", code=fault.code, reason=fault.message, fix=fault.fix)
-        self._told.add(fault.code)
+        log = _log.debug if fault.code in self._logged_codes else _log.warning
+        log("transactions can't be followed now", code=fault.code, reason=fault.message, fix=fault.fix)
+        self._logged_codes.add(fault.code)
         _log.debug("following transactions failed", exc_info=error)
 
     def _close(self) -> None:
@@ -141,26 +141,27 @@ class TransactionFollower:
             self._tail.close()
             self._tail = None
 
-    def _turn(self, *, last: bool = False) -> bool:
-        """One look; whether the topic's end was reached. Raises UsageError where it can't be followed at all."""
+    def _step(self, *, last: bool = False) -> bool:
+        """Reads and updates once; returns whether the topic's end was reached. Raises UsageError if the topic can't be
+        followed at all."""
         if self._tail is None and not self._open():
             return True
         assert self._tail is not None
-        records, at_end = self._tail.read(_CHUNK, _TURN)
+        records, at_end = self._tail.read(_CHUNK, _READ_SECONDS)
         for record in records:
             value = json_of(record.value, record.headers, "value", self._registry)
-            if (said := boundary(value)) is not None:
-                self._ledger.add(said, record.offset, record.timestamp_ms)
-        standings = {topic: _standing(worker) for topic, worker in self._tables().items() if worker is not None}
-        self._news = self._news or bool(records) or standings != self._standings
-        since = time.monotonic() - self._looked_at
-        if last or since > _LOOK_AGAIN or (self._news and since > _LOOK_AT_MOST):
-            self._look(standings)
-            self._news = False
+            if (mark := boundary(value)) is not None:
+                self._ledger.add(mark, record.offset, record.timestamp_ms)
+        progress = {topic: _table_progress(worker) for topic, worker in self._tables().items() if worker is not None}
+        self._has_news = self._has_news or bool(records) or progress != self._progress
+        since = time.monotonic() - self._updated_at
+        if last or since > _UPDATE_AT_LEAST_EVERY or (self._has_news and since > _UPDATE_AT_MOST_EVERY):
+            self._update(progress)
+            self._has_news = False
         return at_end
 
     def _open(self) -> bool:
-        """Begins where the last run ended, else at the topic's beginning; False where there is no such topic."""
+        """Opens the topic at the stored offset, else at its beginning; returns False if there is no such topic."""
         topic = self._broker.topics([self._topic]).get(self._topic)
         if topic is None:
             self._status.show_transactions(None)
@@ -168,13 +169,13 @@ class TransactionFollower:
         if len(topic.partitions) != 1:
             raise UsageError(
                 "transactions-unordered",
-                f"the topic {self._topic} has {len(topic.partitions)} partitions, so that the order of transactions is"
-                " lost: it is not told up to which one all tables are complete",
-                "give the topic one partition; the tables themselves are right as they are",
+                f"the topic {self._topic} has {len(topic.partitions)} partitions, so the order of transactions is"
+                " lost: the service can't report complete transactions",
+                "give the topic one partition; the tables themselves are not affected",
             )
         self._found.set()
         first = self._broker.earliest(topic)[0]
-        claim = _claim(self._note.read(), topic)
+        claim = _claim(self._file.read(), topic)
         offset = claim.transaction.next if claim else first
         if offset < first:
             _log.warning(
@@ -189,26 +190,26 @@ class TransactionFollower:
         self._ledger = TransactionLedger(self._topic_of, claim)
         self._saved = claim.transaction if claim else None
         self._tail = self._broker.tail(self._topic, offset)
-        self._answer, self._standings = None, {}
+        self._answer, self._progress = None, {}
         return True
 
-    def _look(self, standings: Mapping[str, Standing]) -> None:
-        # The order counts: what Kafka has is asked after it was seen what the tables have.
+    def _update(self, progress: Mapping[str, TableProgress]) -> None:
+        # Kafka's state must be read after the tables' progress, never before.
         there = self._broker.partitions()
         tables = self._tables()
-        partitions = {t: p for t, p in there.items() if self._pattern.match(t) and not _is_none(t, tables)}
+        partitions = {t: p for t, p in there.items() if self._pattern.match(t) and not _is_no_table(t, tables)}
         topic = self._broker.topics([self._topic]).get(self._topic)
         if topic is None or topic.topic_id != self._topic_id:
             _log.warning(
-                "the transaction topic is gone or was created again", code="transactions-recreated", topic=self._topic
+                "the transaction topic was deleted or created again", code="transactions-recreated", topic=self._topic
             )
             self._close()
             return
         if self._ledger.overflows() or not self._ledger.knows(partitions):
             self._ledger.start({t: self._ends(t, p) for t, p in partitions.items()})
         ends = {t: self._ends(t, partitions[t]) for t in self._ledger.asks if t in partitions}
-        answer = self._ledger.answer(standings, Kafka(partitions, ends))
-        self._standings, self._looked_at = standings, time.monotonic()
+        answer = self._ledger.answer(progress, Kafka(partitions, ends))
+        self._progress, self._updated_at = progress, time.monotonic()
         self._show(answer, tables)
         if time.monotonic() - self._saved_at > _SAVE_AFTER:
             self._save()
@@ -236,7 +237,7 @@ class TransactionFollower:
         if claim is None or claim.transaction == self._saved:
             return
         of = claim.transaction
-        self._note.write(
+        self._file.write(
             {
                 "topic_id": self._topic_id,
                 "next": of.next,
@@ -252,33 +253,33 @@ class TransactionFollower:
         known = (worker.progress.connector for worker in tables.values() if worker and worker.progress)
         connector: str | None = self._config.source.connector
         connector = connector or next((name for name in known if name != BY_OFFSET), None)
-        topics = [t for t in possible_topics(collection, self._prefix, connector) if not _is_none(t, tables)]
+        topics = [t for t in possible_topics(collection, self._prefix, connector) if not _is_no_table(t, tables)]
         there = (t for t in topics if t in tables)
         return next(there, None) or next((t for t in topics if self._may_be(t, connector)), None)
 
     def _may_be(self, topic: str, connector: str | None) -> bool:
-        """Whether a topic that is not there yet will be a table of the config."""
+        """Whether a topic that does not exist yet would be a table of the config."""
         table = table_of(topic, self._prefix, connector)
         return settings_of(table, self._config) is not None
 
 
-def _is_none(topic: str, tables: Mapping[str, TableWorker | None]) -> bool:
-    """Whether it is known of a topic that it is no table of the config."""
+def _is_no_table(topic: str, tables: Mapping[str, TableWorker | None]) -> bool:
+    """Whether the topic is known to be no table of the config."""
     return topic in tables and tables[topic] is None
 
 
-def _standing(worker: TableWorker) -> Standing:
+def _table_progress(worker: TableWorker) -> TableProgress:
     first, head = worker.first, worker.head  # once: the next commit may come in between
     progress = None if head is None else head.progress
     if head is None or progress is None:
-        return Standing(first)
+        return TableProgress(first)
     told = {p: last.transaction for p, last in progress.last.items()}
     frontier = {p: Frontier(transaction_id(at.id), at.order) for p, at in told.items() if at is not None}
-    return Standing({**first, **progress.next}, frontier, head.version)
+    return TableProgress({**first, **progress.next}, frontier, head.version)
 
 
 def _claim(noted: Any, topic: Topic) -> Claim | None:
-    """What was noted of this topic; None where nothing was that can be used."""
+    """The stored claim of this topic; None if there is no usable one."""
     try:
         if noted is None or noted["topic_id"] != topic.topic_id:
             return None
@@ -288,7 +289,7 @@ def _claim(noted: Any, topic: Topic) -> Claim | None:
         return Claim(Transaction(str(complete["id"]), complete["ts_ms"], int(noted["next"])), held, versions)
     except (AttributeError, KeyError, TypeError, ValueError):
         _log.warning(
-            "the note of the last complete transaction can't be read: the topic is read anew",
+            "the file with the last complete transaction can't be read: the topic is read from its beginning",
             code="transactions-note-unreadable",
             topic=topic.name,
         )

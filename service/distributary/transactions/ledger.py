@@ -1,21 +1,20 @@
-"""Up to which transaction all tables are complete (rule 3.9). Values in, values out: nothing here asks Kafka or Spark.
+"""Finds the last transaction up to which all tables are complete (rule 3.9). Pure: it asks neither Kafka nor Spark.
 
-A claim must never be wrong, later than possible is fine. What it rests on:
+A claim may lag but must never be wrong. The reasoning:
 
-- Within a partition Kafka keeps the order of the connector's records, between partitions it does not: the END of a
-  transaction may be there before its changes, which wait for another broker. So an END proves nothing; what a table has
-  applied does.
-- The connector delivers at least once: after a restart a suffix of the stream comes again, in the transaction topic as
-  well. A transaction has its place where its BEGIN came first. The frontier of a partition is the transaction of its
-  largest position, which a replay does not take back.
-- A frontier that is not among the BEGINs that were read may lie before or behind them: it proves nothing.
-- A BEGIN that comes again before its END may count the changes anew, and leave out tables whose changes came before:
-  then the counts prove nothing, and the transaction may have changed any table.
-- Where nothing of this tells, a table has a transaction when it has come to the end of its topic long after the END,
-  and the connector has gone on since.
-- What was there before the ledger began to look (snapshots, changes before there were transactions, a topic whose
-  beginning is gone) has no place among the transactions. So at first, and when a table comes new, nothing is claimed
-  until every table has passed the end that its topic had then.
+- Kafka keeps the order of records only inside a partition. The END of a transaction may be in Kafka before its changes,
+  which wait for another broker. So an END proves nothing; only the progress of a table does.
+- The connector delivers at least once: after a restart it sends the last part of the stream again, in the transaction
+  topic, too. The first BEGIN of a transaction determines its place. The frontier of a partition is the transaction of
+  its largest position, and a replay does not lower it.
+- A frontier whose BEGIN was not read may be before or after those that were read, so it proves nothing.
+- If a BEGIN comes again before its END, the connector may have restarted its counts and left out tables. Then the
+  counts prove nothing, and the transaction may have changed any table.
+- If none of this helps, a table has a transaction when it has reached the end of its topic long after the END, and the
+  connector has continued since then.
+- Records from before the ledger started (snapshots, changes without transactions, a topic without its beginning) have
+  no place among the transactions. So after a start, and when a table is added, nothing is claimed until every table
+  has passed the end that its topic had at that time.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from distributary.transactions.frontier import (
     Claim,
     Frontier,
     Kafka,
-    Standing,
+    TableProgress,
     Transaction,
     holds,
     offsets_of,
@@ -41,25 +40,26 @@ from distributary.transactions.frontier import (
 )
 
 MOST_PENDING = 50_000
-_MOST_IDS = 4 * MOST_PENDING  # further back than a replay goes
+_MOST_IDS = 4 * MOST_PENDING  # more than a replay sends again
 SETTLED_MS = 300_000
-"""A change that is not in Kafka when the connector has gone on for so long after the END of its transaction comes no
-more: something filtered it out."""
+"""If the connector has continued for so long after the END of a transaction, missing changes were filtered out."""
 
-_EVERY = "*"  # stands for all tables; no table of a source is named by that alone
+_ALL_TABLES = "*"  # in place of a table's name, which is never just a star
 
 
 @dataclass(frozen=True)
 class _Need:
-    """What a table must have: `count` changes of a transaction, or that of a later one. `counted`: the count can be
-    relied on; `alone`: it stands for no earlier transactions; `ts_ms` is its commit time, `sent_ms` that of the END in
-    Kafka."""
+    """What a table must have applied: `count` changes of a transaction, or a change of a later one.
+
+    `counted`: the count is reliable. `is_only`: no earlier transactions were merged into this one. `ts_ms`: its commit
+    time; `sent_ms`: the time of its END in Kafka.
+    """
 
     transaction: str
     seq: int
     count: int
     counted: bool
-    alone: bool
+    is_only: bool
     ts_ms: int | None
     sent_ms: int
 
@@ -72,11 +72,11 @@ class _Seen:
 
 
 class TransactionLedger:
-    """The transactions that were read and not yet claimed, against what the tables have.
+    """Transactions that were read but not claimed yet, and the claim so far.
 
-    `topic_of` gives the topic of a table by the source's name of it, None for one that is no table of the config.
-    `claim` is what an earlier ledger claimed; the records that come are those after its transaction. `asks` are the
-    topics whose ends the next answer may need.
+    `topic_of` returns the topic of a table by its source name; None if the config has no such table. `claim`: the claim
+    of an earlier ledger; add() is then called with the records after its transaction. `asks`: topics whose end offsets
+    the next answer needs.
     """
 
     def __init__(
@@ -92,32 +92,33 @@ class TransactionLedger:
         self._ids: dict[str, _Seen] = {}
         self._pending: deque[tuple[Transaction, dict[str, _Need]]] = deque()
         self._base: tuple[Transaction, dict[str, _Need]] | None = None
-        self._goal: Mapping[str, Offsets] | None = None
+        self._target_ends: Mapping[str, Offsets] | None = None
         self._known: set[tuple[str, int]] = set()
         self._old: dict[tuple[str, int], str] = {}
         self._last: dict[tuple[str, int], int] = {}
 
     def overflows(self) -> bool:
-        """Whether so much is pending that the tables must be looked at anew, see start(). Where they are already what
-        is pending becomes one: a goal that moved on would never be reached."""
+        """Whether there are too many pending transactions, so that start() is needed. If the tables still have not
+        reached the ends of the last start(), pending transactions are merged instead, because later ends might never
+        be reached."""
         if len(self._pending) <= self._at_most:
             return False
-        if self._goal is None:
+        if self._target_ends is None:
             return True
-        self._melt()
+        self._merge_pending()
         return False
 
     def knows(self, partitions: Mapping[str, tuple[int, ...]]) -> bool:
-        """Whether start() has seen all these partitions of topics."""
+        """Whether the last start() included all these partitions."""
         return all((topic, p) in self._known for topic, numbers in partitions.items() for p in numbers)
 
     def start(self, ends: Mapping[str, Offsets]) -> None:
-        """Nothing more is claimed until every table has passed these ends of its topic's partitions, as they are now.
+        """Claims nothing until every table has passed these current end offsets of its topic.
 
-        What is pending becomes one: each table must have the last of it.
+        Pending transactions are merged into one: each table must have its last one of them.
         """
-        self._melt()
-        self._goal = ends
+        self._merge_pending()
+        self._target_ends = ends
         self._known = {(topic, p) for topic, offsets in ends.items() for p in offsets}
 
     def add(self, record: Begin | End, offset: int, sent_ms: int) -> None:
@@ -141,7 +142,7 @@ class TransactionLedger:
         elif seen.counts == record.counts:
             return  # sent again
         else:
-            self._seq += 1  # the rest of one that was counted anew, or another one of the same name
+            self._seq += 1  # the rest of a transaction after a restarted count, or another transaction with the same id
             seq, counted = self._seq, False
         needs = {
             name: _Need(record.id, seq, count, counted, True, record.ts_ms, sent_ms)
@@ -149,7 +150,7 @@ class TransactionLedger:
             if count > 0
         }
         if not counted:
-            needs[_EVERY] = _Need(record.id, seq, 0, counted, True, record.ts_ms, sent_ms)
+            needs[_ALL_TABLES] = _Need(record.id, seq, 0, counted, True, record.ts_ms, sent_ms)
         self._pending.append((Transaction(record.id, record.ts_ms, offset + 1), needs))
 
     def _begin(self, id_: str, begins: int) -> _Seen:
@@ -159,18 +160,20 @@ class TransactionLedger:
             del self._ids[next(iter(self._ids))]
         return seen
 
-    def answer(self, standings: Mapping[str, Standing], kafka: Kafka) -> Answer:
-        """Claims what can be claimed. `standings`: the tables at work, by topic. `kafka.partitions`: the topics of all
-        tables that there are."""
-        waiting = self._filled_again(standings) or self._short_of_goal(standings)
+    def answer(self, progress: Mapping[str, TableProgress], kafka: Kafka) -> Answer:
+        """Claims as many transactions as possible. `progress`: that of the running tables, by topic.
+        `kafka.partitions`: the existing topics of all tables."""
+        waiting = self._filled_again(progress) or self._behind_target(progress)
         while not waiting and (front := self._front()) is not None:
             transaction, needs = front
             lacking = (
-                topic for topic, need in self._needed(needs, kafka) if not self._has(topic, need, standings, kafka)
+                topic
+                for topic, need in self._needed(needs, kafka)
+                if not self._is_covered(topic, need, progress, kafka)
             )
             waiting = sorted(set(lacking))
             if not waiting:
-                self.claim = Claim(transaction, offsets_of(standings), versions_of(standings))
+                self.claim = Claim(transaction, offsets_of(progress), versions_of(progress))
                 self.asks.clear()
                 if self._base is not None:
                     self._base = None
@@ -178,15 +181,15 @@ class TransactionLedger:
                     self._pending.popleft()
         self.asks |= set(waiting)
         if self.claim is not None:
-            self.claim = with_live_versions(self.claim, standings)
+            self.claim = with_live_versions(self.claim, progress)
         pending = len(self._pending) + (self._base is not None)
-        if self.claim is None or not holds(self.claim, standings, kafka.partitions):
+        if self.claim is None or not holds(self.claim, progress, kafka.partitions):
             return Answer(None, pending, tuple(waiting))
         return Answer(self.claim.transaction, pending, tuple(waiting), self.claim.versions)
 
-    def _filled_again(self, standings: Mapping[str, Standing]) -> list[str]:
-        """The tables that are behind where they were: start() is needed then."""
-        now = {(topic, p): n for topic, table in standings.items() for p, n in table.next.items()}
+    def _filled_again(self, progress: Mapping[str, TableProgress]) -> list[str]:
+        """Topics of tables whose offsets went back. Then start() is needed."""
+        now = {(topic, p): n for topic, table in progress.items() for p, n in table.next.items()}
         again = sorted({place[0] for place, n in self._last.items() if now.get(place, 0) < n})
         self._last = now
         if again:
@@ -198,43 +201,43 @@ class TransactionLedger:
 
     def _needed(self, needs: Mapping[str, _Need], kafka: Kafka) -> Iterator[tuple[str, _Need]]:
         for name, need in needs.items():
-            if name == _EVERY:
+            if name == _ALL_TABLES:
                 yield from ((topic, need) for topic in kafka.partitions)
                 continue
             topic = self._topic_of(name)
             if topic is not None:
                 yield topic, need
 
-    def _short_of_goal(self, standings: Mapping[str, Standing]) -> list[str]:
-        if self._goal is None:
+    def _behind_target(self, progress: Mapping[str, TableProgress]) -> list[str]:
+        if self._target_ends is None:
             return []
         short = [
             topic
-            for topic, ends in self._goal.items()
-            if topic not in standings or not passed(standings[topic], ends, ends)
+            for topic, ends in self._target_ends.items()
+            if topic not in progress or not passed(progress[topic], ends, ends)
         ]
         if not short:
-            self._goal = None
-            # From here on a frontier counts once it has moved: where it stands now was perhaps not read.
-            self._old = {(t, p): f.transaction for t, s in standings.items() for p, f in s.frontier.items()}
-            self._melt()
+            self._target_ends = None
+            # The BEGIN of a current frontier may not have been read: only frontiers that move from here on count.
+            self._old = {(t, p): f.transaction for t, s in progress.items() for p, f in s.frontier.items()}
+            self._merge_pending()
             if self.claim is not None:
-                self.claim = replace(self.claim, held=offsets_of(standings))
+                self.claim = replace(self.claim, held=offsets_of(progress))
         return sorted(short)
 
-    def _melt(self) -> None:
-        """What is pending becomes one transaction, its last, with the last need of each table."""
+    def _merge_pending(self) -> None:
+        """Merges pending transactions into the last of them, with the last need of each table."""
         if not self._pending:
             return
         together = dict(self._base[1]) if self._base else {}
         for _, needs in self._pending:
             for name, need in needs.items():
-                together[name] = replace(need, alone=name not in together)
+                together[name] = replace(need, is_only=name not in together)
         self._base = (self._pending[-1][0], together)
         self._pending.clear()
 
-    def _has(self, topic: str, need: _Need, standings: Mapping[str, Standing], kafka: Kafka) -> bool:
-        table = standings.get(topic)
+    def _is_covered(self, topic: str, need: _Need, progress: Mapping[str, TableProgress], kafka: Kafka) -> bool:
+        table = progress.get(topic)
         partitions = kafka.partitions.get(topic)
         if table is None or not partitions:
             return False
@@ -247,17 +250,17 @@ class TransactionLedger:
         return ends is not None and self._is_settled(need) and passed(table, ends, not_later)
 
     def _is_settled(self, need: _Need) -> bool:
-        """Whether the connector has gone on for so long that all it sent of the transaction is in Kafka.
+        """Whether the connector has continued for so long that all its changes of the transaction are in Kafka.
 
-        What it lost in a crash it sends again with the transaction's END, before any transaction that is new. One that
-        is sent again may look new when its first BEGIN was read long ago, but its commit time does not.
+        After a crash it sends lost changes again with the transaction's END, before any new transaction. A repeated
+        transaction may look new if its first BEGIN was read long ago, but its commit time is old.
         """
         ts_ms, sent_ms = self._newest
         if need.ts_ms is None or ts_ms - need.ts_ms < SETTLED_MS:
             return False
         return sent_ms - max(need.sent_ms, self._replayed_ms) >= SETTLED_MS
 
-    def _is_later(self, topic: str, partition: int, table: Standing, seq: int) -> bool:
+    def _is_later(self, topic: str, partition: int, table: TableProgress, seq: int) -> bool:
         frontier = table.frontier.get(partition)
         if frontier is None or self._old.get((topic, partition)) == frontier.transaction:
             return False
@@ -266,8 +269,8 @@ class TransactionLedger:
 
     @staticmethod
     def _is_at(frontier: Frontier | None, need: _Need, partitions: int) -> bool:
-        """Whether the frontier shows that all changes are there: its own is the last one of the only partition, or the
-        only one at all."""
+        """Whether the frontier proves that the table has all changes: it is the last change in the only partition, or
+        the only change of the transaction."""
         if frontier is None or frontier.transaction != need.transaction or frontier.order is None:
             return False
-        return frontier.order >= need.count if partitions == 1 else need.count == 1 and need.alone
+        return frontier.order >= need.count if partitions == 1 else need.count == 1 and need.is_only

@@ -1,1 +1,1 @@
-"""Whether tables are what their topics say: the expected rows, computed anew, against those of the lake. Only read."""
+"""Compares tables with their topics or with the live source. Reads only, except for a temporary replay of the topic."""

@@ -1,4 +1,4 @@
-"""Compares tables with their topics: reads the lake, Kafka and the quarantine table, and writes nothing."""
+"""Compares tables with their topics or their sources, one table after the other."""
 
 from __future__ import annotations
 
@@ -27,79 +27,88 @@ from distributary.lake.table import LakeTable
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
 from distributary.logs import get_logger
 from distributary.progress.record import Progress
-from distributary.verify.compare import Compared
-from distributary.verify.frozen import FrozenTable
+from distributary.verify.comparison import Comparison
+from distributary.verify.comparison_sides import ComparisonInput, build_sides
 from distributary.verify.key_range import KeyRange
+from distributary.verify.replay_range import lost_records_note, replay_range
+from distributary.verify.replayed_table import replay_topic
 from distributary.verify.report import State, TableReport
-from distributary.verify.sides import Given, sides
 from distributary.verify.source_check import SourceCheck, source_of
-from distributary.verify.start import lost_start, range_read
-from distributary.verify.taken import copied, settings_of_copy
+from distributary.verify.table_version import TableVersion
 
-Tell = Callable[[str], None]
-"""Takes what is being done, for a person who waits."""
-_RECORDS_A_TASK = 250_000  # of a shuffle; the service's own setting is for its batches
+ShowProgress = Callable[[str], None]
+"""Shows a person what is being done."""
+_RECORDS_PER_TASK = 250_000  # of a shuffle; the service's own number of partitions is made for small batches
 _log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is to be compared: at most so many differences are shown; `keys`: only those keys; `source_dsn`: with the
-    live table of that database and not with the topic."""
+class VerifyOptions:
+    """`limit`: differences to show; `keys`: compare only these; `source_dsn`: compare with the live table of this
+    database instead of the topic."""
 
     limit: int = 20
     keys: KeyRange | None = None
     source_dsn: str | None = field(default=None, repr=False)
 
 
-def verify(config: Config, name: str | None, asked: Asked, tell: Tell) -> Iterator[TableReport]:
-    """Compares the table `name` with its topic, or all that the config has, one after the other.
+def verify(
+    config: Config, name: str | None, options: VerifyOptions, show_progress: ShowProgress
+) -> Iterator[TableReport]:
+    """Compares the table `name`, or every table of the config, and yields each report at once.
 
-    The service may run meanwhile. A table that can't be compared says why in its report. Raises UsageError for a name
-    or a range that can't be, and what Kafka and Spark raise before the first table.
+    The service may run meanwhile. The report of a table that can't be compared has the error. Raises UsageError for an
+    unknown name or a bad range, and errors of Kafka and Spark before the first table.
     """
-    if asked.source_dsn is not None:
-        source_of(asked.source_dsn)
-        if asked.keys is not None:
-            raise UsageError("keys-of-the-topic", "--keys and --source-dsn in one command", "leave one of them out")
+    if options.source_dsn is not None:
+        source_of(options.source_dsn)
+        if options.keys is not None:
+            raise UsageError("keys-of-the-topic", "--keys and --source-dsn exclude each other", "give only one of them")
     broker = Broker(config.kafka_properties())
     tables = listed(config, broker)
     tables = tables if name is None else [named(name, tables)]
     if not tables:
         return
-    tell("starting Spark")
+    show_progress("starting Spark")
     with stdout_kept_for_results():
         session = open_session(config.spark_properties(), system_properties(config.kafka_properties()))
     try:
-        for one in tables:
-            yield report(config, one, session, broker, asked, tell)
+        for table in tables:
+            yield report(config, table, session, broker, options, show_progress)
     finally:
         close_session(session)
 
 
 def report(
-    config: Config, one: ConfiguredTable, session: SparkSession, broker: Broker, asked: Asked, tell: Tell
+    config: Config,
+    table: ConfiguredTable,
+    session: SparkSession,
+    broker: Broker,
+    options: VerifyOptions,
+    show_progress: ShowProgress,
 ) -> TableReport:
-    """The comparison of one table, in a session that is there. Raises UsageError for a range of keys that can't be."""
-    if one.settings.keyless == "append":
-        head = LakeTable(session, one.path, service_columns_of(one.settings)).head()
-        one = replace(one, settings=as_kept(one.settings, head.progress if head else None))
-    empty = TableReport(one.name, one.topic, one.path, one.settings.mode, State.NOT_VERIFIED)
+    """Compares one table in the given session. Raises UsageError for a range of keys that the table can't have."""
+    if table.settings.keyless == "append":
+        head = LakeTable(session, table.path, service_columns_of(table.settings)).head()
+        table = replace(table, settings=as_kept(table.settings, head.progress if head else None))
+    empty = TableReport(table.name, table.topic, table.path, table.settings.mode, State.NOT_VERIFIED)
     try:
-        if asked.source_dsn is not None:
-            tell(f"{one.name}: comparing with the source")
-            return SourceCheck(config, one, session, broker, asked.source_dsn).report(empty, asked.limit)
-        return _Check(config, one, session, broker, asked, lambda doing: tell(f"{one.name}: {doing}")).report(empty)
+        if options.source_dsn is not None:
+            show_progress(f"{table.name}: comparing with the source")
+            return SourceCheck(config, table, session, broker, options.source_dsn).report(empty, options.limit)
+        return _TopicCheck(
+            config, table, session, broker, options, lambda doing: show_progress(f"{table.name}: {doing}")
+        ).report(empty)
     except UsageError:
         raise
     except Exception as error:
-        _log.debug("a table could not be verified", table=one.name, exc_info=error)
+        _log.debug("a table could not be verified", table=table.name, exc_info=error)
         return replace(empty, error=classified(error).told())
 
 
 @contextmanager
 def _folder(config: Config, session: SparkSession) -> Iterator[str]:
-    """Where the copy of a table lies while it is compared: where the executors of a cluster read it, too."""
+    """The directory of the replayed table: a local one in local mode, else one in the lake that executors can read."""
     if str(session.sparkContext.master).startswith("local"):
         with TemporaryDirectory(prefix="distributary-verify-", dir=config.spark.get("spark.local.dir")) as folder:
             yield folder
@@ -113,109 +122,112 @@ def _folder(config: Config, session: SparkSession) -> Iterator[str]:
             files.filesystem.delete_dir(files.root)
 
 
-class _Check:
-    """The comparison of one table."""
+class _TopicCheck:
+    """Compares one table with its topic."""
 
     def __init__(
-        self, config: Config, one: ConfiguredTable, session: SparkSession, broker: Broker, asked: Asked, tell: Tell
+        self,
+        config: Config,
+        table: ConfiguredTable,
+        session: SparkSession,
+        broker: Broker,
+        options: VerifyOptions,
+        show_progress: ShowProgress,
     ) -> None:
         self._config = config
-        self._one = one
+        self._table = table
         self._session = session
         self._broker = broker
-        self._asked = asked
-        self._tell = tell
-        self._service_columns = service_columns_of(one.settings)
+        self._options = options
+        self._show_progress = show_progress
+        self._service_columns = service_columns_of(table.settings)
 
     def report(self, empty: TableReport) -> TableReport:
-        """What comes out. Raises TableHalt where nothing can."""
-        one = self._one
-        self._tell("looking at the lake and at Kafka")
-        topic = self._broker.topics([one.topic]).get(one.topic)
+        """The report. Raises TableHalt if the table can't be compared."""
+        table = self._table
+        self._show_progress("reading the table's progress and the topic's offsets")
+        topic = self._broker.topics([table.topic]).get(table.topic)
         if topic is None:
             raise TableHalt(
-                "topic-gone", f"the topic {one.topic} does not exist any more", "compare with the source (--source-dsn)"
+                "topic-gone",
+                f"the topic {table.topic} does not exist any more",
+                "compare with the source (--source-dsn)",
             )
         first = self._broker.earliest(topic)
-        head = LakeTable(self._session, one.path, self._service_columns).head()
+        head = LakeTable(self._session, table.path, self._service_columns).head()
         progress = head.progress if head else None
         if head is None or progress is None or progress.is_new:
             if self._broker.latest(topic) == first:
-                return replace(empty, state=State.EQUAL, notes=("the topic has no records, and the table no rows",))
-            raise TableHalt("nothing-taken-in", f"{one.name} has applied nothing yet", "run the service first")
-        check_continuity(progress, topic, first, one.settings, one.path)
-        part = range_read(one, progress, first)
-        told = replace(
+                return replace(empty, state=State.EQUAL, notes=("the topic has no records and the table has no rows",))
+            raise TableHalt("nothing-taken-in", f"{table.name} has applied nothing yet", "run the service first")
+        check_continuity(progress, topic, first, table.settings, table.path)
+        offsets = replay_range(table, progress, first)
+        report = replace(
             empty,
             version=head.version,
             position=progress.position,
-            offsets={p: (part.start[p], end) for p, end in part.end.items()},
+            offsets={p: (offsets.start[p], end) for p, end in offsets.end.items()},
         )
-        lake = FrozenTable(self._session, one.path, self._service_columns, head.version)
-        if part.records > 4 * _RECORDS_A_TASK and "spark.sql.shuffle.partitions" not in self._config.spark:
-            lake.session.conf.set("spark.sql.shuffle.partitions", str(part.records // _RECORDS_A_TASK))
-        return self._compared(told, topic, part, lake, progress)
+        lake = TableVersion(self._session, table.path, self._service_columns, head.version)
+        if offsets.records > 4 * _RECORDS_PER_TASK and "spark.sql.shuffle.partitions" not in self._config.spark:
+            lake.session.conf.set("spark.sql.shuffle.partitions", str(offsets.records // _RECORDS_PER_TASK))
+        return self._compare(report, topic, offsets, lake, progress)
 
-    def _compared(
-        self, told: TableReport, topic: Topic, part: OffsetRange, lake: FrozenTable, progress: Progress
+    def _compare(
+        self, report: TableReport, topic: Topic, offsets: OffsetRange, lake: TableVersion, progress: Progress
     ) -> TableReport:
-        one, keys = self._one, self._asked.keys
+        table, keys = self._table, self._options.keys
         columns = lake.columns()
         key = {name: columns[name] for name in progress.key}
         rows = lake.rows()
         if keys is not None:
             name, kind = self._first_key(keys, lake, key)
             rows = rows.where(keys.holds(name, kind))
-        self._tell(f"reading {part.records:,} records")
+        self._show_progress(f"reading {offsets.records:,} records")
         with _folder(self._config, lake.session) as folder:
-            copy = copied(self._config, one, self._broker, lake, progress, topic, part, folder)
-            settings = self._broker.settings([one.topic]).get(one.topic, {})
-            lost = lost_start(
-                progress.records,
-                copy.applied,
-                part.start,
-                settings.get("cleanup.policy", ""),
-                adopted=progress.adopted is not None,
-            )
-            self._tell("comparing")
-            given = Given(
-                copy,
-                settings_of_copy(one.settings),
-                one.settings,
+            replayed = replay_topic(self._config, table, self._broker, lake, progress, topic, offsets, folder)
+            adopted = progress.adopted is not None
+            lost = lost_records_note(progress.records, replayed.applied, adopted=adopted)
+            self._show_progress("comparing")
+            sides_input = ComparisonInput(
+                replayed,
+                table.settings,
                 progress.connector,
                 columns,
                 key,
                 progress.snapshot,
                 rows,
                 partial=lost is not None,
-                passes_open=lost is not None,
+                skips_unknown=lost is not None,
             )
-            both = sides(given)
+            both = build_sides(sides_input)
             expected = both.expected if keys is None else both.expected.where(keys.holds("k.k0", kind))
-            suspects = copy.suspects() if both.by_key else expected.where("false").withColumn("why", F.lit(""))
+            suspects = replayed.suspects() if both.by_key else expected.where("false").withColumn("why", F.lit(""))
             if keys is not None:
                 suspects = suspects.where(keys.holds("k.k0", kind))
-            compared = Compared(both.how, expected, both.lake, suspects)
+            compared = Comparison(both.spec, expected, both.lake, suspects)
             return replace(
-                told,
+                report,
                 state=State.DIFFERENT if compared.counts.different else State.EQUAL,
                 keys=None if keys is None else str(keys),
                 counts=compared.counts,
-                quarantined=copy.quarantined(),
-                differences=compared.differences(self._asked.limit, copy.records() if both.by_key else None),
+                quarantined=replayed.quarantined(),
+                differences=compared.differences(self._options.limit, replayed.records() if both.by_key else None),
                 notes=(lost,) if lost else (),
             )
 
-    def _first_key(self, keys: KeyRange, lake: FrozenTable, key: Mapping[str, str]) -> tuple[str, str]:
-        """The first key column, quoted, and its type. Raises UsageError where the range is none of such values."""
+    def _first_key(self, keys: KeyRange, lake: TableVersion, key: Mapping[str, str]) -> tuple[str, str]:
+        """The first key column, quoted, and its type. Raises UsageError if the range has no such values."""
         if not key:
-            raise UsageError("no-key", f"{self._one.name} has no key: there is no range of keys", "leave --keys out")
+            raise UsageError(
+                "no-key", f"{self._table.name} has no key, so --keys can't select a range", "leave --keys out"
+            )
         name, kind = next(iter(key.items()))
         ends = lake.session.range(1).select(*keys.ends_in(kind)).head()
         if ends is None or None in ends:
             raise UsageError(
                 "bad-key-range",
-                f"--keys {keys}: the key column {name} of {self._one.name} is {kind}, and the range is not",
-                "write both ends as Spark writes such values",
+                f"--keys {keys}: the key column {name} of {self._table.name} is {kind}, and an end of the range is not",
+                "write both ends as Spark writes values of that type",
             )
         return sql.name(name), kind

@@ -1,4 +1,4 @@
-"""A range of keys, as an operator writes it: `FROM..TO`, of the first key column."""
+"""A range of values of the first key column, as `verify --keys FROM..TO` takes it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from distributary.errors import UsageError
 
 @dataclass(frozen=True)
 class KeyRange:
-    """Both ends belong to it; None is an open end."""
+    """A range that includes both ends; None is an open end."""
 
     low: str | None
     high: str | None
 
     @staticmethod
     def parse(text: str) -> KeyRange:
-        """From `FROM..TO`, where one end may be left out. Raises UsageError."""
+        """Parses `FROM..TO`, `FROM..` or `..TO`. Raises UsageError."""
         low, dots, high = text.partition("..")
         if not dots or not (low or high):
             raise UsageError(
@@ -34,12 +34,12 @@ class KeyRange:
         return f"{self.low or ''}..{self.high or ''}"
 
     def holds(self, column: str, kind: str) -> Column:
-        """BOOLEAN: the column, of that Spark type, lies in the range; NULL for NULL."""
+        """BOOLEAN: the column of that Spark type is in the range; NULL for NULL."""
         inside = [f"{column} {than} CAST({sql.text(end)} AS {kind})" for than, end in self._ends()]
         return F.expr(" AND ".join(inside))
 
     def ends_in(self, kind: str) -> list[Column]:
-        """What the ends are in that type; NULL for text that is no such value."""
+        """The ends cast to that type; NULL for a text that is no such value."""
         return [F.expr(f"CAST({sql.text(end)} AS {kind})") for _, end in self._ends()]
 
     def _ends(self) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
-"""A table of a MySQL or a MariaDB as it is now, read in chunks: every value as text, into Parquet files.
+"""Reads the live table of a MySQL or MariaDB in chunks and writes every value as text to Parquet files.
 
-What the connector sends otherwise than the database has it is known from recorded events: tests/support/wire_limits.py.
+Where the connector sends another value than the database has is known from recorded events:
+tests/support/wire_limits.py.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from distributary import sql
 from distributary.decode.renames import Renames
 from distributary.errors import SetupError, UsageError
-from distributary.verify.mysql_log import read_at
-from distributary.verify.source import ReadAt, Source, SourceTable, chunks, not_at_the_source, write_chunks
+from distributary.verify.mysql_log import read_point
+from distributary.verify.source import ReadPoint, Source, SourceTable, chunks, table_not_found, write_chunks
 
 if TYPE_CHECKING:
     import pymysql
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _WHOLE = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "uuid")
 _BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "bit")
-# Which types of the source can be compared with a Spark type.
+# The types of the source that can be compared with a Spark type.
 _COMPARABLE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("smallint", "bigint"), _WHOLE),
     "int": (*_WHOLE, "year"),
@@ -45,10 +46,10 @@ _TLS_CHECKS = ("ssl_verify_cert", "ssl_verify_identity")
 
 
 class MysqlTable(SourceTable):
-    """One table, read by a connection that leaves values as the server writes them: text, or bytes."""
+    """One table, read by a connection that returns values as the server writes them: text or bytes."""
 
     def __init__(self, connection: pymysql.Connection[Any], schema: str, table: str, renames: Renames) -> None:
-        """`renames` gives the lake's names, by which columns are asked for and told."""
+        """`renames` gives the lake's names of the columns."""
         import pymysql
 
         self._connection = connection
@@ -58,7 +59,7 @@ class MysqlTable(SourceTable):
         except pymysql.MySQLError as error:
             if error.args[0] not in _NO_SUCH_TABLE:
                 raise
-            raise not_at_the_source(schema, table) from error
+            raise table_not_found(schema, table) from error
         renames = self._renames = renames.among([name for name, _ in found])
         self.types = {renames.of(name): kind for name, kind in found if renames.is_own(name)}
 
@@ -80,14 +81,14 @@ class MysqlTable(SourceTable):
         if kind == "binary":
             return f"unhex({text})"
         if word == "bigint" and "unsigned" in found and kind == "bigint":
-            wide = f"CAST({text} AS DECIMAL(20, 0))"  # what a long can't hold is sent as if its first bit were a sign
+            wide = f"CAST({text} AS DECIMAL(20, 0))"  # the connector sends values above a long's maximum as negative
             return f"CAST(CASE WHEN {wide} > {2**63 - 1} THEN {wide} - {2**64} ELSE {wide} END AS BIGINT)"
         if word == "year":
             return f"try_cast(nullif({text}, '0000') AS {kind})"  # sent as 1900
         if word in ("date", "datetime", "timestamp"):
             zoned = f"concat({text}, 'Z')" if word == "timestamp" else text
-            # Years below 100 are sent as 1970 to 2069, and those days of October 1582 are in no Java calendar. Parts
-            # that are zero, and days that a month does not have, are in no type.
+            # Years below 100 are sent as 1970 to 2069, and Java's calendar lacks those days of October 1582. Zero parts
+            # and days that a month does not have fail in try_cast.
             known = f"{text} >= '0100' AND NOT ({text} >= '1582-10-05' AND {text} < '1582-10-15')"
             return f"CASE WHEN {known} THEN try_cast({zoned} AS {kind}) END"
         return self.lake_value(column, f"try_cast({text} AS {kind})", kind)
@@ -97,16 +98,16 @@ class MysqlTable(SourceTable):
         if word == "float":
             return f"CAST({_six_digits(value)} AS {kind})"
         if word == "enum":
-            return rf"replace({value}, r'\,', ',')"  # so the stream writes a value's comma, a snapshot does not
-        if word == "json":  # the connector, which reads it from the log as bytes, writes it in its own way
+            return rf"replace({value}, r'\,', ',')"  # streaming escapes a comma in a value, a snapshot does not
+        if word == "json":  # the connector formats JSON in its own way
             return f"coalesce(to_json(try_parse_json({value})), {value})"
         return value
 
-    def read(self, columns: Iterable[str], folder: Path) -> ReadAt:
+    def read(self, columns: Iterable[str], folder: Path) -> ReadPoint:
         from pymysql.cursors import SSCursor
 
         columns = list(columns)
-        at = self._now()  # before the snapshot: what is committed in between is in the rows, and counts as later
+        at = self._now()  # before the snapshot: a commit in between is in the rows and counts as later
         self._ask("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         self._ask("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         with self._connection.cursor(SSCursor) as cursor:
@@ -117,7 +118,7 @@ class MysqlTable(SourceTable):
 
     def read_keys(
         self, columns: Iterable[str], key: Sequence[str], keys: Sequence[Sequence[str]], folder: Path
-    ) -> ReadAt:
+    ) -> ReadPoint:
         columns = list(columns)
         names = ", ".join(map(self._column, key))
         wanted = ", ".join(
@@ -132,7 +133,8 @@ class MysqlTable(SourceTable):
         return f"SELECT {', '.join(map(self._text, columns))} FROM {self._name} AS t"
 
     def _text(self, column: str) -> str:
-        """As the server writes it. Without a function where that does: their results are cut at a limit."""
+        """SQL of a column as the server writes it. Without a function if possible: servers limit the length of their
+        results."""
         name, word = self._column(column), _word(self.types[column])
         if word == "float":
             return f"{name} + 0e0"  # in all its digits
@@ -144,7 +146,8 @@ class MysqlTable(SourceTable):
         return f"t.{_quoted(self._renames.source(name))}"
 
     def _literal(self, column: str, text: str) -> str:
-        """A key's value. A number as such: texts are compared with numbers as doubles, which are not exact."""
+        """SQL of a key's value. Numbers are not quoted: servers compare texts with numbers as doubles, which is
+        inexact."""
         found = self.types[column]
         word = _word(found)
         if word == "bit":
@@ -156,8 +159,8 @@ class MysqlTable(SourceTable):
             return text if re.fullmatch(r"[-+0-9.eE]+", text) else "NULL"
         return str(self._connection.escape(text))
 
-    def _now(self) -> ReadAt:
-        """Where the server's log is now."""
+    def _now(self) -> ReadPoint:
+        """The current end of the server's log."""
         import pymysql
 
         gtids = []
@@ -166,7 +169,7 @@ class MysqlTable(SourceTable):
                 gtids.append(str(self._ask(f"SELECT @@GLOBAL.{variable}")[0][0] or ""))
         statements = ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")  # MySQL renamed it in 8.2
         place = next(filter(None, map(self._place, statements)), None)
-        return read_at(place, ",".join(dict.fromkeys(filter(None, gtids))))
+        return read_point(place, ",".join(dict.fromkeys(filter(None, gtids))))
 
     def _place(self, statement: str) -> tuple[str, int] | None:
         import pymysql
@@ -188,7 +191,7 @@ class MysqlTable(SourceTable):
 
 @contextmanager
 def connected(dsn: str) -> Iterator[pymysql.Connection[Any]]:
-    """A connection that only reads. Raises SetupError and UsageError; the DSN is never in their text."""
+    """A read-only connection. Raises SetupError and UsageError; their texts never contain the DSN."""
     try:
         import pymysql
     except ImportError as error:
@@ -199,7 +202,7 @@ def connected(dsn: str) -> Iterator[pymysql.Connection[Any]]:
         connection = pymysql.connect(
             **_parts(dsn),
             charset="utf8mb4",
-            sql_mode="",  # the server's own may say how backslashes and the spaces of CHAR are meant
+            sql_mode="",  # the server's mode may change the meaning of backslashes and the spaces of CHAR
             init_command="SET time_zone = '+00:00', net_write_timeout = 600, wait_timeout = 28800",
             autocommit=True,
             connect_timeout=10,
@@ -221,7 +224,7 @@ def connected(dsn: str) -> Iterator[pymysql.Connection[Any]]:
 
 
 def _parts(dsn: str) -> dict[str, Any]:
-    """What the DSN says, as the driver's arguments. Raises UsageError."""
+    """The driver's arguments for a DSN. Raises UsageError."""
     try:
         url = urlsplit(dsn)
         port = url.port or 3306
@@ -238,7 +241,7 @@ def _parts(dsn: str) -> dict[str, Any]:
         given["user"] = unquote(url.username)
     if database := unquote(url.path.strip("/")):
         given["database"] = database
-    # As bytes: of a text the driver makes Latin-1.
+    # As bytes: the driver encodes a text as Latin-1.
     return {**given, "host": url.hostname, "port": port, "password": unquote(url.password or "").encode()}
 
 
@@ -252,7 +255,7 @@ def _bad_dsn(what: str) -> UsageError:
 
 
 def _word(kind: str) -> str:
-    """A type's name without its length and what follows: `bigint` of `bigint(20) unsigned`."""
+    """A type's name without its length and attributes: `bigint` of `bigint(20) unsigned`."""
     return re.split(r"[( ]", kind, maxsplit=1)[0]
 
 
@@ -265,7 +268,7 @@ def _as_texts(rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[str | None]]:
 
 
 def _six_digits(value: str) -> str:
-    """DOUBLE: a number of so many digits, halves to the even one. MySQL gives a snapshot no more of a FLOAT."""
+    """SQL DOUBLE: the value rounded to six significant digits, half to even, as MySQL sends a FLOAT in a snapshot."""
     scaled = (
         "coalesce(CASE WHEN e_ < 0 THEN bround(d_ / pow(10, -e_)) * pow(10, -e_)"
         " ELSE bround(d_ * pow(10, e_)) / pow(10, e_) END, d_)"

@@ -1,4 +1,4 @@
-"""A table of a PostgreSQL as it is now, read in chunks: every value as text, into Parquet files."""
+"""Reads the live table of a PostgreSQL in chunks and writes every value as text to Parquet files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from distributary.decode.renames import Renames
 from distributary.errors import SetupError, UsageError
 from distributary.lake.position_sql import lsn_of
-from distributary.verify.source import CHUNK, ReadAt, Source, SourceTable, chunks, not_at_the_source, write_chunks
+from distributary.verify.source import CHUNK, ReadPoint, Source, SourceTable, chunks, table_not_found, write_chunks
 
 if TYPE_CHECKING:
     import psycopg
@@ -21,7 +21,7 @@ FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
 WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
 """
 _WHOLE = ("smallint", "integer", "bigint")
-# Which types of the source can be compared with a Spark type: their text says the same.
+# The types of the source that can be compared with a Spark type, because their texts have the same meaning.
 _COMPARABLE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("smallint", "int", "bigint"), _WHOLE),
     "boolean": ("boolean",),
@@ -35,10 +35,10 @@ _COMPARABLE: Mapping[str, tuple[str, ...]] = {
     "timestamp": ("timestamp with time zone", "timestamp without time zone"),
     "binary": ("bytea",),
 }
-# How a value of the source becomes text; others are cast to it. A cast cuts the blanks behind a character(n), which the
-# connector sends.
+# How a value of the source becomes text; all other types are cast. A cast would cut the trailing blanks of a
+# character(n), which the connector sends.
 _AS_TEXT: Mapping[str, str] = {"bytea": "encode({}, 'hex')", "character": "textin(bpcharout({}))"}
-# `character` alone is a text of one character.
+# In a cast, `character` means a text of one character.
 _CAST_TO: Mapping[str, str] = {"character": "bpchar"}
 _INFINITE: Mapping[str, str] = {
     "date": "'infinity', DATE'9999-12-31', '-infinity', DATE'0001-01-01'",
@@ -53,16 +53,16 @@ class PostgresTable(SourceTable):
     """One table, read by a connection."""
 
     def __init__(self, connection: psycopg.Connection, schema: str, table: str, renames: Renames) -> None:
-        """`renames` gives the lake's names, by which columns are asked for and told."""
+        """`renames` gives the lake's names of the columns."""
         from psycopg import sql
 
         self._connection = connection
         self._name = sql.Identifier(schema, table)
         found = connection.execute(_COLUMNS, (self._name.as_string(connection),)).fetchall()
         if not found:
-            raise not_at_the_source(schema, table)
+            raise table_not_found(schema, table)
         renames = self._renames = renames.among([name for name, _, _ in found])
-        # A column that is left out may have the name that another one is given.
+        # Another column may be renamed to the name of a column that is left out.
         named = [(renames.of(name), kind, is_enum) for name, kind, is_enum in found if renames.is_own(name)]
         self.types = {name: kind for name, kind, _ in named}
         self.enums = [name for name, _, is_enum in named if is_enum]
@@ -81,7 +81,7 @@ class PostgresTable(SourceTable):
         high, high_value, low, low_value = _INFINITE[base].split(", ")
         return f"CASE {text} WHEN {high} THEN {high_value} WHEN {low} THEN {low_value} ELSE {plain} END"
 
-    def read(self, columns: Iterable[str], folder: Path) -> ReadAt:
+    def read(self, columns: Iterable[str], folder: Path) -> ReadPoint:
         columns = list(columns)
         query = self._select(columns)
         with self._connection.transaction():
@@ -95,7 +95,7 @@ class PostgresTable(SourceTable):
 
     def read_keys(
         self, columns: Iterable[str], key: Sequence[str], keys: Sequence[Sequence[str]], folder: Path
-    ) -> ReadAt:
+    ) -> ReadPoint:
         from psycopg import sql
 
         columns = list(columns)
@@ -130,20 +130,20 @@ class PostgresTable(SourceTable):
 
         return sql.Identifier(self._renames.source(name))
 
-    def _now(self) -> ReadAt:
+    def _now(self) -> ReadPoint:
         row = self._connection.execute("SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::text").fetchone()
         assert row is not None
-        return read_at(int(row[0]))
+        return read_point(int(row[0]))
 
 
-def read_at(lsn: int) -> ReadAt:
-    """A read of a database whose log had come to this place."""
-    return ReadAt(f"LSN {lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}", lambda position: f"{lsn_of(position)} > '{lsn:020}'")
+def read_point(lsn: int) -> ReadPoint:
+    """A read of a database whose log ended at this LSN."""
+    return ReadPoint(f"LSN {lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}", lambda position: f"{lsn_of(position)} > '{lsn:020}'")
 
 
 @contextmanager
 def connected(dsn: str) -> Iterator[psycopg.Connection]:
-    """A connection that only reads. Raises SetupError and UsageError; the DSN is never in their text."""
+    """A read-only connection. Raises SetupError and UsageError; their texts never contain the DSN."""
     try:
         import psycopg
     except ImportError as error:
@@ -158,7 +158,7 @@ def connected(dsn: str) -> Iterator[psycopg.Connection]:
             options="-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=iso_8601",
         )
     except psycopg.Error as error:
-        # libpq's text may repeat what the DSN says.
+        # libpq's text may contain parts of the DSN.
         raise UsageError(
             "source-unreachable",
             f"the database of --source-dsn can't be reached ({type(error).__name__})",

@@ -1,4 +1,4 @@
-"""What a comparison found, as values: for a person, and as JSON."""
+"""The result of a comparison, as values and as JSON."""
 
 from __future__ import annotations
 
@@ -9,24 +9,29 @@ from typing import Any
 
 
 class State(Enum):
-    """How a table came out."""
+    """The result for a table."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
     NOT_VERIFIED = "not_verified"
 
 
-# What is wrong with a key. The order is that of the counts in the report.
+# Faults of a key, in the order of the report.
 MISSING, UNEXPECTED, DIFFERENT, REPEATED = "missing", "unexpected", "different", "repeated"
 FAULTS = (MISSING, UNEXPECTED, DIFFERENT, REPEATED)
-# What nothing tells. None of it counts as a difference.
-BEFORE, QUARANTINED, GHOST, MOVING = "before_topic", "quarantined", "removed_ghosts", "changed_meanwhile"
-UNTOLD = (BEFORE, QUARANTINED, GHOST, MOVING)
+# Why a key was not checked. It does not count as a difference.
+BEFORE_TOPIC, QUARANTINED, REMOVED_GHOST, CHANGED_MEANWHILE = (
+    "before_topic",
+    "quarantined",
+    "removed_ghosts",
+    "changed_meanwhile",
+)
+NOT_CHECKED = (BEFORE_TOPIC, QUARANTINED, REMOVED_GHOST, CHANGED_MEANWHILE)
 
 
 @dataclass(frozen=True)
 class Event:
-    """A change's place: in the topic, in the source's log, and what it did."""
+    """A change: its partition and offset in the topic, its position in the source's log and its operation."""
 
     partition: int | None
     offset: int | None
@@ -36,7 +41,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Value:
-    """A column that differs, both values as text; None for NULL."""
+    """A column that differs, with both values as text; None for NULL."""
 
     column: str
     lake: str | None
@@ -47,9 +52,8 @@ class Value:
 class Difference:
     """A key that differs. `key` is JSON.
 
-    `fault` is one of FAULTS. `decided_by`: the change that the expected row, or its absence, comes from; `last_record`:
-    the key's last record in the topic; `lake_row`: the change that the lake's row says it comes from. None where there
-    is none.
+    `fault` is one of FAULTS. `decided_by`: the change that produced or deleted the expected row; `last_record`: the
+    key's last record in the topic; `lake_row`: the change that the lake's row comes from. None if there is none.
     """
 
     key: str
@@ -62,24 +66,24 @@ class Difference:
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows in the lake and expected ones, keys that are equal, keys by fault, and keys of which nothing tells."""
+    """Rows in the lake, expected rows, equal keys, keys per fault, and keys that were not checked per reason."""
 
     lake: int = 0
     expected: int = 0
     equal: int = 0
     faults: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(FAULTS, 0))
-    not_checked: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(UNTOLD, 0))
+    not_checked: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(NOT_CHECKED, 0))
 
     @property
     def different(self) -> int:
-        """How many keys differ."""
+        """Number of keys that differ."""
         return sum(self.faults.values())
 
 
 @dataclass(frozen=True)
 class Quarantined:
-    """The batch's records that are not in the table: how many, of how many keys, how many name no key that can be read,
-    and the places of some."""
+    """Records in quarantine: their number, the number of their keys, the number without a readable key, and the first
+    few."""
 
     records: int = 0
     keys: int = 0
@@ -89,9 +93,12 @@ class Quarantined:
 
 @dataclass(frozen=True)
 class TableReport:
-    """One table, compared. `compared_with`: topic or source. `version`: the Delta version looked at; `offsets`:
-    per partition the first and the next offset of the records that were read. `notes` say what could not be told.
-    `error` has the keys `code`, `message` and `fix`, for a table that can't be verified."""
+    """The result of one table.
+
+    `compared_with`: topic or source. `version`: the Delta version that was compared. `offsets`: per partition the first
+    offset that was read and the next one after the last. `notes`: what limits the comparison. `error`: `code`,
+    `message` and `fix` if the table can't be verified.
+    """
 
     table: str
     topic: str
@@ -110,8 +117,8 @@ class TableReport:
     error: Mapping[str, str] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The same with JSON's types only."""
-        told = asdict(self)
-        told["state"] = self.state.value
-        told["offsets"] = {str(p): list(ends) for p, ends in sorted(self.offsets.items())}
-        return told
+        """The report in JSON's types."""
+        report = asdict(self)
+        report["state"] = self.state.value
+        report["offsets"] = {str(p): list(ends) for p, ends in sorted(self.offsets.items())}
+        return report

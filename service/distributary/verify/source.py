@@ -1,4 +1,4 @@
-"""What a comparison needs of a source's table: the same of every database, each in a module of its own."""
+"""The interface of a source's table for a comparison; each database implements it in its own module."""
 
 from __future__ import annotations
 
@@ -16,63 +16,64 @@ from distributary.decode.renames import Renames
 from distributary.errors import TableHalt
 
 CHUNK = 5_000
-"""Rows that are held in memory at once."""
+"""Rows in memory at a time."""
 
 
 @dataclass(frozen=True)
 class SourceColumns:
-    """The columns that can be compared, with the source's types; `left_out`: those that can't, with why."""
+    """`types`: the columns that can be compared, with the source's types; `left_out`: the others, with the reason."""
 
     types: Mapping[str, str]
     left_out: Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class ReadAt:
-    """When the source was read: for people, and as a BOOLEAN of SQL that says whether a position is from later."""
+class ReadPoint:
+    """When the source was read: `description` for people; `is_later` makes a SQL BOOLEAN from a position's SQL: whether
+    the position is later than the read."""
 
-    told: str
-    is_before: Callable[[str], str]
+    description: str
+    is_later: Callable[[str], str]
 
 
 class SourceTable(ABC):
-    """One table of the source, while a connection is open. Columns are asked for and told by the lake's names.
+    """One table of the source on an open connection. Columns have the lake's names in all arguments and results.
 
-    Values are written as text into Parquet files: `c0`, `c1` …, in the order of `columns`. `types` has the source's own
-    name of each column's type.
+    Values are written as text to Parquet files with the columns `c0`, `c1` …, in the order of `columns`. `types` has
+    the source's name of each column's type.
     """
 
     types: Mapping[str, str]
 
     @abstractmethod
-    def read(self, columns: Iterable[str], folder: Path) -> ReadAt:
-        """Writes all rows, as of one moment. No change that is in them is later than what this gives."""
+    def read(self, columns: Iterable[str], folder: Path) -> ReadPoint:
+        """Writes all rows as of one moment. No change in them is later than the returned point."""
 
     @abstractmethod
     def read_keys(
         self, columns: Iterable[str], key: Sequence[str], keys: Sequence[Sequence[str]], folder: Path
-    ) -> ReadAt:
-        """The same of the rows with those keys, given as Spark's texts. `key`: its columns."""
+    ) -> ReadPoint:
+        """Writes the rows with these keys, given as Spark's texts. `key`: the key's columns."""
 
     @abstractmethod
     def is_comparable(self, column: str, kind: str) -> bool:
-        """Whether a column of the source can be compared with one of that Spark type."""
+        """Whether the source's column can be compared with a column of that Spark type."""
 
     @abstractmethod
     def value(self, column: str, text: str, kind: str) -> str:
-        """SQL of the value of a Spark type that a text of this table stands for; NULL where the type can't hold it, or
-        the connector does not send it as it is."""
+        """SQL that converts a text of this table to the Spark type; NULL if the type can't hold the value or the
+        connector sends another one."""
 
     def lake_value(self, column: str, value: str, kind: str) -> str:  # noqa: ARG002
-        """SQL of the lake's value as it is compared."""
+        """SQL of the lake's value in the form in which it is compared."""
         return value
 
     def is_key(self, column: str, kind: str) -> bool:  # noqa: ARG002
-        """Whether rows can be found by this column, which is comparable."""
+        """Whether rows can be selected by this comparable column."""
         return kind not in ("binary", "float")
 
     def comparable(self, lake: Mapping[str, str], masked: Collection[str] = ()) -> SourceColumns:
-        """Which of the lake's columns, name to Spark type, can be compared with the source's."""
+        """Divides the lake's columns (name to Spark type) into those that can be compared and those that can't."""
         types, left_out = {}, {}
         for name, kind in lake.items():
             found = self.types.get(name)
@@ -89,8 +90,8 @@ class SourceTable(ABC):
 
 @dataclass(frozen=True)
 class Source:
-    """A kind of database. `table` opens a connection that only reads: DSN, schema, table and renames go in. It raises
-    TableHalt where the database lacks the table, SetupError and UsageError without the DSN in their text."""
+    """A kind of database. `table` opens a read-only connection for a DSN, schema, table and renames. It raises
+    TableHalt if the database has no such table, else SetupError or UsageError; their texts never contain the DSN."""
 
     name: str
     schemes: tuple[str, ...]
@@ -98,8 +99,8 @@ class Source:
     table: Callable[[str, str, str, Renames], AbstractContextManager[SourceTable]]
 
 
-def not_at_the_source(schema: str, table: str) -> TableHalt:
-    """The error of a database without the table."""
+def table_not_found(schema: str, table: str) -> TableHalt:
+    """The error for a database without the table."""
     return TableHalt(
         "not-at-the-source",
         f"the database has no table {schema}.{table}, or its user may not see it",
@@ -108,13 +109,13 @@ def not_at_the_source(schema: str, table: str) -> TableHalt:
 
 
 def chunks(cursor: Any) -> Iterator[Sequence[Sequence[Any]]]:
-    """The rows of a cursor, some at a time."""
+    """The rows of a cursor in chunks of CHUNK."""
     while rows := cursor.fetchmany(CHUNK):
         yield rows
 
 
 def write_chunks(rows: Iterable[Sequence[Sequence[str | None]]], width: int, folder: Path) -> None:
-    """Rows of texts as one Parquet file; a chunk is in memory at a time."""
+    """Writes chunks of rows of texts to one Parquet file."""
     schema = pa.schema([(f"c{i}", pa.string()) for i in range(width)])
     with pq.ParquetWriter(folder / "rows.parquet", schema) as writer:
         for chunk in rows:

@@ -1,7 +1,7 @@
-"""Compares a table with the live table of the source: all rows first, then once more those that differ.
+"""Compares a table with the live table of the source: first all rows, then the keys that differ once more.
 
-The two are never looked at in one moment. So keys that differ are looked at again, on both sides: where a change was
-on its way they are equal then. What the lake has from after the source was read tells by its position.
+The two can't be read at the same moment. Keys that differ are read again on both sides: if a change was in flight, they
+are equal then. Rows of the lake that are newer than the read of the source are known by their position.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.tables import ConfiguredTable
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Progress
-from distributary.verify.compare import Compared, Comparing, side
-from distributary.verify.frozen import FrozenTable
+from distributary.verify.comparison import Comparison, ComparisonSpec, value_struct
 from distributary.verify.mysql import MYSQL
 from distributary.verify.postgresql import POSTGRESQL
-from distributary.verify.report import MOVING, State, TableReport
-from distributary.verify.source import ReadAt, Source, SourceColumns, SourceTable
+from distributary.verify.report import CHANGED_MEANWHILE, State, TableReport
+from distributary.verify.source import ReadPoint, Source, SourceColumns, SourceTable
+from distributary.verify.table_version import TableVersion
 
-LOOKED_AT_AGAIN = 1_000
-"""Where more keys differ, waiting would not help."""
-_LOOKS = 3
+MAX_RECHECKED_KEYS = 1_000
+"""If more keys differ, waiting does not help."""
+_MAX_READS = 3
 _PAUSE = 5.0  # seconds
 _NOTHING = "CAST(array() AS ARRAY<STRING>)"
 _EVENT = "CAST(NULL AS STRUCT<partition: INT, offset: BIGINT, position: STRING, op: STRING>)"
@@ -41,83 +41,83 @@ _SOURCES = (POSTGRESQL, MYSQL)
 
 
 def pause() -> None:
-    """Lets some time pass between two looks."""
+    """Waits between two reads."""
     time.sleep(_PAUSE)
 
 
 def source_of(dsn: str) -> Source:
-    """The kind of database that a DSN names. Raises UsageError for one that can't be compared with."""
+    """The kind of database that a DSN names. Raises UsageError for an unsupported one."""
     scheme = dsn.partition("://")[0].lower() if "://" in dsn else "postgresql"
     for source in _SOURCES:
         if scheme in source.schemes:
             return source
     raise UsageError(
         "source-not-built",
-        "--source-dsn compares with PostgreSQL, MySQL and MariaDB alone in this version",
+        "--source-dsn supports only PostgreSQL, MySQL and MariaDB",
         "leave --source-dsn out to compare with the topic",
     )
 
 
 @dataclass(frozen=True)
-class _Look:
-    compared: Compared
-    at: ReadAt
+class _Attempt:
+    compared: Comparison
+    at: ReadPoint
     version: int
     progress: Progress
 
 
 @dataclass(frozen=True)
-class _Read:
-    """What was read of the source's table."""
+class _SourceRows:
+    """Rows that were read from the source's table, as texts."""
 
     table: SourceTable
     texts: DataFrame
-    at: ReadAt
+    at: ReadPoint
 
 
 class SourceCheck:
     """The comparison of one table with the source; `dsn` has been checked."""
 
-    def __init__(self, config: Config, one: ConfiguredTable, session: SparkSession, broker: Broker, dsn: str) -> None:
+    def __init__(self, config: Config, table: ConfiguredTable, session: SparkSession, broker: Broker, dsn: str) -> None:
         self._config = config
-        self._one = one
+        self._table = table
         self._session = session
         self._broker = broker
         self._dsn = dsn
         self._source = source_of(dsn)
-        self._service_columns = service_columns_of(one.settings)
-        self._renames = Renames(one.settings.rename)
+        self._service_columns = service_columns_of(table.settings)
+        self._renames = Renames(table.settings.rename)
 
     def report(self, empty: TableReport, limit: int) -> TableReport:
-        """What comes out. Raises TableHalt where nothing can, UsageError where the database does not answer."""
-        one = self._one
-        if one.settings.mode == "append":
+        """The report. Raises TableHalt if the table can't be compared, UsageError if the database does not answer."""
+        table = self._table
+        if table.settings.mode == "append":
             raise TableHalt(
                 "append-has-no-rows",
-                f"{one.name} is kept in mode: append: it has changes, and the source has rows",
+                f"{table.name} is in mode: append: it has changes, and the source has rows",
                 "leave --source-dsn out to compare with the topic",
             )
         if not str(self._session.sparkContext.master).startswith("local"):
             raise UsageError(
                 "source-needs-local",
-                "--source-dsn keeps the source's rows in files of this machine, which a cluster's executors can't read",
-                "set spark.master to local[*] in a config for this",
+                "--source-dsn writes the source's rows to local files, which a cluster's executors can't read",
+                "use a copy of the config with spark.master: local[*]",
             )
-        self._head()  # before the database is asked
+        self._head()  # its errors come before those of the database
         with (
-            self._source.table(self._dsn, one.table.schema, one.table.table, self._renames) as table,
+            self._source.table(self._dsn, table.table.schema, table.table.table, self._renames) as source,
             tempfile.TemporaryDirectory(prefix="distributary-verify-") as folder,
         ):
-            look = self._look(table, Path(folder) / "all", None)
-            first, moved, looks = look, 0, 1
-            while 0 < look.compared.counts.different <= LOOKED_AT_AGAIN and looks < _LOOKS:
+            attempt = self._attempt(source, Path(folder) / "all", None)
+            first, settled, reads = attempt, 0, 1
+            while 0 < attempt.compared.counts.different <= MAX_RECHECKED_KEYS and reads < _MAX_READS:
                 pause()
-                again = self._look(table, Path(folder) / str(looks), look.compared.keys())
-                moved += look.compared.counts.different - again.compared.counts.different
-                look, looks = again, looks + 1
+                again = self._attempt(source, Path(folder) / str(reads), attempt.compared.keys())
+                settled += attempt.compared.counts.different - again.compared.counts.different
+                attempt, reads = again, reads + 1
             counts = first.compared.counts
-            not_checked = {**counts.not_checked, MOVING: counts.not_checked[MOVING] + moved}
-            counts = replace(counts, faults=look.compared.counts.faults, not_checked=not_checked)
+            not_checked = {**counts.not_checked, CHANGED_MEANWHILE: counts.not_checked[CHANGED_MEANWHILE] + settled}
+            counts = replace(counts, faults=attempt.compared.counts.faults, not_checked=not_checked)
             return replace(
                 empty,
                 state=State.DIFFERENT if counts.different else State.EQUAL,
@@ -125,65 +125,65 @@ class SourceCheck:
                 version=first.version,
                 position=first.progress.position,
                 counts=counts,
-                differences=look.compared.differences(limit, None),
-                notes=tuple(self._notes(first, table)),
+                differences=attempt.compared.differences(limit, None),
+                notes=tuple(self._notes(first, source)),
             )
 
     def _head(self) -> tuple[int, Progress]:
-        """The table's version and progress. Raises TableHalt where what it has is not of this kind of source."""
-        head = LakeTable(self._session, self._one.path, self._service_columns).head()
+        """The table's version and progress. Raises TableHalt if it is empty or from another kind of source."""
+        head = LakeTable(self._session, self._table.path, self._service_columns).head()
         if head is None or head.progress is None or head.progress.is_new:
-            raise TableHalt("nothing-taken-in", f"{self._one.name} has applied nothing yet", "run the service first")
+            raise TableHalt("nothing-taken-in", f"{self._table.name} has applied nothing yet", "run the service first")
         if head.progress.connector not in self._source.connectors:
             raise TableHalt(
                 "source-of-another-kind",
-                f"{self._one.name} is not from {self._source.name}, which --source-dsn names"
+                f"{self._table.name} is not from {self._source.name}, which --source-dsn names"
                 f" (its connector: {head.progress.connector})",
-                "name the database that the connector reads; SQL Server, Db2 and Oracle can't be compared with",
+                "name the database that the connector reads; SQL Server, Db2 and Oracle are not supported",
             )
         return head.version, head.progress
 
-    def _look(self, table: SourceTable, folder: Path, keys: DataFrame | None) -> _Look:
+    def _attempt(self, source: SourceTable, folder: Path, keys: DataFrame | None) -> _Attempt:
         version, progress = self._head()
-        lake = FrozenTable(self._session, self._one.path, self._service_columns, version)
+        lake = TableVersion(self._session, self._table.path, self._service_columns, version)
         columns = lake.columns()
         key = progress.key
-        found = self._columns(table, columns, key)
+        found = self._columns(source, columns, key)
         folder.mkdir()
         if keys is None:
-            at = table.read(found.types, folder)
+            at = source.read(found.types, folder)
         else:
             texts = keys.select(*(F.col(f"k.k{i}").cast("string") for i in range(len(key)))).collect()
-            at = table.read_keys(found.types, key, [list(row) for row in texts], folder)
+            at = source.read_keys(found.types, key, [list(row) for row in texts], folder)
         rows = lake.rows()
-        if self._one.settings.mode == "history":
+        if self._table.settings.mode == "history":
             rows = rows.where("__current")
         elif "__deleted" in rows.columns:
             rows = rows.where("NOT coalesce(__deleted, false)")
-        read = _Read(table, lake.session.read.parquet(str(folder)), at)
-        compared = self._compared(rows, read, columns, found, key, keys)
-        return _Look(compared, at, version, progress)
+        read = _SourceRows(source, lake.session.read.parquet(str(folder)), at)
+        compared = self._compare(rows, read, columns, found, key, keys)
+        return _Attempt(compared, at, version, progress)
 
-    def _columns(self, table: SourceTable, columns: Mapping[str, str], key: tuple[str, ...]) -> SourceColumns:
-        found = table.comparable(columns, self._renames.all_of(self._one.settings.mask))
-        if lacking := [name for name in key if name not in found.types or not table.is_key(name, columns[name])]:
+    def _columns(self, source: SourceTable, columns: Mapping[str, str], key: tuple[str, ...]) -> SourceColumns:
+        found = source.comparable(columns, self._renames.all_of(self._table.settings.mask))
+        if lacking := [name for name in key if name not in found.types or not source.is_key(name, columns[name])]:
             raise TableHalt(
                 "key-not-comparable",
-                f"{self._one.name}: the key column {lacking[0]} can't be compared with the source's"
+                f"{self._table.name}: the key column {lacking[0]} can't be compared with the source's"
                 f" ({found.left_out.get(lacking[0], found.types.get(lacking[0]))})",
                 "leave --source-dsn out to compare with the topic",
             )
         return found
 
-    def _compared(
+    def _compare(
         self,
         rows: DataFrame,
-        read: _Read,
+        read: _SourceRows,
         columns: Mapping[str, str],
         found: SourceColumns,
         key: tuple[str, ...],
         keys: DataFrame | None,
-    ) -> Compared:
+    ) -> Comparison:
         place = {name: i for i, name in enumerate(found.types)}
         typed = {name: read.table.value(name, f"c{i}", columns[name]) for name, i in place.items()}
         values = [name for name in found.types if name not in key]
@@ -191,41 +191,40 @@ class SourceCheck:
             f"CASE WHEN c{place[name]} IS NOT NULL AND {typed[name]} IS NULL THEN {sql.text(name)} END"
             for name in values
         )
-        source = read.texts.select(
+        expected = read.texts.select(
             F.struct(*(F.expr(typed[name]).alias(f"k{i}") for i, name in enumerate(key))).alias("k"),
             F.lit(1).alias("times"),
-            side([F.expr(typed[name]) for name in values]).alias("v"),
+            value_struct([F.expr(typed[name]) for name in values]).alias("v"),
             F.expr(_EVENT).alias("event"),
-            F.expr(f"array_compact(array({lost}))" if lost else _NOTHING).alias("open"),
-            F.lit(False).alias("vague"),
+            F.expr(f"array_compact(array({lost}))" if lost else _NOTHING).alias("unknown_columns"),
             F.lit(False).alias("ghost"),
         )
         as_compared = {name: F.expr(read.table.lake_value(name, sql.name(name), columns[name])) for name in found.types}
         of_key = F.struct(*(as_compared[n].cast(columns[n]).alias(f"k{i}") for i, n in enumerate(key)))
         lake = rows.select(
             of_key.alias("k"),
-            side([as_compared[name] for name in values]).alias("v"),
+            value_struct([as_compared[name] for name in values]).alias("v"),
             F.expr(
                 "named_struct('partition', __partition, 'offset', __offset, 'position', __position, 'op', __op)"
             ).alias("origin"),
             F.lit(False).alias("deleted"),
         )
         if keys is not None:
-            # The source may take for one key what the lake does not: letters of another case.
-            source, lake = (one.join(F.broadcast(keys), "k", "left_semi") for one in (source, lake))
-        later = lake.where(read.at.is_before("origin.position"))
-        suspects = later.select("k", F.lit(MOVING).alias("why"))
-        how = Comparing(key, {name: columns[name] for name in values}, None, passes_open=True)
-        return Compared(how, source, lake, suspects)
+            # The source's collation may treat keys as equal that the lake does not, such as letters in another case.
+            expected, lake = (side.join(F.broadcast(keys), "k", "left_semi") for side in (expected, lake))
+        later = lake.where(read.at.is_later("origin.position"))
+        suspects = later.select("k", F.lit(CHANGED_MEANWHILE).alias("why"))
+        spec = ComparisonSpec(key, {name: columns[name] for name in values}, None, skips_unknown=True)
+        return Comparison(spec, expected, lake, suspects)
 
-    def _notes(self, look: _Look, table: SourceTable) -> list[str]:
-        notes = [f"the source was read at {look.at.told}"]
-        topic = self._broker.topics([self._one.topic]).get(self._one.topic)
+    def _notes(self, attempt: _Attempt, source: SourceTable) -> list[str]:
+        notes = [f"the source was read at {attempt.at.description}"]
+        topic = self._broker.topics([self._table.topic]).get(self._table.topic)
         ends = self._broker.latest(topic) if topic is not None else {}
-        behind = sum(max(0, end - look.progress.next.get(p, 0)) for p, end in ends.items())
+        behind = sum(max(0, end - attempt.progress.next.get(p, 0)) for p, end in ends.items())
         if behind:
-            notes.append(f"the topic has {behind:,} records that the table had not applied: their keys differ")
-        lake = FrozenTable(self._session, self._one.path, self._service_columns, look.version)
-        left_out = table.comparable(lake.columns(), self._renames.all_of(self._one.settings.mask)).left_out
+            notes.append(f"the topic had {behind:,} records that were not applied yet: their keys may differ")
+        lake = TableVersion(self._session, self._table.path, self._service_columns, attempt.version)
+        left_out = source.comparable(lake.columns(), self._renames.all_of(self._table.settings.mask)).left_out
         notes += [f"the column {name} is not compared: {why}" for name, why in left_out.items()]
         return notes

@@ -1,4 +1,4 @@
-"""What one key's records leave under it: its rows, one after the other, each with where a missing value comes from."""
+"""The rows that one key's records produce, in order, each with the origin of missing values."""
 
 from __future__ import annotations
 

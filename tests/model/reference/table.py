@@ -1,4 +1,4 @@
-"""What a table must hold after a set of records, for each mode: the reference that the service is tested against.
+"""The expected table after a set of records, for each mode: the reference for the service's tests.
 
 All records are looked at together, so that nothing can hang on how they were cut into batches or in which order the
 partitions were read.

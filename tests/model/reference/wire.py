@@ -1,4 +1,4 @@
-"""From a value on the wire, with what its schema says, to a comparable value of the lake's type."""
+"""Converts a value of a record, with its schema, to a comparable value of the lake's type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All sources that there are simulators of, and what becomes of a history in one of them."""
+"""All simulated sources, and how each of them executes a history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to one source table: a list that a person can read, and that JSON can hold.
+"""The changes of one source table, as a readable list that JSON can store.
 
 Keys are small numbers; the layout of the table (layout.py) says what values they stand for. Every operation is allowed
 on every state: `put` inserts the row where it is missing, the others pass over rows that are not there. So any part of

@@ -1,4 +1,4 @@
-"""The tables that histories happen to: what columns they have, and what values a key's number stands for."""
+"""The tables of histories: their columns, and the values for a key's number."""
 
 from __future__ import annotations
 

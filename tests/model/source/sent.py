@@ -1,4 +1,4 @@
-"""What connectors send: change events before they are bytes, and what all relational connectors have in common."""
+"""Change events before they are encoded, and the common parts of all relational connectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table must hold, from the database's own log: no record is looked at, and no rule of order is needed.
+"""The expected table from the database's own log, without records and without rules of order.
 
 Rows are told apart by their identity, not by their key.
 """

@@ -14,11 +14,11 @@ from distributary.cli import main
 from distributary.control import overview as overviews
 from distributary.control.overview import BEHIND, HALTED, UP_TO_DATE, TableOverview
 from distributary.errors import SetupError
-from distributary.survey import doctor as doctors
-from distributary.survey import plan as plans
-from distributary.survey.finding import Check, Healthy, findings
-from distributary.survey.plan import Plan
-from distributary.survey.table_plan import CREATE, HALT, TablePlan
+from distributary.preflight import doctor as doctors
+from distributary.preflight import plan as plans
+from distributary.preflight.check_result import Check, CheckPassed, run_checks
+from distributary.preflight.plan import Plan
+from distributary.preflight.table_plan import CREATE, HALT, TablePlan
 from distributary.verify import check as checks
 from distributary.verify.report import Quarantined, State, TableReport
 
@@ -103,11 +103,11 @@ def test_plan_has_the_layout_in_force(monkeypatch: pytest.MonkeyPatch, config: s
 
 
 def examined(*checks: Check) -> Callable[..., Iterator[Any]]:
-    return lambda _config, tell: findings(checks, tell)
+    return lambda _config, tell: run_checks(checks, tell)
 
 
 def test_doctor(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
-    well = Check("java", lambda: Healthy("it is there"))
+    well = Check("java", lambda: CheckPassed("it is there"))
     monkeypatch.setattr(doctors, "examine", examined(well))
     assert said("doctor", "-c", config) == (
         0,
@@ -118,18 +118,18 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
         ],
     )
 
-    def ill() -> Healthy:
+    def ill() -> CheckPassed:
         raise SetupError("kafka-away", "it does not answer", "look whether it runs")
 
-    needing = Check("topics", lambda: Healthy(""), needs=("kafka",))
+    needing = Check("topics", lambda: CheckPassed(""), needs=("kafka",))
     monkeypatch.setattr(doctors, "examine", examined(well, Check("kafka", ill), needing))
     code, lines = said("doctor", "-c", config)
     assert code == 1
     assert lines[1:] == [
         "failed   kafka       [kafka-away] it does not answer",
         "                     look whether it runs",
-        "-        topics      not looked at, because this needs: kafka",
-        "3 checks: 1 ok, 0 warnings, 1 failed, 1 not looked at",
+        "-        topics      skipped, because it needs: kafka",
+        "3 checks: 1 ok, 0 warnings, 1 failed, 1 skipped",
         f"next: distributary doctor -c '{config}'   # again, once what failed is mended",
     ]
 

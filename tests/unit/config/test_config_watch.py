@@ -1,4 +1,4 @@
-"""The config's files while the service runs: what of a change counts, and what does not."""
+"""Changes of config files while the service runs: which apply and which do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the connector are taken as Debezium takes them."""
+"""Connector settings in the config have Debezium's names and values."""
 
 from __future__ import annotations
 

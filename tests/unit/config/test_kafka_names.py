@@ -1,4 +1,4 @@
-"""Misspelt names under `kafka` are refused, and no name that Kafka has."""
+"""Misspelt names under `kafka` are refused; Kafka's own names are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service's client of Kafka, where Kafka does not answer."""
+"""The service's Kafka client when Kafka does not answer."""
 
 from __future__ import annotations
 

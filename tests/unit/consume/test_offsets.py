@@ -1,4 +1,4 @@
-"""Offsets and the slice that a table takes next."""
+"""Offsets, and the offset range of a table's next batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OFFSETS = st.dictionaries(st.integers(0, 5), st.integers(0, 1_000), max_size=5)
 
 
 @given(taken=OFFSETS, goal=OFFSETS, at_most=st.integers(1, 500))
-def test_slices_reach_the_goal_without_gaps_and_without_reading_twice(
+def test_batches_reach_the_goal_without_gaps_and_without_reading_twice(
     taken: dict[int, int], goal: dict[int, int], at_most: int
 ) -> None:
     at = dict(taken)
@@ -28,7 +28,7 @@ def test_slices_reach_the_goal_without_gaps_and_without_reading_twice(
         assert at.get(partition, 0) == max(end, taken.get(partition, 0))
 
 
-def test_a_slice_counts_its_offsets() -> None:
+def test_a_batch_counts_its_offsets() -> None:
     assert OffsetRange("t", {0: 1, 2: 5}, {0: 3, 2: 6}).records == 3
 
 

@@ -1,4 +1,4 @@
-"""What Kafka's client says, as errors that say what to do."""
+"""Errors of Kafka's client become errors with a fix."""
 
 from __future__ import annotations
 

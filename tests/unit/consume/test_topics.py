@@ -1,4 +1,4 @@
-"""Which topics are tables, and which."""
+"""Which topics are tables, and of which schema and name."""
 
 from __future__ import annotations
 

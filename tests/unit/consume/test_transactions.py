@@ -1,4 +1,4 @@
-"""What the records of the transaction topic say."""
+"""Parsing the records of the transaction topic."""
 
 from __future__ import annotations
 

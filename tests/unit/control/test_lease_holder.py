@@ -1,4 +1,4 @@
-"""Who runs a config, as another process tells it."""
+"""The holder of a lease, as another process sees it."""
 
 from __future__ import annotations
 
@@ -53,4 +53,4 @@ def test_the_loser_is_told_who_has_it_and_what_to_do() -> None:
     error = already_running(holder, "runs")
     assert error.exit_code == 3
     assert "process 42 on driver-7, since 1970-01-01 00:00:00 UTC, last sign of life 1970-01-01 00:01:00" in str(error)
-    assert "stop the other one" in error.fix
+    assert "stop the other driver" in error.fix

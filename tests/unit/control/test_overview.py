@@ -1,4 +1,4 @@
-"""What `status` says of a table, from its record and Kafka's offsets."""
+"""The overview of a table in `status`, from its record and Kafka's offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyarrow import table as arrow
 
 from distributary.config.table import TableSettings
 from distributary.consume.topics import TableId
-from distributary.control.overview import BEHIND, HALTED, NEW, UP_TO_DATE, TableOverview, told, without_topic
+from distributary.control.overview import BEHIND, HALTED, NEW, UP_TO_DATE, TableOverview, table_overview, without_topic
 from distributary.errors import TableHalt
 from distributary.ingest.tables import ConfiguredTable
 from distributary.progress.record import Progress, Snapshot, first_progress
@@ -28,7 +28,7 @@ def record(**changes: object) -> Progress:
 
 def of(progress: Progress | None, end: dict[int, int], halt: dict[str, str] | None = None) -> TableOverview:
     newest = Newest(progress, 1_700_000_050.0) if progress else None
-    return told(ONE, newest, {0: 10, 1: 0}, end, halt, NOW)
+    return table_overview(ONE, newest, {0: 10, 1: 0}, end, halt, NOW)
 
 
 def test_a_table_that_took_in_everything_has_no_lag() -> None:
@@ -52,7 +52,7 @@ def test_a_table_says_its_layout_in_force_and_how_much_it_remembers() -> None:
     table = of(record(next={0: 20}, remembered_keys=3, memory_bytes=900), {0: 20})
     assert (table.layout, table.remembered_keys, table.memory_bytes) == ("auto", 3, 900)
     kept = TableSettings(match="*.*", layout="vectors", properties={"delta.enableDeletionVectors": "false"})
-    assert told(replace(ONE, settings=kept), None, {}, {}, None, NOW).layout == "rewrite"
+    assert table_overview(replace(ONE, settings=kept), None, {}, {}, None, NOW).layout == "rewrite"
 
 
 def test_a_halted_table_says_why() -> None:

@@ -1,4 +1,4 @@
-"""What is paused by `distributary pause`, as files beside the tables."""
+"""Pauses by `distributary pause`, as files beside the tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from distributary.config import Config, load
 from distributary.consume.topics import TableId
 from distributary.control import overview as overviews
 from distributary.control import pauses
-from distributary.control.overview import HALTED, PAUSED, told
+from distributary.control.overview import HALTED, PAUSED, table_overview
 from distributary.control.pauses import ALL, Pause, pause, read_pauses, unpause
 from distributary.errors import UsageError
 from distributary.ingest.tables import ConfiguredTable
@@ -110,10 +110,10 @@ def test_status_shows_it_and_a_halt_comes_first(tmp_path: Path) -> None:
     one = ConfiguredTable(TableId("dbo", "a"), "p.dbo.a", settings, "/lake/dbo/a")
     why = str(Pause(0.0, "restore"))
     assert why == "distributary pause since 1970-01-01 00:00:00 UTC: restore"
-    shown = told(one, None, {}, {0: 5}, None, 0.0, why)
+    shown = table_overview(one, None, {}, {0: 5}, None, 0.0, why)
     assert (shown.state, shown.paused, shown.lag_records) == (PAUSED, why, 5)
     halt = {"code": "c", "message": "m", "fix": "f"}
-    assert told(one, None, {}, {}, halt, 0.0, why).state == HALTED
+    assert table_overview(one, None, {}, {}, halt, 0.0, why).state == HALTED
 
 
 def test_the_commands(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The texts of signals, for each connector."""
+"""The text of snapshot signals for each connector."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_table_is_called_as_the_connector_does(
 def test_a_database_that_nobody_tells_is_asked_for(connector: str) -> None:
     with pytest.raises(UsageError) as caught:
         source_name(connector, ("dbo", "t"), None, None)
-    assert (caught.value.code, caught.value.fix) == ("database-unknown", "name it: --database NAME")
+    assert (caught.value.code, caught.value.fix) == ("database-unknown", "set it: --database NAME")
 
 
 def test_other_connectors_names_are_not_guessed() -> None:

@@ -1,4 +1,4 @@
-"""Which tables a snapshot is asked for, where the signal goes, and when it is complete."""
+"""The tables of a snapshot request, the destination of the signal, and when the snapshot is complete."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ from distributary.consume.write import not_written
 from distributary.control import snapshot_request as request
 from distributary.control.pauses import ALL, pauses_path
 from distributary.control.signals import BLOCKING, INCREMENTAL
-from distributary.control.snapshot_request import Arrival, Wanted, arrival, follow, wanted_tables
+from distributary.control.snapshot_request import (
+    SnapshotProgress,
+    SnapshotTarget,
+    follow,
+    snapshot_progress,
+    snapshot_targets,
+)
 from distributary.errors import DistributaryError, TableHalt, TransientError, UsageError
 from distributary.progress.record import Progress, Snapshot, first_progress
 from distributary.storage.request_files import leave_file
@@ -65,14 +71,14 @@ def code_of(caught: pytest.ExceptionInfo[DistributaryError]) -> str:
 def test_an_unknown_table_is_told_with_those_that_are_almost_it(tmp_path: Path, kafka: str) -> None:
     config = config_of(tmp_path)
     with pytest.raises(UsageError) as caught:
-        wanted_tables(config, MemoryClient(kafka), ["db.customer"])
+        snapshot_targets(config, MemoryClient(kafka), ["db.customer"])
     assert code_of(caught) == "unknown-table"
     assert "did you mean dbo.customers?" in caught.value.fix
 
 
 def test_a_table_of_the_config_without_a_topic_is_told(tmp_path: Path, kafka: str) -> None:
     with pytest.raises(UsageError) as caught:
-        wanted_tables(config_of(tmp_path), MemoryClient(kafka), ["dbo.a", "dbo.Customer"])
+        snapshot_targets(config_of(tmp_path), MemoryClient(kafka), ["dbo.a", "dbo.Customer"])
     assert code_of(caught) == "table-without-topic"
     assert "p.dbo.Customer" in caught.value.message
     assert "dbo.customers" in caught.value.fix
@@ -83,40 +89,40 @@ def test_a_table_that_is_paused_is_told(tmp_path: Path, kafka: str, name: str) -
     config = config_of(tmp_path)
     leave_file(pauses_path(config), f"{name}.json", {"since": 0, "reason": "restore"})
     with pytest.raises(UsageError, match="restore") as caught:
-        wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+        snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])
     assert code_of(caught) == "snapshot-of-paused-table"
 
 
 def test_a_table_that_the_config_pauses_is_told(tmp_path: Path, kafka: str) -> None:
     config = config_of(tmp_path, tables=[{"match": "dbo.a", "paused": True}, {"match": "dbo.*"}])
     with pytest.raises(UsageError, match="paused: true") as caught:
-        wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+        snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])
     assert code_of(caught) == "snapshot-of-paused-table"
-    assert wanted_tables(config, MemoryClient(kafka), ["dbo.customers"])
+    assert snapshot_targets(config, MemoryClient(kafka), ["dbo.customers"])
 
 
 def test_a_table_of_several_tables_is_told(tmp_path: Path, kafka: str) -> None:
     config = config_of(tmp_path, tables=[{"match": "dbo.*", "merge_sources": True}])
     with pytest.raises(UsageError) as caught:
-        wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+        snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])
     assert code_of(caught) == "snapshot-of-several-tables"
 
 
 def test_the_name_by_the_records_comes_before_that_of_the_topic(tmp_path: Path, kafka: str) -> None:
     config = config_of(tmp_path)
     commit(config, "a", source_table="shop.dbo.a$")
-    wanted = wanted_tables(config, MemoryClient(kafka), ["dbo.a", "dbo.customers", "dbo.a"])
+    wanted = snapshot_targets(config, MemoryClient(kafka), ["dbo.a", "dbo.customers", "dbo.a"])
     assert request.signal_for(config, wanted, INCREMENTAL, None).tables == (("dbo", "a$"), ("dbo", "customers"))
 
 
 def test_the_connector_is_taken_from_the_config_or_from_the_table(tmp_path: Path, kafka: str) -> None:
     config = config_of(tmp_path, source={"connector": None})
-    wanted = wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    wanted = snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])
     with pytest.raises(UsageError) as caught:
         request.signal_for(config, wanted, INCREMENTAL, None)
     assert code_of(caught) == "connector-unknown"
     commit(config, "a")
-    wanted = wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    wanted = snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])
     signal = request.signal_for(config, wanted, INCREMENTAL, None)
     assert signal.connector == "postgresql"
     assert len(signal.id) <= 42
@@ -125,7 +131,7 @@ def test_the_connector_is_taken_from_the_config_or_from_the_table(tmp_path: Path
 def test_an_empty_condition_is_told(tmp_path: Path, kafka: str) -> None:
     config = config_of(tmp_path)
     with pytest.raises(UsageError) as caught:
-        request.signal_for(config, wanted_tables(config, MemoryClient(kafka), ["dbo.a"]), INCREMENTAL, " ")
+        request.signal_for(config, snapshot_targets(config, MemoryClient(kafka), ["dbo.a"]), INCREMENTAL, " ")
     assert code_of(caught) == "empty-condition"
 
 
@@ -209,7 +215,7 @@ def test_a_topic_that_may_not_be_seen_is_told(tmp_path: Path, kafka: str) -> Non
 
     client = Refusing(kafka)
     config = config_of(tmp_path)
-    signal = request.signal_for(config, wanted_tables(config, client, ["dbo.a"]), INCREMENTAL, None)
+    signal = request.signal_for(config, snapshot_targets(config, client, ["dbo.a"]), INCREMENTAL, None)
     with pytest.raises(TransientError) as caught:
         request.send(config, client, signal, SIGNALS)
     assert code_of(caught) == "kafka-write-not-allowed"
@@ -222,7 +228,7 @@ def test_tables_that_do_not_keep_snapshots_are_not_followed(tmp_path: Path, kafk
         if name == "dbo.customers":
             commit(config, "customers", connector="offset")
         with pytest.raises(UsageError) as caught:
-            request.check_can_follow(wanted_tables(config, client, [name]), BLOCKING)
+            request.check_can_follow(snapshot_targets(config, client, [name]), BLOCKING)
         assert code_of(caught) == "follow-not-for-table"
 
 
@@ -246,12 +252,12 @@ def test_a_snapshot_is_here_when_a_newer_one_is_complete(
     tmp_path: Path, kafka: str, before: Snapshot | None, now: Snapshot | None, complete: bool
 ) -> None:
     config = config_of(tmp_path)
-    (one,) = wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    (one,) = snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])
     first = first_progress("p.dbo.a", "id", "postgresql", "upsert", ("id",)).next_commit(records=3)
-    wanted = Wanted(one.table, first.model_copy(update={"snapshot": before}))
-    found = arrival(wanted, first.model_copy(update={"snapshot": now, "records": 8}))
-    assert found == Arrival("dbo.a", 5, complete, 4 if complete else None)
-    assert arrival(one, None) == Arrival("dbo.a", 0, complete=False)
+    wanted = SnapshotTarget(one.table, first.model_copy(update={"snapshot": before}))
+    found = snapshot_progress(wanted, first.model_copy(update={"snapshot": now, "records": 8}))
+    assert found == SnapshotProgress("dbo.a", 5, complete, 4 if complete else None)
+    assert snapshot_progress(one, None) == SnapshotProgress("dbo.a", 0, complete=False)
 
 
 class Clock:
@@ -273,15 +279,15 @@ class Clock:
 def test_following_ends_with_the_snapshot_and_tells_each_step(tmp_path: Path, kafka: str) -> None:
     config = config_of(tmp_path)
     commit(config, "a", snapshot=OLD)
-    wanted = wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    wanted = snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])
     steps = [lambda: commit(config, "a", records=5, snapshot=OLD), lambda: commit(config, "a", records=9, snapshot=NEW)]
-    told: list[Arrival] = []
+    told: list[SnapshotProgress] = []
     clock = Clock(lambda: None, *steps)
     found = follow(config, wanted, 60, told.append, clock, clock.sleep)
     assert told == [
-        Arrival("dbo.a", 0, complete=False),
-        Arrival("dbo.a", 4, complete=False),
-        Arrival("dbo.a", 8, complete=True, ghosts=4),
+        SnapshotProgress("dbo.a", 0, complete=False),
+        SnapshotProgress("dbo.a", 4, complete=False),
+        SnapshotProgress("dbo.a", 8, complete=True, ghosts=4),
     ]
     assert found == told[-1:]
 
@@ -289,7 +295,7 @@ def test_following_ends_with_the_snapshot_and_tells_each_step(tmp_path: Path, ka
 def test_following_ends_when_the_time_is_over(tmp_path: Path, kafka: str) -> None:
     config = config_of(tmp_path)
     commit(config, "a", snapshot=OLD)
-    wanted = wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    wanted = snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])
     clock = Clock()
     with pytest.raises(TransientError, match=r"after 60 s in: dbo\.a") as caught:
         follow(config, wanted, 60, lambda _: None, clock, clock.sleep)
@@ -298,7 +304,7 @@ def test_following_ends_when_the_time_is_over(tmp_path: Path, kafka: str) -> Non
 
 def test_following_ends_where_the_table_halts(tmp_path: Path, kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
     config = config_of(tmp_path)
-    wanted = wanted_tables(config, MemoryClient(kafka), ["dbo.a"])
+    wanted = snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])
     halt = {"table": "dbo.a", "code": "key-changed", "message": "m", "fix": "f"}
     monkeypatch.setattr(request, "read_halts", lambda _config: {"p.dbo.a": halt})
     with pytest.raises(TableHalt, match=r"dbo\.a is halted: m") as caught:

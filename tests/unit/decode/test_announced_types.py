@@ -1,4 +1,4 @@
-"""Types of the source's columns, as the connectors' documentation says they are sent."""
+"""Types of the source's columns, after the connectors' documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one record may ask for: beyond a bound it is rejected by itself, before any work is done for it."""
+"""Limits of a record: beyond a limit it is rejected before it is decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that the connector keeps elsewhere: the record goes to quarantine, whatever form the reference has."""
+"""Values that the connector stores elsewhere: the record goes to quarantine for every form of reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debezium's CloudEvents: read as the envelopes that they were before, whatever lies beside the rows."""
+"""Debezium's CloudEvents are read like the envelopes inside them."""
 
 from __future__ import annotations
 

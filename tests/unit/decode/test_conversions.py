@@ -1,4 +1,4 @@
-"""Types that `columns` names over what a schema tells: exact, or no value at all, or no type at all."""
+"""Conversion to a type under `columns`: exact, a rejected value, or a refused type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every type that a connector writes, at its edges: exact, or rejected by itself with its column's name."""
+"""Every type that a connector writes, with its special values: exact, or rejected with the column's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of the key that the row lacks, and snapshot rows that come as creates."""
+"""Key fields that the row lacks, and snapshot rows that arrive as creates."""
 
 from __future__ import annotations
 

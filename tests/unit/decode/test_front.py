@@ -1,4 +1,4 @@
-"""What writers put around the JSON of keys and values, beside Connect's schema."""
+"""Framing of JSON keys and values by other writers, beside Connect's schema."""
 
 from __future__ import annotations
 

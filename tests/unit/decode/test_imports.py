@@ -1,4 +1,4 @@
-"""The decoder is pure: it knows nothing of Spark, of Kafka's client, of files or of the service around it."""
+"""The decoder is pure: it imports no Spark, no Kafka client, no file access and no other part of the service."""
 
 from __future__ import annotations
 

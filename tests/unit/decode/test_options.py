@@ -1,5 +1,4 @@
-"""What the config asks for beside a plain row: masks, other names, columns left out, keys from rows and from
-headers."""
+"""Decode options of the config: masks, renames, excluded columns, keys from rows and from headers."""
 
 from __future__ import annotations
 

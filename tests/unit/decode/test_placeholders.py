@@ -1,4 +1,4 @@
-"""In place of which values the placeholder may come."""
+"""Which values the placeholder may replace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys without a schema are read as a parser of JSON reads them, or rejected."""
+"""Keys without a schema are read like by a JSON parser, or rejected."""
 
 from __future__ import annotations
 

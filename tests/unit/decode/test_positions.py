@@ -1,4 +1,4 @@
-"""Positions of the connectors and of old versions: as texts they sort as the source's order."""
+"""Positions of all connectors and of old versions sort as texts in the source's order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records without a schema: their fields' names tell the columns, the config, the table or the values their types."""
+"""Records without a schema: columns come from field names, types from the config, the table or the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of changes by fields of the source block, named by the config or known of a connector."""
+"""The order of changes by fields of the source block, from the config or built in for a connector."""
 
 from __future__ import annotations
 

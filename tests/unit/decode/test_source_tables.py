@@ -1,4 +1,4 @@
-"""Source tables of changes: told of each batch, and in the key where a topic has several."""
+"""Source tables of changes: found in each batch, and part of the key if a topic has several."""
 
 from __future__ import annotations
 

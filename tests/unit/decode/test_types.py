@@ -1,4 +1,4 @@
-"""Values off the wire, type by type, at their edges: exact, or bad."""
+"""Values of each type with special cases: exact, or rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows without an envelope (ExtractNewRecordState): what was added to them is read, and is no column."""
+"""Rows without an envelope (ExtractNewRecordState): added fields are read and are no columns."""
 
 from __future__ import annotations
 

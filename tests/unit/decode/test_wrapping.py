@@ -1,4 +1,4 @@
-"""Keys and values cut into schema and payload: JsonConverter's own spelling, and every other one."""
+"""Splitting keys and values into schema and payload, in JsonConverter's and in other spellings."""
 
 from __future__ import annotations
 

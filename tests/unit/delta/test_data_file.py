@@ -1,4 +1,4 @@
-"""Data files: what is written comes back, and what the log says of it is true."""
+"""Data files: rows that are written are read again, and the statistics in the log are true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys as numbers: equal keys give equal numbers, and no others do."""
+"""Keys as numbers: equal keys have equal numbers, different keys different ones."""
 
 from __future__ import annotations
 

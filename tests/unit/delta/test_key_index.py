@@ -1,4 +1,4 @@
-"""The key index finds the rows that a plain search finds, whatever becomes of its cache."""
+"""The key index finds the same rows as a full search, also after its cache is lost."""
 
 from __future__ import annotations
 

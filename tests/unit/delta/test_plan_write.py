@@ -1,4 +1,4 @@
-"""Which actions a write makes, and which files are looked at for it."""
+"""The actions of a write, and the files that are read for it."""
 
 from __future__ import annotations
 

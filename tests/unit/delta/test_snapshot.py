@@ -1,4 +1,4 @@
-"""Versions of a table as its log has them, and which tables are refused."""
+"""Versions of a table from its log, and tables that are refused."""
 
 from __future__ import annotations
 

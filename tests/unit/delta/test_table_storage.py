@@ -1,4 +1,4 @@
-"""Where the files of a table are for pyarrow."""
+"""The file system of a table for pyarrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletion vectors: read as they were written, and never taken for right where they are not."""
+"""Deletion vectors are read as they were written, and damaged ones are detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo must not say "equal" of a table that is not."""
+"""The demo's comparison detects tables that differ."""
 
 from __future__ import annotations
 

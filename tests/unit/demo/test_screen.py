@@ -1,4 +1,4 @@
-"""What the demo prints must say what was found."""
+"""The demo prints what it found."""
 
 from __future__ import annotations
 

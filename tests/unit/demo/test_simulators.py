@@ -1,4 +1,4 @@
-"""The simulated databases send what Debezium's connectors send, and what they send leads to their own rows."""
+"""The simulated databases send what Debezium's connectors send, and their events produce their own rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No container engine runs here: docker-compose.yml is read and held against the files that it mounts."""
+"""docker-compose.yml is parsed and compared with the files that it mounts; no container engine runs here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The connectors of the quickstarts: settings by names that the connectors know, and what the service asks of them."""
+"""The quickstarts' connectors: the connectors know the settings, and the service's requirements are met."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No container engine runs here: the Dockerfile is read and held against the repository, the config and the service."""
+"""The Dockerfile is parsed and compared with repository, config and service; no container engine runs here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The alert rules and the dashboard: read by Prometheus' own tool, and held against the catalogue of metrics."""
+"""The alert rules and the dashboard: checked by Prometheus' own tool and compared with the metrics' catalogue."""
 
 from __future__ import annotations
 

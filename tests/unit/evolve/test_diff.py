@@ -1,4 +1,4 @@
-"""Columns on the wire against columns of the table."""
+"""The difference between columns of records and columns of the table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_new_columns_come_in_the_wires_order() -> None:
     assert list(column_changes({"id": "int"}, wire, ()).added.items()) == [("b", "string"), ("a", "date")]
 
 
-def test_a_new_column_takes_the_wider_type_of_one_slice() -> None:
+def test_a_new_column_takes_the_wider_type_of_one_batch() -> None:
     assert column_changes({}, [{"n": "int"}, {"n": "bigint"}], ()) == Changes({"n": "bigint"})
 
 

@@ -1,4 +1,4 @@
-"""What `schema_changes` lets count for a table."""
+"""The schema changes that `schema_changes` allows."""
 
 from __future__ import annotations
 

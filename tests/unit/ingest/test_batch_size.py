@@ -1,4 +1,4 @@
-"""Slices are cut by what their records have in bytes, wherever the large ones lie."""
+"""The size of batches is limited by bytes, wherever large records are."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Sized:
         return {p: len(sizes) for p, sizes in self.sizes.items()}
 
 
-def slices(topic: Sized, records: int = 1_000_000) -> list[OffsetRange]:
-    """All slices, from the topic's start to its end."""
+def batches(topic: Sized, records: int = 1_000_000) -> list[OffsetRange]:
+    """All batches, from the topic's start to its end."""
     portion, found, taken = (
         BatchSizer(cast(Broker, topic), "t", records, MOST),
         list[OffsetRange](),
@@ -70,28 +70,28 @@ def size_of(topic: Sized, part: OffsetRange) -> int:
         pytest.param({0: [2 * _MB] * 30}, 15, id="more than a megabyte"),
     ],
 )
-def test_no_slice_has_many_more_bytes_than_it_may(sizes: Mapping[int, list[int]], at_least: int) -> None:
+def test_no_batch_has_many_more_bytes_than_it_may(sizes: Mapping[int, list[int]], at_least: int) -> None:
     topic = Sized(sizes)
-    found = slices(topic)
+    found = batches(topic)
     assert max(size_of(topic, part) for part in found) <= 2 * MOST
     assert at_least <= len(found) <= 2 * at_least
     assert topic.looks <= 3 * len(found)
 
 
-def test_large_ones_that_no_sample_shows_count_from_the_next_slice_on() -> None:
+def test_large_ones_that_no_sample_shows_count_from_the_next_batch_on() -> None:
     topic = Sized({0: ([10] * 700 + [100_000] + [10] * 299) * 200})
-    sizes = [size_of(topic, part) for part in slices(topic, 100_000)]
+    sizes = [size_of(topic, part) for part in batches(topic, 100_000)]
     assert sizes[0] > 2 * MOST
     assert max(sizes[1:]) <= 2 * MOST
 
 
-def test_a_record_larger_than_a_slice_is_taken_alone() -> None:
-    assert [part.records for part in slices(Sized({0: [2 * MOST] * 6}))] == [1] * 6
+def test_a_record_larger_than_a_batch_is_taken_alone() -> None:
+    assert [part.records for part in batches(Sized({0: [2 * MOST] * 6}))] == [1] * 6
 
 
 def test_few_records_are_taken_without_a_look() -> None:
     topic = Sized({0: [1000] * 4})
-    assert [part.records for part in slices(topic)] == [4]
+    assert [part.records for part in batches(topic)] == [4]
     assert not topic.looks
 
 

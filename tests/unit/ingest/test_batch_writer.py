@@ -1,4 +1,4 @@
-"""What the config says of how a table's rows are written."""
+"""The config's settings for writing a table's rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a table can go on from where it is."""
+"""Whether a table can continue from its offsets."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_3_10_a_snapshot_whose_rows_may_be_lost_shows_no_rows_that_are_left_over
     assert (whole.lost, whole.unread) == (None, None)
 
 
-def test_3_10_what_was_there_at_a_loss_shares_no_slice_with_what_came_after() -> None:
+def test_3_10_what_was_there_at_a_loss_shares_no_batch_with_what_came_after() -> None:
     goal = {0: 50, 1: 50, 2: 4}
     assert nearer_goal(goal, {0: 5, 1: 9, 2: 0}, END) == {0: 20, 1: 30, 2: 0}
     assert nearer_goal(goal, {0: 20, 1: 9, 2: 0}, END) == {0: 20, 1: 30, 2: 0}

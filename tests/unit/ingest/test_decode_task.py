@@ -1,4 +1,4 @@
-"""What the tasks of a batch find beside its records, put together."""
+"""Results of a batch's decode tasks are merged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics whose records name their schemas in a form that is not read."""
+"""Topics whose records have schema ids in an unsupported format."""
 
 from __future__ import annotations
 

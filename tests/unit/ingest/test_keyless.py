@@ -1,9 +1,9 @@
-"""Tables whose records have no key, where the config says what becomes of all such tables."""
+"""Tables without a key, with a config that sets a mode for all of them."""
 
 from __future__ import annotations
 
 import pytest
-from tests.support.scenes import envelope, plan_of, progress, sample
+from tests.support.table_contexts import envelope, plan_of, progress, sample
 
 from distributary.config.table import TableDefaults, TableRule, TableSettings, resolve
 from distributary.errors import TableHalt

@@ -1,4 +1,4 @@
-"""A table's memory between its commits."""
+"""A table's memory between two commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the registry's answers mean: wait, or halt."""
+"""The registry's errors mean either a retry or a halt."""
 
 from __future__ import annotations
 

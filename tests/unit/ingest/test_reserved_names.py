@@ -1,4 +1,4 @@
-"""No table lies in a folder that the service has for itself, wherever `target.table` puts tables."""
+"""No table is in a directory that is reserved for the service, whatever `target.table` is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from distributary.config import Config, load
 from distributary.consume.topics import TableId
 from distributary.ingest.tables import settings_of
-from distributary.survey.passed_over import passed_over
+from distributary.preflight.skipped_topics import skipped_topics
 
 
 def config(folder: Path, place: str, match: str) -> Config:
@@ -39,5 +39,5 @@ def test_a_table_by_its_name_and_its_place(tmp_path: Path, place: str, table: Ta
     found = config(tmp_path, place, "dbo.*" if table.schema == "dbo" else "*.*")
     assert (settings_of(table, found) is not None) == is_table
     topic = f"p.{table.database or 'shop'}.{table.schema}.{table.table}"
-    codes = [one.code for one in passed_over(found, [topic], [] if not is_table else [topic])]
+    codes = [one.code for one in skipped_topics(found, [topic], [] if not is_table else [topic])]
     assert codes == ([] if is_table else ["reserved-name"])

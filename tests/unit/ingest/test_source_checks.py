@@ -1,4 +1,4 @@
-"""What a source's log may say that its table can't go on with."""
+"""Changes of the source's log with which a table can't continue."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from tests.support.scenes import progress
+from tests.support.table_contexts import progress
 
 from distributary.config.table import TableSettings
 from distributary.errors import TableHalt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.scenes import envelope, plan_of, progress, sample
+from tests.support.table_contexts import envelope, plan_of, progress, sample
 
 from distributary.config.table import TableSettings
 from distributary.decode.source_block import SOURCE_TABLE_COLUMN

@@ -1,4 +1,4 @@
-"""What each mode can be asked for."""
+"""The settings that each mode supports."""
 
 from __future__ import annotations
 

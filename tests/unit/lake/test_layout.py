@@ -1,4 +1,4 @@
-"""What has to become of a table's properties and layout."""
+"""The changes that a table's properties and layout need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python holds of Java is let go of."""
+"""Python releases its references to Java objects."""
 
 from __future__ import annotations
 

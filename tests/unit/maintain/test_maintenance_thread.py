@@ -1,4 +1,4 @@
-"""The caretaker: when it takes a table, and what a failure changes."""
+"""The maintenance thread: when it maintains a table, and what it does after a failure."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_what_is_due_is_done_once_and_told() -> None:
     assert value(recorder, "distributary_table_maintenance_duration_seconds_count", table="dbo.t", task="compact") == 1
 
 
-def test_while_slices_wait_only_what_is_overdue_is_done() -> None:
+def test_while_batches_wait_only_what_is_overdue_is_done() -> None:
     usual, overdue = Table(version=39), Table(version=40)
     care, _ = caretaker(usual, overdue, busy=True)
     care.turn()
@@ -99,7 +99,7 @@ def test_a_table_at_work_is_left_alone() -> None:
     assert table.tended == 1
 
 
-def test_what_is_overdue_takes_the_place_of_the_tables_next_slice() -> None:
+def test_what_is_overdue_takes_the_place_of_the_tables_next_batch() -> None:
     table = Table(version=40)
     care, _ = caretaker(table, busy=True)
     table.running.acquire()

@@ -1,4 +1,4 @@
-"""When a table's files are looked after: the decision, and what is remembered over restarts and failures."""
+"""When maintenance of a table is due, also after restarts and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a slice tells of a table's complete snapshots (rule 3.10)."""
+"""What a batch shows of a table's complete snapshots (rule 3.10)."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def facts(**found: Any) -> BatchStats:
 def after(
     before: Progress, found: BatchStats, taken: Mapping[int, int], ends: Mapping[int, int] | None = None
 ) -> Progress:
-    """The record after the slice. Without `ends` Kafka must not be asked."""
+    """The record after the batch. Without `ends` Kafka must not be asked."""
 
     def latest() -> Mapping[int, int]:
-        assert ends is not None, "Kafka is asked for a slice that ends a snapshot alone"
+        assert ends is not None, "Kafka is asked for a batch that ends a snapshot alone"
         return ends
 
     changes = after_slice(before, found, taken, latest)

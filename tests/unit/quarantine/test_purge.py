@@ -1,4 +1,4 @@
-"""Old records leave the quarantine table."""
+"""Old records are deleted from the quarantine table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that an operator sets aside, by the command."""
+"""Records that an operator sets aside with the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events by hand, and a table that keeps nothing but the rules' outcomes."""
+"""Hand-written events, and a table that has only the rules' outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of positions, and what a partition's mark says of an event."""
+"""The order of positions, and the comparison of an event with its partition's high-water mark."""
 
 from __future__ import annotations
 

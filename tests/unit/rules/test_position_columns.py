@@ -1,4 +1,4 @@
-"""Columns of positions are compared as the rules compare each."""
+"""Columns of positions are compared like single positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions as texts order as the source does, and are the same when they are written again."""
+"""Positions as texts sort in the source's order, and do not change when they are written again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules on events by hand, each rule by its number."""
+"""The rules on hand-written events; names give the rule's number."""
 
 from __future__ import annotations
 

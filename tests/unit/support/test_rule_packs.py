@@ -1,4 +1,4 @@
-"""Cases of a pack keep apart, and a case that fails says which one it is and what it was told."""
+"""Cases of a pack do not affect each other, and a case that fails shows its name and its records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_case_has_keys_and_partitions_of_its_own_and_its_rows_come_back_with_i
     topic.move(1, 2, row(2, "a"), at=2)
     topic.tombstone(key(1))
     case.take(topic.records)
-    [records] = [slice_.records for slice_ in case.slices]
+    [records] = [step.records for step in case.steps]
     assert [json.loads(record.key or b"")["id"] - 2 * KEYS for record in records] == [1, 1, 2, 1]
     assert [(record.partition or 0) - 2 * PARTITIONS for record in records] == [1, 0, 0, 0]
     values = [json.loads(record.value or b"{}") for record in records]
@@ -36,13 +36,13 @@ def test_a_case_has_keys_and_partitions_of_its_own_and_its_rows_come_back_with_i
     assert case.found(table, ("id", "v")) == [(5, "own")]
 
 
-def test_records_are_cut_into_slices_of_so_many() -> None:
+def test_records_are_cut_into_batches_of_so_many() -> None:
     case = Case(SETTINGS, 0)
     topic = case.topic()
     for at in range(5):
         topic.change("c", key(at), row(at, "a"), at=at)
     case.take(topic.records, at_most=2)
-    assert [len(slice_.records) for slice_ in case.slices] == [2, 2, 1]
+    assert [len(step.records) for step in case.steps] == [2, 2, 1]
 
 
 def tell(case: Case) -> None:
@@ -65,7 +65,7 @@ def test_a_case_that_fails_names_itself_and_its_records(monkeypatch: pytest.Monk
     with pytest.raises(AssertionError) as failed:
         pack.check("test_of_that_name", None, lambda: tmp_path)  # type: ignore[arg-type]
     told = str(failed.value)
-    assert "test_of_that_name after slice 0" in told
+    assert "test_of_that_name after step 0" in told
     assert "expected [(1, 'expected')]" in told
     assert "found    [(1, 'found')]" in told
     assert '"v": "sent"' in told

@@ -1,4 +1,4 @@
-"""Tests that share a run of the service, a server or a table go to one process, all others to any."""
+"""Tests that share a service run, a server or a table run in one process, all others in any."""
 
 from __future__ import annotations
 

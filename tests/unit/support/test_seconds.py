@@ -1,4 +1,4 @@
-"""Where the seconds of a test run go is counted once, by the innermost kind of work."""
+"""Each second of a test run is counted once, for the innermost kind of work."""
 
 from __future__ import annotations
 

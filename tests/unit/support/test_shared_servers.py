@@ -1,4 +1,4 @@
-"""A server that the processes of a test run share is started once, by the controlling process, when it is asked for."""
+"""A server that the processes of a test run share is started once, by the controlling process, on demand."""
 
 from __future__ import annotations
 

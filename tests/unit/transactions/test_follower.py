@@ -1,4 +1,4 @@
-"""The thread that follows the transaction topic: it goes on after faults, and gives up where there is no use."""
+"""The thread that follows the transaction topic: it continues after errors, and stops if the topic is unusable."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def status() -> ServiceStatus:
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follower, "_TURN", 0.01)
-    monkeypatch.setattr(follower, "_REST", 0.02)
+    monkeypatch.setattr(follower, "_READ_SECONDS", 0.01)
+    monkeypatch.setattr(follower, "_RETRY_AFTER", 0.02)
 
 
 def follow(

@@ -1,4 +1,4 @@
-"""Up to which transaction all tables are complete: against a connector, a Kafka and tables that are simulated."""
+"""The last complete transaction of all tables, with a simulated connector, Kafka and tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from distributary.consume.transactions import Begin, End
-from distributary.transactions.frontier import Answer, Claim, Frontier, Kafka, Standing, Transaction
+from distributary.transactions.frontier import Answer, Claim, Frontier, Kafka, TableProgress, Transaction
 from distributary.transactions.ledger import SETTLED_MS, TransactionLedger
 
 TOPICS = ("p.s.one", "p.s.two", "p.s.three")
@@ -174,25 +174,25 @@ class World:
 
     def look(self) -> None:
         """The tracker looks at tables and Kafka, which may go on in between."""
-        standings = {topic: self._standing(topic, numbers) for topic, numbers in self.partitions.items()}
+        progress = {topic: self._table_progress(topic, numbers) for topic, numbers in self.partitions.items()}
         for _ in range(self.chance.randint(0, 4)):
             self.chance.choice((self.send, self.deliver, self.take))()
         ends = {topic: {p: len(self.topics[topic, p]) for p in numbers} for topic, numbers in self.partitions.items()}
         if self.ledger.overflows() or not self.ledger.knows(self.partitions):
             self.ledger.start(ends)
-        self.answer = self.ledger.answer(standings, Kafka(self.partitions, {t: ends[t] for t in self.ledger.asks}))
-        self._check(standings)
+        self.answer = self.ledger.answer(progress, Kafka(self.partitions, {t: ends[t] for t in self.ledger.asks}))
+        self._check(progress)
 
-    def _standing(self, topic: str, numbers: tuple[int, ...]) -> Standing:
+    def _table_progress(self, topic: str, numbers: tuple[int, ...]) -> TableProgress:
         frontier = {}
         for p in numbers:
             if seen := self.topics[topic, p][: self.taken[topic, p]]:
                 last = max(seen, key=lambda change: (change.place, change.order))
                 frontier[p] = Frontier(last.transaction, last.order)
         self.commits[topic].append(dict(self.taken))
-        return Standing({p: self.taken[topic, p] for p in numbers}, frontier, len(self.commits[topic]) - 1)
+        return TableProgress({p: self.taken[topic, p] for p in numbers}, frontier, len(self.commits[topic]) - 1)
 
-    def _check(self, standings: Mapping[str, Standing]) -> None:
+    def _check(self, progress: Mapping[str, TableProgress]) -> None:
         """The claim, against what the tables have: every change of every transaction up to it."""
         claimed = self.answer.complete
         if claimed is None:
@@ -201,7 +201,7 @@ class World:
         for number in range(upto + 1):
             id_, lanes = self.sent[number]
             for lane in set(lanes):
-                there = self.topics[lane][: standings[lane[0]].next[lane[1]]]
+                there = self.topics[lane][: progress[lane[0]].next[lane[1]]]
                 places = {change.place for change in there if change.transaction == id_}
                 assert len(places) == lanes.count(lane), f"{claimed.id} claimed, but {id_} is not whole in {lane}"
                 if (version := self.answer.versions.get(lane[0])) is not None:
@@ -248,7 +248,7 @@ def test_3_9_what_is_sent_again_after_a_restart_is_not_later_than_what_is_new() 
     """The transaction at which the table stands was read by an earlier run; it comes again behind a new one."""
     one = {"p.s.one": (0,)}
     ends = {"p.s.one": {0: 1}}
-    at_first = {"p.s.one": Standing({0: 1}, {0: Frontier("first", 1)})}
+    at_first = {"p.s.one": TableProgress({0: 1}, {0: Frontier("first", 1)})}
     claim = Claim(Transaction("first", None, 2), ends)
     ledger = TransactionLedger(topic_of, claim)
     ledger.start(ends)
@@ -257,7 +257,7 @@ def test_3_9_what_is_sent_again_after_a_restart_is_not_later_than_what_is_new() 
         ledger.add(Begin(id_, 0), 2 * offset, 0)
         ledger.add(End(id_, 0, {"s.one": 1}), 2 * offset + 1, 0)
     assert ledger.answer(at_first, Kafka(one, {})) == Answer(claim.transaction, 2, ("p.s.one",))
-    at_second = {"p.s.one": Standing({0: 2}, {0: Frontier("second", 1)})}
+    at_second = {"p.s.one": TableProgress({0: 2}, {0: Frontier("second", 1)})}
     complete = ledger.answer(at_second, Kafka(one, {})).complete
     assert complete is not None
     assert complete.id == "second"
@@ -271,7 +271,7 @@ def test_3_9_a_single_change_of_the_last_transaction_says_nothing_of_the_earlier
         ledger.add(End(id_, 0, {"s.one": 1}), 2 * offset + 1, 0)
     ledger.start({"p.s.one": {0: 1, 1: 0}})
     # The first one's change is still on its way into partition 1.
-    without_first = {"p.s.one": Standing({0: 1, 1: 0}, {0: Frontier("second", 1)})}
+    without_first = {"p.s.one": TableProgress({0: 1, 1: 0}, {0: Frontier("second", 1)})}
     assert ledger.answer(without_first, Kafka(two, {})) == Answer(None, 1, ("p.s.one",))
     # Long after that it is there, or it was never sent.
     ledger.add(Begin("third", SETTLED_MS), 4, SETTLED_MS)
@@ -285,12 +285,12 @@ def test_3_9_a_new_table_withholds_the_claim_until_it_has_come_as_far_as_the_oth
     claim = Claim(Transaction("first", None, 2), {"p.s.one": {0: 1}})
     ledger = TransactionLedger(topic_of, claim)
     both = {"p.s.one": (0,), "p.s.two": (0,)}
-    standings = {"p.s.one": Standing({0: 1})}
+    progress = {"p.s.one": TableProgress({0: 1})}
     assert not ledger.knows(both)
     ledger.start({"p.s.one": {0: 1}, "p.s.two": {0: 5}})
     assert ledger.knows(both)
-    assert ledger.answer(standings, Kafka(both, {})) == Answer(None, 0, ("p.s.two",))
-    standings["p.s.two"] = Standing({0: 4})
-    assert ledger.answer(standings, Kafka(both, {})) == Answer(None, 0, ("p.s.two",))
-    standings["p.s.two"] = Standing({0: 5})
-    assert ledger.answer(standings, Kafka(both, {})) == Answer(claim.transaction, 0, ())
+    assert ledger.answer(progress, Kafka(both, {})) == Answer(None, 0, ("p.s.two",))
+    progress["p.s.two"] = TableProgress({0: 4})
+    assert ledger.answer(progress, Kafka(both, {})) == Answer(None, 0, ("p.s.two",))
+    progress["p.s.two"] = TableProgress({0: 5})
+    assert ledger.answer(progress, Kafka(both, {})) == Answer(claim.transaction, 0, ())

@@ -1,4 +1,4 @@
-"""What of a MySQL's or MariaDB's DSN and of its transactions is understood."""
+"""Parsing a MySQL or MariaDB DSN and GTIDs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from distributary.errors import UsageError
 from distributary.verify.mysql import connected
-from distributary.verify.mysql_log import newest, read_at
+from distributary.verify.mysql_log import newest, read_point
 from distributary.verify.source_check import source_of
 
 
@@ -22,9 +22,11 @@ def test_gtids_are_known_in_both_forms() -> None:
 
 
 def test_where_the_source_was_read_is_told() -> None:
-    assert read_at(("binlog.000012", 1234), "a-b:1-7,\nc-d:5").told == "binlog.000012:1234, GTID a-b:1-7,c-d:5"
-    assert "not known" in read_at(None, "").told
-    assert read_at(None, "").is_before("p") == "false"
+    assert (
+        read_point(("binlog.000012", 1234), "a-b:1-7,\nc-d:5").description == "binlog.000012:1234, GTID a-b:1-7,c-d:5"
+    )
+    assert "unknown" in read_point(None, "").description
+    assert read_point(None, "").is_later("p") == "false"
 
 
 @pytest.mark.parametrize(

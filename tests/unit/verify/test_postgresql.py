@@ -1,4 +1,4 @@
-"""What of a PostgreSQL's table can be compared, and how its rows are kept."""
+"""Which types of PostgreSQL can be compared, and how its rows are read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from distributary.errors import UsageError
-from distributary.verify.check import Asked
+from distributary.verify.check import VerifyOptions
 from distributary.verify.postgresql import PostgresTable, connected
 from distributary.verify.source import write_chunks
 from distributary.verify.source_check import source_of
@@ -77,5 +77,5 @@ def test_a_password_is_in_no_error() -> None:
     with pytest.raises(UsageError, match="source-unreachable") as raised, connected(dsn):
         pass
     assert "hidden" not in str(raised.value)
-    assert "hidden" not in repr(Asked(source_dsn=dsn))
+    assert "hidden" not in repr(VerifyOptions(source_dsn=dsn))
     assert isinstance(raised.value.__cause__, psycopg.Error)

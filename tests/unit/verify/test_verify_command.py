@@ -1,4 +1,4 @@
-"""What `distributary verify` prints, and how it ends."""
+"""The output and the exit code of `distributary verify`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from click.testing import CliRunner, Result
 
 from distributary.cli import main
 from distributary.verify import check
-from distributary.verify.report import FAULTS, UNTOLD, Counts, Difference, Event, Quarantined, State, TableReport, Value
+from distributary.verify.report import (
+    FAULTS,
+    NOT_CHECKED,
+    Counts,
+    Difference,
+    Event,
+    Quarantined,
+    State,
+    TableReport,
+    Value,
+)
 
 EXAMPLE = Path(__file__).parents[3] / "config" / "example.yaml"
 OF_T = TableReport("dbo.t", "p.dbo.t", "/lake/dbo/t", "upsert", State.EQUAL, version=5, offsets={0: (0, 10)})
@@ -27,7 +37,7 @@ def reports(monkeypatch: pytest.MonkeyPatch) -> list[TableReport]:
     """What the comparison finds, to be filled by a test."""
     found: list[TableReport] = []
 
-    def verify(_config: Any, _name: Any, _asked: Any, tell: check.Tell) -> Iterator[TableReport]:
+    def verify(_config: Any, _name: Any, _asked: Any, tell: check.ShowProgress) -> Iterator[TableReport]:
         tell("looking")
         yield from found
 
@@ -50,7 +60,7 @@ def test_equal_tables_end_with_0(reports: list[TableReport]) -> None:
 def test_a_difference_ends_with_1_and_is_shown_with_both_values(reports: list[TableReport]) -> None:
     place = Event(1, 7, "000:0001", "u")
     one = Difference('{"id":3}', "different", (Value("v", None, "new"),), place, place, None)
-    counts = Counts(9, 9, 6, faults(different=3), {**dict.fromkeys(UNTOLD, 0), "before_topic": 2})
+    counts = Counts(9, 9, 6, faults(different=3), {**dict.fromkeys(NOT_CHECKED, 0), "before_topic": 2})
     bad = Quarantined(2, 1, 1, (Event(0, 4, None, "u"),))
     reports += [
         OF_T,
@@ -63,7 +73,7 @@ def test_a_difference_ends_with_1_and_is_shown_with_both_values(reports: list[Ta
     assert result.exit_code == 1
     for line in (
         "3 with other values",
-        "2 not checked, their state is older than what the topic has",
+        "2 not checked: the topic no longer has the records that decide them",
         'different {"id":3}',
         "v: NULL in the lake, 'new' expected",
         "decided by u at partition 1 offset 7, position 000:0001",

@@ -1,4 +1,4 @@
-"""When a table's entry in a catalog is seen to, with a session that answers as a metastore may."""
+"""When a table is registered in a catalog, with a session that answers like a metastore."""
 
 from __future__ import annotations
 

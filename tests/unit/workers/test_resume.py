@@ -1,4 +1,4 @@
-"""What operators ask for gets to the table that is to do it: also to one that is always at work, or another worker."""
+"""Operators' requests reach the worker of their table, also one that is always busy or a new one."""
 
 from __future__ import annotations
 

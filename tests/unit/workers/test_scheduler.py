@@ -1,4 +1,4 @@
-"""A table's turn: what an error of any kind makes of it, and that a service which is to end waits for no retry."""
+"""A table's turn: the effect of each kind of error, and that a stopping service waits for no retry."""
 
 from __future__ import annotations
 

@@ -1,0 +1,113 @@
+"""A table's columns, inferred from a few records by the decoder that reads them later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from distributary.consume.fetch import raw_table
+from distributary.consume.peek import Record
+from distributary.decode.decoder import Decoder
+from distributary.decode.observed_columns import ObservedColumns
+from distributary.decode.options import DecodeOptions
+from distributary.decode.record_schema import RecordSchema
+from distributary.decode.renames import Renames
+from distributary.decode.unwrapped import Unwrapped
+from distributary.ingest.record_form import is_envelope, opened
+from distributary.preflight.type_guesses import guess
+
+
+@dataclass(frozen=True)
+class ParsedRecord:
+    """A record with its key and value as JSON objects (None for anything else) and the Connect schema of its value.
+
+    `row` is the row that shows the columns: the one after the change, else, on request, the one before it.
+    """
+
+    record: Record
+    key: Mapping[str, Any] | None
+    value: Mapping[str, Any] | None
+    row: Mapping[str, Any] | None
+    schema: Mapping[str, Any] | None
+
+    @property
+    def op(self) -> str | None:
+        """The operation of an envelope, else None."""
+        found = (self.value or {}).get("op")
+        return found if isinstance(found, str) else None
+
+
+@dataclass(frozen=True)
+class InferredColumns:
+    """The columns that records show.
+
+    `by_value`: types that were inferred from values, by the source's names; `guesses`: what else these may be (see
+    type_guesses); `untyped`: columns whose type no value shows yet; `source_tables`: the tables that the records name.
+    """
+
+    observed: tuple[ObservedColumns, ...] = ()
+    by_value: Mapping[str, str] = field(default_factory=dict)
+    guesses: Mapping[str, str] = field(default_factory=dict)
+    untyped: tuple[str, ...] = ()
+    source_tables: frozenset[str] = frozenset()
+
+
+def parse_records(
+    records: Iterable[Record], unwrapped: Unwrapped | None, *, before: bool = False
+) -> list[ParsedRecord]:
+    """The records whose value is an object or missing. Others would go to the quarantine table and show no columns."""
+    return [parsed for record in records if (parsed := _parse(record, unwrapped, before=before)) is not None]
+
+
+def _parse(record: Record, unwrapped: Unwrapped | None, *, before: bool) -> ParsedRecord | None:
+    value, schema = opened(record.value)
+    key, _ = opened(record.key)
+    if value is not None and not isinstance(value, dict):
+        return None
+    row: Any = value
+    if value is not None and unwrapped is None:
+        row = value.get("after")
+        row = value.get("before") if row is None and before else row
+    elif value is not None and is_envelope(value):
+        row = None
+    row = row if isinstance(row, dict) else None
+    return ParsedRecord(
+        record, key if isinstance(key, dict) else None, value, row, schema if value is not None else None
+    )
+
+
+def infer_columns(found: Sequence[ParsedRecord], schema: RecordSchema, options: DecodeOptions) -> InferredColumns:
+    """The columns that the records show; `schema` has those of the table.
+
+    Raises TableHalt if the table can't have such columns.
+    """
+    decoded = Decoder(options).decode(raw_table("", [parsed.record for parsed in found]), schema)
+    if decoded.conflict is not None:
+        raise decoded.conflict
+    renames = Renames(options.renames)
+    by_schema = {
+        name for column in decoded.observed if column.has_schema and not column.is_key for name in column.types
+    }
+    guessed = {
+        name: kind for column in decoded.observed for name, kind in column.guessed.items() if name not in by_schema
+    }
+    by_value = {renames.source(name): kind for name, kind in guessed.items()}
+    values = _values(found, by_value)
+    guesses = {name: text for name, kind in by_value.items() if (text := guess(kind, values[name])) is not None}
+    typed = {renames.source(name) for column in decoded.observed for name in column.types}
+    sent = dict.fromkeys(name for parsed in found for name in (parsed.row or {}))
+    plain = {name for column in decoded.observed if not (column.has_schema or column.is_key) for name in column.names}
+    left_out = {*typed, *options.exclude, *(options.unwrapped.fields if options.unwrapped else ())}
+    untyped = tuple(name for name in sent if name in plain and name not in left_out)
+    return InferredColumns(decoded.observed, by_value, guesses, untyped, decoded.source_tables)
+
+
+def _values(found: Iterable[ParsedRecord], wanted: Iterable[str]) -> dict[str, list[Any]]:
+    """The values of the wanted columns in rows and keys."""
+    values: dict[str, list[Any]] = {name: [] for name in sorted(wanted)}
+    for parsed in found:
+        for part in (parsed.row or {}, parsed.key or {}):
+            for name in values.keys() & part.keys():
+                values[name].append(part[name])
+    return values

@@ -1,0 +1,110 @@
+"""The plan: what `run` would do with each table, read from Kafka and the lake. Needs no Spark and writes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from distributary.config import Config
+from distributary.consume.broker import Broker, Topic
+from distributary.errors import DistributaryError, TableHalt
+from distributary.ingest.continuity import two_topics
+from distributary.ingest.registry import Registry, registry_of
+from distributary.ingest.source_types import Told, told_to
+from distributary.ingest.tables import ConfiguredTable, listed
+from distributary.preflight.config_warnings import config_warnings
+from distributary.preflight.existing_table import read_existing_table
+from distributary.preflight.plan_warning import PlanWarning
+from distributary.preflight.sample import sample
+from distributary.preflight.skipped_topics import SkippedTopic, skipped_topics
+from distributary.preflight.table_context import TableContext
+from distributary.preflight.table_plan import HALT, TablePlan, halted_plan, plan_table
+from distributary.storage.lake_files import newest_record
+
+_THREADS = 8  # tables planned at once; each waits for Kafka most of the time
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The tables by name, the topics that become no table, and the warnings about the config as a whole."""
+
+    tables: tuple[TablePlan, ...]
+    skipped_topics: tuple[SkippedTopic, ...]
+    warnings: tuple[PlanWarning, ...]
+
+    @property
+    def halts(self) -> bool:
+        """Whether some table would halt."""
+        return any(table.action == HALT for table in self.tables)
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan in JSON's types. `passed_over` is the old name of `skipped_topics`, for one release."""
+        skipped = [topic.as_json() for topic in self.skipped_topics]
+        return {
+            "tables": [table.as_json() for table in self.tables],
+            "skipped_topics": skipped,
+            "passed_over": skipped,
+            "warnings": [warning.as_json() for warning in self.warnings],
+        }
+
+
+def plan(config: Config, tell: Callable[[int, int], None] = lambda _done, _total: None) -> Plan:
+    """The plan of a config; `tell` is given how many tables are planned so far, and of how many. Raises TransientError
+    if Kafka or the registry does not answer."""
+    registry = registry_of(config.source)
+    broker = Broker(config.kafka_properties())
+    names = broker.names()
+    tables = listed(config, broker)
+    topics = broker.topics([table.topic for table in tables])
+    settings = broker.settings(topics)
+    told = told_to(config, broker).of
+    with ThreadPoolExecutor(_THREADS) as pool:
+        planned = []
+        for one in pool.map(lambda table: _plan_table(table, config, broker, topics, settings, registry, told), tables):
+            planned.append(one)
+            tell(len(planned), len(tables))
+    contexts = [context for _, context in planned if context is not None]
+    return Plan(
+        tables=tuple(halt_shared_paths([table for table, _ in planned])),
+        skipped_topics=tuple(skipped_topics(config, names, {table.topic for table in tables})),
+        warnings=tuple(config_warnings(config, contexts, {table.settings.match for table in tables})),
+    )
+
+
+def _plan_table(
+    table: ConfiguredTable,
+    config: Config,
+    broker: Broker,
+    topics: Mapping[str, Topic],
+    settings: Mapping[str, Mapping[str, str]],
+    registry: Registry | None,
+    told: Told,
+) -> tuple[TablePlan, TableContext | None]:
+    try:
+        topic = topics.get(table.topic)
+        if topic is None:
+            raise TableHalt("topic-gone", f"the topic {table.topic} was deleted just now", "run the command again")
+        newest = newest_record(table.path)
+        progress = newest.progress if newest else None
+        # A topic that was deleted meanwhile or that may not be read halts its own table only.
+        records = sample(broker, topic, progress.next if progress else {}, settings.get(table.topic), registry)
+        return plan_table(
+            table, config, records, progress, read_existing_table(table.path), round(time.time() * 1000), told
+        )
+    except DistributaryError as error:
+        return halted_plan(table, error), None
+
+
+def halt_shared_paths(tables: list[TablePlan]) -> Iterator[TablePlan]:
+    """The plans; if several topics write to one path, all but the first would halt."""
+    topic_of_path: dict[str, str] = {}
+    for table in tables:
+        other = topic_of_path.setdefault(table.path, table.topic)
+        if other == table.topic:
+            yield table
+            continue
+        halt = two_topics(table.topic, other, table.path)
+        yield replace(table, action=HALT, error=halt.told())

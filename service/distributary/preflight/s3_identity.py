@@ -1,0 +1,170 @@
+"""As whom Spark and the commands without it reach S3: told by the config and the environment, nobody is asked.
+
+Spark follows `fs.s3a.aws.credentials.provider`, the commands without it what Amazon's libraries look for one after the
+other. Where these differ one of both works by the rights of somebody else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from distributary.config import Config
+from distributary.preflight.check_result import CheckPassed, CheckWarning
+
+_PROVIDERS = "aws.credentials.provider"
+# core-default.xml of Hadoop 3.5. Web identity is not among them: a pod with one becomes the machine.
+_DEFAULT = (
+    "TemporaryAWSCredentialsProvider",
+    "SimpleAWSCredentialsProvider",
+    "EnvironmentVariableCredentialsProvider",
+    "IAMInstanceCredentialsProvider",
+)
+_WEB_IDENTITY = "software.amazon.awssdk.auth.credentials.WebIdentityTokenFileCredentialsProvider"
+_MACHINE = "the machine's role"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who somebody is. `secret` tells static keys apart and is never shown."""
+
+    shown: str
+    secret: tuple[str, ...] = field(default=(), repr=False)
+    is_known: bool = True
+
+
+def uses_s3(config: Config) -> bool:
+    """Whether tables or checkpoint are in S3."""
+    return bool(_buckets(config))
+
+
+def identities_agree(config: Config) -> CheckPassed | CheckWarning:
+    """As whom each bucket is reached, and whether that is the same with Spark and without."""
+    without = identity_without_spark(os.environ)
+    properties = config.spark_properties()
+    said = []
+    for bucket in _buckets(config):
+        spark = identity_of_spark(properties, bucket, os.environ)
+        if not spark.is_known:
+            return CheckWarning(
+                "identity-unknown",
+                f"s3://{bucket}: Spark asks {spark.shown}; the commands without it use {without.shown}",
+                "see to it that both are the same",
+            )
+        if spark != without:
+            differ = "other static keys" if spark.shown == without.shown else without.shown
+            return CheckWarning(
+                "identities-differ",
+                f"s3://{bucket}: Spark uses {spark.shown}, and the commands without it use {differ}",
+                _way_out(without),
+            )
+        said.append(f"s3://{bucket}: Spark and the commands without it use {spark.shown}")
+    return CheckPassed("; ".join(said))
+
+
+def _way_out(without: Identity) -> str:
+    if without.shown.startswith("web identity"):
+        return f"set spark.hadoop.fs.s3a.{_PROVIDERS}: {_WEB_IDENTITY}, or take the role off the service account"
+    return (
+        "give both the same: keys below `spark` and in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or in neither; see"
+        " docs/object-stores.md"
+    )
+
+
+def _buckets(config: Config) -> list[str]:
+    places = map(urlsplit, (config.root(), config.checkpoint))
+    return sorted({place.netloc for place in places if place.scheme in ("s3", "s3a", "s3n")})
+
+
+def identity_without_spark(environment: Mapping[str, str]) -> Identity:
+    """What the libraries of the commands without Spark find first."""
+    found = (_keys_of_environment, _profile, _web_identity, _container)
+    return next((one for look in found if (one := look(environment))), Identity(_MACHINE))
+
+
+def identity_of_spark(properties: Mapping[str, str], bucket: str, environment: Mapping[str, str]) -> Identity:
+    """What the first of Spark's providers finds that finds something; settings of a bucket come before those of all."""
+
+    def setting(name: str) -> str:
+        own = properties.get(f"spark.hadoop.fs.s3a.bucket.{bucket}.{name}")
+        return own or properties.get(f"spark.hadoop.fs.s3a.{name}", "")
+
+    if properties.get("spark.hadoop.hadoop.security.credential.provider.path") or setting(
+        "security.credential.provider.path"
+    ):
+        return Identity("a store of credentials (credential.provider.path)", is_known=False)
+    names = [name.strip() for name in setting(_PROVIDERS).split(",") if name.strip()] or list(_DEFAULT)
+    # Spark takes the environment's keys for S3A's where the config has none.
+    key, secret, token = (
+        setting(name) or environment.get(variable, "")
+        for name, variable in (
+            ("access.key", "AWS_ACCESS_KEY_ID"),
+            ("secret.key", "AWS_SECRET_ACCESS_KEY"),
+            ("session.token", "AWS_SESSION_TOKEN"),
+        )
+    )
+    for name in names:
+        for found in _asked(name, (key, secret, token), environment):
+            return found
+    return Identity("nobody: no provider of its list finds credentials")
+
+
+def _asked(provider: str, keys: tuple[str, str, str], environment: Mapping[str, str]) -> Iterator[Identity]:
+    """What a provider finds; nothing where it finds nothing."""
+    key, secret, token = keys
+    name = provider.rpartition(".")[2]
+    if name == "TemporaryAWSCredentialsProvider":
+        found = _static(key, secret, token) if token else None
+    elif name == "SimpleAWSCredentialsProvider":
+        found = _static(key, secret, "")
+    elif name == "EnvironmentVariableCredentialsProvider":
+        found = _keys_of_environment(environment)
+    elif name in ("WebIdentityTokenFileCredentialsProvider", "WebIdentityTokenCredentialsProvider"):
+        found = _web_identity(environment)
+    elif name in ("ProfileAWSCredentialsProvider", "ProfileCredentialsProvider"):
+        found = _profile(environment)
+    elif name in ("ContainerCredentialsProvider", "EC2ContainerCredentialsProviderWrapper"):
+        found = _container(environment)
+    elif name == "IAMInstanceCredentialsProvider":
+        found = _container(environment) or Identity(_MACHINE)
+    elif name == "InstanceProfileCredentialsProvider":
+        found = Identity(_MACHINE)
+    elif name == "DefaultCredentialsProvider":
+        looks = (_keys_of_environment, _web_identity, _profile, _container)
+        found = next((one for look in looks if (one := look(environment))), Identity(_MACHINE))
+    elif name == "AnonymousAWSCredentialsProvider":
+        found = Identity("nobody (anonymous)")
+    else:
+        found = Identity(provider, is_known=False)
+    if found is not None:
+        yield found
+
+
+def _static(key: str, secret: str, token: str) -> Identity | None:
+    return Identity("static keys", (key, secret, token)) if key and secret else None
+
+
+def _keys_of_environment(environment: Mapping[str, str]) -> Identity | None:
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    key, secret, token = (environment.get(name, "") for name in names)
+    return _static(key, secret, token)
+
+
+def _profile(environment: Mapping[str, str]) -> Identity | None:
+    name = environment.get("AWS_PROFILE")
+    return Identity(f"the profile {name}") if name else None
+
+
+def _web_identity(environment: Mapping[str, str]) -> Identity | None:
+    role = environment.get("AWS_ROLE_ARN")
+    return Identity(f"web identity as {role}") if role and environment.get("AWS_WEB_IDENTITY_TOKEN_FILE") else None
+
+
+def _container(environment: Mapping[str, str]) -> Identity | None:
+    if environment.get("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"):
+        return Identity("the container's role")
+    if environment.get("AWS_CONTAINER_CREDENTIALS_FULL_URI"):
+        return Identity("pod identity")
+    return None

@@ -1,0 +1,39 @@
+"""A backlog is applied in batches with limited bytes, by a sample of Kafka's records."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.changes import LONG, TEXT, Topic
+from tests.support.kafka import end_offsets, produce
+from tests.support.spark import Bench
+
+from distributary.workers import batch_processor
+
+MOST = 2_000_000
+
+
+def test_a_batch_has_no_more_bytes_than_the_drivers_memory_is_for(
+    kafka_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_processor, "batch_bytes", lambda _session: MOST)
+    bench = kafka_bench.create(partitions=2)
+    topic = Topic(bench.topic)
+    texts = ["short"] * 2_000 + ["long text " * 1_000] * 600 + ["short"] * 50
+    for number, text in enumerate(texts):
+        key = {"id": number % 1_000}
+        record = topic.change("u", key, {**key, "text": f"{number} {text}"}, at=number + 1, partition=number % 2)
+        topic.with_schema(record, {"id": LONG, "text": TEXT})
+    sizes = {p: [len(r.value or b"") for r in topic.records if r.partition == p] for p in (0, 1)}
+    produce(bench.kafka, topic.records)
+    table, taken = bench.worker(), []
+    table.set_target(end_offsets(bench.kafka, topic.name))
+    while table.has_to_step():
+        before = table.taken
+        table.step()
+        taken.append(sum(sum(sizes[p][before.get(p, 0) : end]) for p, end in table.taken.items()))
+    assert sum(taken) == sum(map(sum, sizes.values()))
+    assert max(taken) <= 2 * MOST, taken
+    assert len(taken) <= 9, taken
+    assert bench.rows("id", "text") == sorted(
+        {number % 1_000: (number % 1_000, f"{number} {text}") for number, text in enumerate(texts)}.values(), key=repr
+    )
