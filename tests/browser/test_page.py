@@ -13,6 +13,7 @@ from tests.support.browser import PHONE, prefer, size
 from tests.support.page import HALT, commit, errors, luminance, six, text, until
 
 from distributary.observe import http_server
+from distributary.observe.stages import Stages
 from distributary.observe.status import ServiceStatus, TableState
 
 
@@ -394,3 +395,14 @@ def test_the_page_says_that_kafka_can_not_be_asked_and_for_how_long(
     assert "check the address" in banner.text
     status.show_stream(None)
     until(browser, lambda: not banner.is_displayed())
+
+
+def test_who_is_late_is_told_where_one_points_at_the_freshness(
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
+) -> None:
+    commit(status, "s.t")
+    status.update("s.t", stages=Stages(to_connector=3.0, to_kafka=None, to_table=1.0))
+    opened(browser, server, 1)
+    told = browser.find_element(By.CSS_SELECTOR, "#rows .c-freshness [title]").get_attribute("title")
+    assert told == "to the connector: 3.0 s, from there to Kafka: not known, from there to the table: 1.0 s"
+    assert errors(browser) == []
