@@ -67,7 +67,7 @@ class _Cause:
     text: str
 
 
-def classified(error: BaseException) -> DistributaryError:
+def classify(error: BaseException) -> DistributaryError:
     """The error as one of the service's own. The text names types and conditions, never users' values."""
     if isinstance(error, DistributaryError):
         return error
@@ -98,7 +98,7 @@ def stream_fault(query: StreamingQuery) -> DistributaryError | None:
 
 def unexpected_in(error: Exception, batch: OffsetRange) -> TableHalt | None:
     """An error that nobody expected, with the records of the topic among which its cause may be; None for others."""
-    fault = classified(error)
+    fault = classify(error)
     if fault.code != UNEXPECTED or error is fault:
         return None
     ends = ", ".join(f"{p}: {batch.start[p]} to {end - 1}" for p, end in sorted(batch.end.items()))

@@ -36,7 +36,7 @@ class DistributaryError(Exception):
         way_out = f"\n  what to do: {self.fix}" if self.fix else ""
         return f"[{self.code}] {self.message}{way_out}"
 
-    def told(self) -> dict[str, str]:
+    def as_dict(self) -> dict[str, str]:
         """The error as the status shows it: `code`, `message` and `fix`."""
         return {"code": self.code, "message": self.message, "fix": self.fix}
 

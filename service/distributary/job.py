@@ -20,7 +20,7 @@ from distributary.config import Config
 from distributary.config.clients import spark_options, system_properties
 from distributary.config.maintenance import resolve
 from distributary.config.notices import keys_without_effect
-from distributary.config.watch import Watch
+from distributary.config.watch import ConfigWatcher
 from distributary.consume.broker import Broker
 from distributary.consume.heartbeats import Heartbeats
 from distributary.consume.remaining import RemainingRecords
@@ -29,7 +29,7 @@ from distributary.control.halts import Halts
 from distributary.control.lease import Lease, refuse_second
 from distributary.control.pauses import Pauses
 from distributary.control.polling_thread import PollingThread
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.errors import AlreadyRunning
 from distributary.ingest.registry import Registry, registry_of
 from distributary.ingest.source_types import SourceTypes, source_types_path
@@ -75,7 +75,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
     for text in keys_without_effect(config):
         _log.warning("a key of the config has no effect any more", reason=text)
     # Before all that takes time: what is changed meanwhile differs from what was loaded.
-    watch = Watch(file, config) if file is not None and not once else None
+    watch = ConfigWatcher(file, config) if file is not None and not once else None
     broker = Broker(config.kafka_properties())
     # A wrong address or a port that is taken is told before a JVM starts.
     broker.names()
@@ -115,7 +115,7 @@ class Service:
         broker: Broker,
         recorder: Recorder,
         registry: Registry | None = None,
-        watch: Watch | None = None,
+        watch: ConfigWatcher | None = None,
     ) -> None:
         self.status = recorder.status
         self._stopping = threading.Event()
@@ -283,7 +283,7 @@ class Service:
         change = self._watch.look()
         if change is None:
             return
-        told = change.told()
+        told = change.as_json()
         if told is not None and told != self.status.config:
             _log.log(ERROR if change.faults else WARNING, "something in the config's files does not count", **told)
         self.status.show_config(told)
@@ -303,4 +303,4 @@ class Service:
             self._replan = False
         except Exception as error:
             self._replan = True
-            _log.warning("new tables can't be looked up yet", reason=classified(error).message)
+            _log.warning("new tables can't be looked up yet", reason=classify(error).message)

@@ -20,7 +20,7 @@ from distributary import failpoints
 from distributary.control.halts import Halts
 from distributary.control.resume_requests import Request, Requests, ask
 from distributary.delta.commit import ConcurrentChange
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.errors import DistributaryError, TableHalt
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.batch_writer import Batch, BatchWriter, Prepared
@@ -217,7 +217,7 @@ def step(worker: TableWorker) -> None:
     try:
         worker.step()
     except Exception as error:
-        raise classified(error) from error
+        raise classify(error) from error
 
 
 class at_the_point:  # noqa: N801 - reads as a statement

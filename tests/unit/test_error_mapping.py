@@ -12,7 +12,7 @@ from delta import exceptions
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
 from distributary.consume.offsets import OffsetRange
-from distributary.error_mapping import classified, unexpected_in
+from distributary.error_mapping import classify, unexpected_in
 from distributary.errors import TableHalt, TransientError
 
 
@@ -30,13 +30,13 @@ from distributary.errors import TableHalt, TransientError
     ],
 )
 def test_another_writer_s_commit_in_between_passes(error: type[Exception]) -> None:
-    fault = classified(error.__new__(error))  # made for real it asks a JVM for its cause
+    fault = classify(error.__new__(error))  # made for real it asks a JVM for its cause
     assert isinstance(fault, TransientError)
     assert error.__name__ in fault.message
 
 
 def test_what_nobody_expects_halts_the_table_and_shows_no_text_of_it() -> None:
-    fault = classified(ValueError("a user's value"))
+    fault = classify(ValueError("a user's value"))
     assert isinstance(fault, TableHalt)
     assert fault.code == "unexpected-error"
     assert "ValueError" in fault.message
@@ -63,7 +63,7 @@ def test_what_nobody_expects_names_the_records_among_which_it_is_and_a_way_out()
     ],
 )
 def test_what_room_or_another_start_helps_against_passes(error: Exception, code: str) -> None:
-    fault = classified(error)
+    fault = classify(error)
     assert (type(fault), fault.code) == (TransientError, code)
     assert fault.fix
 
@@ -73,7 +73,7 @@ def test_a_storage_that_throttles_under_a_name_of_its_own_passes() -> None:
         "org.apache.hadoop.fs.s3a.AWSServiceThrottledException",
         "org.apache.hadoop.fs.s3a.AWSServiceIOException",
     ]
-    fault = classified(raised(Java(*throttled, IO_EXCEPTION)))
+    fault = classify(raised(Java(*throttled, IO_EXCEPTION)))
     assert isinstance(fault, TransientError)
     assert fault.code == "storage-or-network"
     assert "AWSServiceThrottledException" in fault.message
@@ -81,13 +81,13 @@ def test_a_storage_that_throttles_under_a_name_of_its_own_passes() -> None:
 
 def test_a_storage_that_refuses_is_called_so_whatever_lies_around_it() -> None:
     refused = Java("java.nio.file.AccessDeniedException", "java.nio.file.FileSystemException", IO_EXCEPTION)
-    fault = classified(raised(Java(IO_EXCEPTION, cause=refused)))
+    fault = classify(raised(Java(IO_EXCEPTION, cause=refused)))
     assert isinstance(fault, TransientError)
     assert fault.code == "storage-not-allowed"
 
 
 def test_a_file_of_a_table_that_is_gone_halts_it() -> None:
-    assert isinstance(classified(raised(Java("java.io.FileNotFoundException", IO_EXCEPTION))), TableHalt)
+    assert isinstance(classify(raised(Java("java.io.FileNotFoundException", IO_EXCEPTION))), TableHalt)
 
 
 IO_EXCEPTION = "java.io.IOException"
@@ -150,14 +150,14 @@ LOST = "Lost task 0.3 in stage 9.0 (TID 40) (10.0.0.7 executor 5): "
     ids=["kept rows", "a task, again and again", "a shuffle, again and again"],
 )
 def test_what_went_with_an_executor_is_tried_again(java: Java) -> None:
-    fault = classified(raised(java))
+    fault = classify(raised(java))
     assert isinstance(fault, TransientError)
     assert fault.code == "executor-lost"
 
 
 def test_a_value_that_looks_like_a_lost_executor_is_none() -> None:
     text = f"{ABORTED}{LOST}java.lang.IllegalStateException: {ABORTED}{LOST}ExecutorLostFailure (executor 5"
-    assert isinstance(classified(raised(Java("org.apache.spark.SparkException", text=text))), TableHalt)
+    assert isinstance(classify(raised(Java("org.apache.spark.SparkException", text=text))), TableHalt)
 
 
 TRACEBACK = "Traceback (most recent call last):\n  File worker.py\n"
@@ -177,7 +177,7 @@ IN_PYTHON = "org.apache.spark.api.python.PythonException"
 )
 def test_an_error_of_a_python_task_is_what_it_says(text: str, code: str) -> None:
     cause = Java(IN_PYTHON, text=TRACEBACK + text)
-    fault = classified(raised(Java("org.apache.spark.SparkException", text="Job aborted", cause=cause)))
+    fault = classify(raised(Java("org.apache.spark.SparkException", text="Job aborted", cause=cause)))
     assert isinstance(fault, TransientError)
     assert fault.code == code
     assert fault.fix
@@ -185,5 +185,5 @@ def test_an_error_of_a_python_task_is_what_it_says(text: str, code: str) -> None
 
 def test_a_text_that_looks_like_a_tasks_error_is_none() -> None:
     text = "\ndistributary.errors.TransientError: [kafka-login] told\n"
-    assert isinstance(classified(raised(Java("java.lang.IllegalStateException", text=text))), TableHalt)
-    assert isinstance(classified(raised(Java(IN_PYTHON, text=f"{TRACEBACK}ValueError: 'x'"))), TableHalt)
+    assert isinstance(classify(raised(Java("java.lang.IllegalStateException", text=text))), TableHalt)
+    assert isinstance(classify(raised(Java(IN_PYTHON, text=f"{TRACEBACK}ValueError: 'x'"))), TableHalt)

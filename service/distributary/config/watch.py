@@ -30,7 +30,7 @@ class Change:
     faults: tuple[Fault, ...] = ()
     waiting: tuple[str, ...] = ()
 
-    def told(self) -> dict[str, Any] | None:
+    def as_json(self) -> dict[str, Any] | None:
         """What does not count, with JSON's types only: `faults`, and the keys that are `waiting` for a restart; None
         where everything counts."""
         if not self.faults and not self.waiting:
@@ -42,7 +42,7 @@ class Change:
         return {"faults": faults, "waiting": list(self.waiting)}
 
 
-class Watch:
+class ConfigWatcher:
     """Looks at the files of a config that is in force."""
 
     def __init__(self, path: Path, config: Config) -> None:

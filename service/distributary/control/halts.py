@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from distributary.config import Config
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.errors import TableHalt
 from distributary.ingest.tables import own_path
 from distributary.logs import get_logger
@@ -43,7 +43,7 @@ class Halts:
     def add(self, topic: str, table: str, halt: TableHalt) -> None:
         """Adds the halted table of the topic."""
         with self._lock:
-            self._found[topic] = {"table": table, **halt.told()}
+            self._found[topic] = {"table": table, **halt.as_dict()}
             self._write()
 
     def remove(self, topic: str) -> None:
@@ -59,7 +59,7 @@ class Halts:
             else:
                 self._note.remove()
         except Exception as error:
-            _log.warning("the list of halted tables could not be written", reason=classified(error).message)
+            _log.warning("the list of halted tables could not be written", reason=classify(error).message)
 
 
 def read_halts(config: Config) -> dict[str, dict[str, str]]:

@@ -25,7 +25,7 @@ from py4j.protocol import Py4JJavaError
 
 from distributary.config import Config
 from distributary.control.lease_holder import Holder, already_running, holder_of, this_process
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.errors import AlreadyRunning, SetupError
 from distributary.ingest.tables import own_path
 from distributary.logs import get_logger
@@ -102,7 +102,7 @@ class Lease:
         except Exception as error:
             raise SetupError(
                 "lease-unwritable",
-                f"the lease of this config can't be written: {classified(error).message}",
+                f"the lease of this config can't be written: {classify(error).message}",
                 "check that this machine may write to target.path and checkpoint; `distributary doctor` tries it",
             ) from error
         self._thread.start()
@@ -146,7 +146,7 @@ class Lease:
                 failing = False
             except Exception as error:
                 if not failing:
-                    _log.warning("the lease could not be renewed", reason=classified(error).message)
+                    _log.warning("the lease could not be renewed", reason=classify(error).message)
                 failing = True
 
     def _other(self, note: JsonFile) -> Holder | None:
@@ -174,7 +174,7 @@ class Lease:
                 if holder is not None and holder.id == self._me.id:
                     note.remove()
         except Exception as error:
-            _log.warning("the lease could not be released", reason=classified(error).message)
+            _log.warning("the lease could not be released", reason=classify(error).message)
 
 
 def _parsed(text: bytes) -> Holder | None:

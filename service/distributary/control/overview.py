@@ -95,7 +95,7 @@ def _of(one: ConfiguredTable, broker: Broker, halt: dict[str, str] | None, pause
     try:
         newest = newest_record(one.path)
     except DistributaryError as fault:  # an error of one table must not hide the others
-        newest, halt = None, fault.told()
+        newest, halt = None, fault.as_dict()
     return table_overview(one, newest, first, end, halt, time.time(), paused)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.logs import get_logger
 
 _JOIN_SECONDS = 5.0  # limit for a running poll to end; polls only read, so it may be abandoned
@@ -42,4 +42,4 @@ class PollingThread:
         try:
             poll()
         except Exception as error:
-            _log.warning("polling failed", what=self._name, reason=classified(error).message)
+            _log.warning("polling failed", what=self._name, reason=classify(error).message)

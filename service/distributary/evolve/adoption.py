@@ -9,7 +9,7 @@ from distributary.config.table import TableSettings
 from distributary.decode.renames import Renames
 from distributary.errors import TableHalt
 from distributary.evolve.diff import Changes, column_changes, is_another_thing
-from distributary.evolve.policy import heeded
+from distributary.evolve.policy import tracked_columns
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _of_types(
     wider: dict[str, str] = {}
     told: set[tuple[str, str]] = set()
     for columns in sent:
-        for name, kind in heeded(settings.schema_changes, own, columns).items():
+        for name, kind in tracked_columns(settings.schema_changes, own, columns).items():
             if (name, kind) in told:
                 continue
             told.add((name, kind))

@@ -75,7 +75,7 @@ def _whole_digits(spark_type: str) -> int | None:
     return found[0] - found[1] if found else None
 
 
-def taken_as(told: Mapping[str, str], table: Mapping[str, str], sources: TypeSources) -> dict[str, str]:
+def compatible_types(told: Mapping[str, str], table: Mapping[str, str], sources: TypeSources) -> dict[str, str]:
     """Those of the types (named as in `columns` of the config) whose values the table's columns hold, or are widened
     for; all of a column that the table lacks. `sources` has the connector's settings."""
 

@@ -13,7 +13,7 @@ _Policy = Literal["evolve", "halt", "ignore"]
 _Told = TypeVar("_Told")
 
 
-def heeded(policy: _Policy, table: Collection[str], wire: Mapping[str, _Told]) -> dict[str, _Told]:
+def tracked_columns(policy: _Policy, table: Collection[str], wire: Mapping[str, _Told]) -> dict[str, _Told]:
     """Those of the source's columns that count for a table: all, but where it has columns and others are ignored."""
     ignores = policy == "ignore" and bool(table)
     return {name: told for name, told in wire.items() if not ignores or name in table}
@@ -31,7 +31,9 @@ def allowed_changes(
 
     Raises TableHalt where the table can't take what the source sends, or where the policy is to halt.
     """
-    changes = column_changes(table, [heeded(policy, table, columns) for columns in wire], reserved, key, renames)
+    changes = column_changes(
+        table, [tracked_columns(policy, table, columns) for columns in wire], reserved, key, renames
+    )
     if changes and table and policy == "halt":
         raise TableHalt(
             "schema-changed",

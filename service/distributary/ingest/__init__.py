@@ -1,5 +1,6 @@
 """Reads one table's offset ranges from Kafka and decodes them.
 
-In: offset ranges and the table's settings. Out: decoded records (see merge_records) and the format of the topic. May
-import config, consume, decode, evolve and merge; must not import operate, survey or verify.
+In: offset ranges and the table's settings. Out: decoded records, the format of the topic, and the commit that applies
+them. May import config, consume, decode, evolve, rules, apply, delta and lake; must not import workers, preflight or
+verify.
 """

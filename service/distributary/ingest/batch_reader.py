@@ -23,7 +23,7 @@ from distributary.decode.source_block import BY_OFFSET, SOURCE_TABLE_COLUMN
 from distributary.decode.source_order import order_of
 from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
-from distributary.evolve.diff import check_key_columns, taken_as
+from distributary.evolve.diff import check_key_columns, compatible_types
 from distributary.ingest.batch_facts import facts_of
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
@@ -238,7 +238,7 @@ class BatchReader:
         """Whether the connector announces other types than before."""
         columns = self.sent.renames.as_source(self._table.now)
         sources = TypeSources(self._settings.columns, {}, self._source.connector_properties, self._settings.timestamps)
-        found = taken_as(self._ask_announced(), columns, sources)
+        found = compatible_types(self._ask_announced(), columns, sources)
         is_new = found != self._announced
         self._announced, self._has_asked = found, True
         return is_new

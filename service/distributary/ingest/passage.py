@@ -1,4 +1,4 @@
-"""How long the newest change of a batch took on each part of its way here."""
+"""How long the change of a batch that waited longest took on each part of its way here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STREAMED = pa.array(["c", "u", "d", "t"])
 
 
 def passage_of(events: pa.Table) -> Passage | None:
-    """The passage of the batch's change that the source committed last (of several, the last one that Kafka got); None
+    """The passage of the batch's change that the source committed first (of several, the last one that Kafka got); None
     without one. A snapshot's rows do not count: when the source committed them is not known.
 
     `events` are decoded ones. Whole columns are compared, no record is looked at by itself.
@@ -25,10 +25,10 @@ def passage_of(events: pa.Table) -> Passage | None:
             "kafka": kafka,
         }
     ).filter(pc.and_(pc.is_in(events["operation"], _STREAMED), pc.greater(kafka, 0)))
-    newest = pc.max(times["source"])
-    if not newest.is_valid:
+    oldest = pc.min(times["source"])
+    if not oldest.is_valid:
         return None
-    times = times.filter(pc.equal(times["source"], newest))
+    times = times.filter(pc.equal(times["source"], oldest))
     kafka_ms = pc.max(times["kafka"])
     connector = pc.max(times.filter(pc.equal(times["kafka"], kafka_ms))["connector"])
-    return Passage(newest.as_py(), connector.as_py(), kafka_ms.as_py())
+    return Passage(oldest.as_py(), connector.as_py(), kafka_ms.as_py())

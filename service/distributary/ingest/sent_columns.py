@@ -57,7 +57,7 @@ class SentColumns:
         if decoded.conflict is not None:
             raise decoded.conflict
         for one in decoded.observed:
-            self._marks.check(one.marks if one.is_key else self._table.heeded(one.marks))
+            self._marks.check(one.marks if one.is_key else self._table.tracked_columns(one.marks))
             self.renamed.update(one.renames)
             self._names |= one.names
         guessed = {name: kind for one in decoded.observed for name, kind in one.guessed.items()}

@@ -10,7 +10,7 @@ from structlog.typing import FilteringBoundLogger
 from distributary.config.table import SchemaChanges
 from distributary.decode.observed_columns import ObservedColumns, renames_of, table_columns
 from distributary.evolve.diff import check_key
-from distributary.evolve.policy import allowed_changes, heeded
+from distributary.evolve.policy import allowed_changes, tracked_columns
 from distributary.lake.table import LakeTable
 from distributary.progress.record import AddedColumn
 
@@ -49,9 +49,9 @@ class TableColumns:
         self._now = self._lake.columns() if self._lake.exists() else {}
         self.added = added or {}
 
-    def heeded(self, row: Mapping[str, _Value]) -> dict[str, _Value]:
+    def tracked_columns(self, row: Mapping[str, _Value]) -> dict[str, _Value]:
         """Those of a row's columns that count for the table."""
-        return heeded(self._policy, self._now, row)
+        return tracked_columns(self._policy, self._now, row)
 
     def note_defaults(self, observed: Sequence[ObservedColumns]) -> None:
         """Keeps the defaults of the columns of a table's first records: of those that come later some may be older than

@@ -9,7 +9,7 @@ from distributary.progress.record import Head, Progress
 
 
 @dataclass
-class Place:
+class TableCursor:
     """Where a table is, as last seen: set as soon as a commit is done, whatever becomes of the work around it.
 
     `head`: None before the table was made; `first`: the first offset that Kafka had of each partition, or as far as it

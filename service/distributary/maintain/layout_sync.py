@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from structlog.typing import FilteringBoundLogger
 
-from distributary.ingest.table_cursor import Place
+from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.layout import Layout
 from distributary.lake.table import LakeTable
 
 
 class LayoutSync:
-    """Gives them to one table, once for a worker. `place` is brought along."""
+    """Gives them to one table, once for a worker. `cursor` is moved along."""
 
-    def __init__(self, lake: LakeTable, place: Place, layout: Layout, log: FilteringBoundLogger) -> None:
+    def __init__(self, lake: LakeTable, cursor: TableCursor, layout: Layout, log: FilteringBoundLogger) -> None:
         self._lake = lake
-        self._place = place
+        self._cursor = cursor
         self._log = log
         self._done = layout.says_nothing
 
@@ -22,16 +22,16 @@ class LayoutSync:
         """Raises TableHalt where the table can't be as the config says."""
         if self._done:
             return
-        if self._place.head is not None and self._lake.columns():  # a table without columns is made anew with them
+        if self._cursor.head is not None and self._lake.columns():  # a table without columns is made anew with them
             self._log.debug("the table's properties and layout are looked at")
             lacks = self._lake.layout_diff()
             if lacks:
-                self._place.head = self._lake.keep_record(self._place.head)
+                self._cursor.head = self._lake.keep_record(self._cursor.head)
                 self._lake.lay_out(lacks)
                 self._log.info(
                     "the table was altered", properties=dict(lacks.properties), clustered_by=lacks.cluster_by
                 )
-                self._place.head = self._lake.head(self._place.head)
+                self._cursor.head = self._lake.head(self._cursor.head)
             if lacks.partitions:
                 self._log.warning(
                     "the table's files are not parted as the config says: it goes on as it is", fix=lacks.partitions

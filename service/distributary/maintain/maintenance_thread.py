@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.errors import DistributaryError
 from distributary.lake.optimize import Compacted
 from distributary.logs import get_logger
@@ -133,7 +133,7 @@ class MaintenanceThread:
         try:
             return table.due()
         except Exception as error:  # whatever it is, the other tables are looked after
-            _log.warning("can't tell what a table's files need", table=table.name, reason=classified(error).message)
+            _log.warning("can't tell what a table's files need", table=table.name, reason=classify(error).message)
             return None
 
     def _taken(self, table: Maintainable, found: Due) -> bool:
@@ -159,7 +159,7 @@ class MaintenanceThread:
                 what = table.maintain(task)
         except Exception as error:
             if not self._stopping.is_set():
-                self._failed(table, task, classified(error))
+                self._failed(table, task, classify(error))
             return False
         seconds = time.monotonic() - began
         self._recorder.tended(table.name, task.value, seconds, what)

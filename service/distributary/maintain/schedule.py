@@ -159,7 +159,7 @@ class MaintenanceSchedule:
         self._faults[task], self._not_before[task] = faults + 1, self._clock() + pause
         return pause
 
-    def told(self) -> Mapping[str, float | None]:
+    def last_done(self) -> Mapping[str, float | None]:
         """When what was done, for the status; empty before start()."""
         if self._done is None:
             return {}

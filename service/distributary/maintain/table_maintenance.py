@@ -8,7 +8,7 @@ from distributary.delta.compaction import next_piece
 from distributary.delta.live_file import LiveFile
 from distributary.delta.writer import TableWriter
 from distributary.ingest.batch_writer import BatchWriter
-from distributary.ingest.table_cursor import Place
+from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.optimize import Compacted, compact, vacuum
 from distributary.lake.table import LakeTable
 from distributary.maintain.schedule import APPENDED_FILE, REWRITTEN_FILE, Task
@@ -16,12 +16,12 @@ from distributary.progress.record import APP_ID, Head, Progress
 
 
 class TableMaintenance:
-    """Does the tasks of one table, of the config's `mode`, and moves its `place`. `name` is what failpoints call it."""
+    """Does the tasks of one table, of the config's `mode`, and moves its `cursor`. `name`: as failpoints call it."""
 
-    def __init__(self, lake: LakeTable, writer: BatchWriter, place: Place, mode: str, name: str) -> None:
+    def __init__(self, lake: LakeTable, writer: BatchWriter, cursor: TableCursor, mode: str, name: str) -> None:
         self._lake = lake
         self._writer = writer
-        self._place = place
+        self._cursor = cursor
         self._file_bytes = APPENDED_FILE if mode == "append" else REWRITTEN_FILE
         self._name = name
         self.has_more = False
@@ -31,7 +31,7 @@ class TableMaintenance:
         """Does a task of a table that has a record, or a piece of it; gives what a compaction did. Raises TableHalt,
         TransientError and what Spark raises; the table's rows are as they were."""
         self.has_more = False
-        head = self._place.head
+        head = self._cursor.head
         if head is None or head.progress is None:
             return None
         if task is Task.COMPACT:
@@ -68,16 +68,16 @@ class TableMaintenance:
                 raise concurrent_change(self._lake.path, seen.version)
             added = writer.compact(piece, ProgressRecord(after.to_json(), APP_ID, after.sequence))
 
-        self._place.head = self._lake.commit(head, progress.next_commit(), write)
+        self._cursor.head = self._lake.commit(head, progress.next_commit(), write)
         return Compacted(added, len(piece), sum(file.size for file in piece))
 
     def _compact_by_spark(self, head: Head) -> Compacted:
         try:
-            self._place.head = head = self._lake.keep_record(head) or head
+            self._cursor.head = head = self._lake.keep_record(head) or head
             failpoints.passing("before-compaction", self._name)
             done = compact(self._lake.session, self._lake.path, self._file_bytes)
             failpoints.passing("after-compaction", self._name)
         finally:
             self._lake.release_cache()
-        self._place.head = self._lake.head(self._place.head)
+        self._cursor.head = self._lake.head(self._cursor.head)
         return done

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from distributary.config import Config
 from distributary.consume.offsets import Offsets
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.errors import DistributaryError
 from distributary.logs import get_logger
 
@@ -81,7 +81,7 @@ class ConsumerGroup:
         except Exception as error:
             self._faults += 1
             # Once may be a broker that has just started, or a group whose place moves.
-            self._tell(classified(error), quietly=self._faults == 1 and not last)
+            self._tell(classify(error), quietly=self._faults == 1 and not last)
             with self._lock:
                 for topic, partitions in offsets.items():
                     self._news[topic] = {**partitions, **self._news.get(topic, {})}

@@ -76,13 +76,13 @@ LAG_SECONDS = Metric(
 FRESHNESS = Metric(
     "distributary_table_freshness_seconds",
     Kind.GAUGE,
-    "Time from the source's commit of the newest change of the last batch to the batch's commit.",
+    "Time from the source's commit of the oldest streamed change of the last batch to the batch's commit.",
     unit="seconds",
 )
 STAGE = Metric(
     "distributary_table_stage_seconds",
     Kind.GAUGE,
-    "Time that the newest streamed change of the last batch took on each part of its way to the table.",
+    "Time that the oldest streamed change of the last batch took on each part of its way to the table.",
     ("table", "stage"),
     unit="seconds",
 )
@@ -226,7 +226,7 @@ BATCH = Metric(
 FRESHNESS_OF_BATCHES = Metric(
     "distributary_freshness_seconds",
     Kind.HISTOGRAM,
-    "Time from the source's commit of the newest change of a batch to the batch's commit, of all tables.",
+    "Time from the source's commit of the oldest streamed change of a batch to the batch's commit, of all tables.",
     (),
     unit="seconds",
     buckets=(1, 2.5, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 21600),

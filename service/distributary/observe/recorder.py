@@ -35,7 +35,7 @@ from distributary.observe.table_details import Commit, SchemaChange, StoredTable
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-class Watch:
+class Stopwatch:
     """A batch's stop watch: the seconds of each of its phases."""
 
     def __init__(self) -> None:
@@ -170,7 +170,7 @@ class Recorder:
     ) -> None:
         """A table has committed a batch: how long each of `phases` took, the records of `operations`, the rows
         `merged` by kind of change, the records put into quarantine by `reasons`, the table's `version` since then,
-        how it is `stored` (see TableDetails), and the `stages` of its newest streamed change."""
+        how it is `stored` (see TableDetails), and the `stages` of its oldest streamed change."""
         self._commits.labels(table).inc()
         for counter, counts in ((self._records, operations), (self._merged, merged), (self._reasons, reasons)):
             for name, count in counts.items():

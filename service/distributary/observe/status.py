@@ -67,9 +67,9 @@ class TableStatus:
     `last_commit_at` is in seconds, `source_ts` (commit time at the source of the newest change applied) in
     milliseconds, both since 1970.
     `ghosts` counts the rows that the last complete snapshot leaves over, None where that is not known.
-    `freshness_seconds` is the time from the source's commit of the newest change to the commit that took it in, and
+    `freshness_seconds` is the time from the source's commit of the oldest change of a batch to the batch's commit, and
     `last_batch` the newest one of this run; both None before that.
-    `stages` are those of the newest streamed change of the last batch that had one.
+    `stages` are those of the oldest streamed change of the last batch that had one.
     `compacted_at` and `vacuumed_at` are when the table's files were looked after last (see upkeep.py), in seconds since
     1970; None where they never were.
     `catalog_name` is what the config's catalog calls the table; None without one, and while it does not have it.

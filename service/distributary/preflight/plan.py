@@ -107,4 +107,4 @@ def halt_shared_paths(tables: list[TablePlan]) -> Iterator[TablePlan]:
             yield table
             continue
         halt = two_topics(table.topic, other, table.path)
-        yield replace(table, action=HALT, error=halt.told())
+        yield replace(table, action=HALT, error=halt.as_dict())

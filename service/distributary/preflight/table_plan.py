@@ -12,9 +12,9 @@ from distributary.decode.record_schema import RecordSchema
 from distributary.decode.renames import Renames, check_renames
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
-from distributary.evolve.diff import check_key, check_key_columns, taken_as
+from distributary.evolve.diff import check_key, check_key_columns, compatible_types
 from distributary.evolve.masks import Marks, check_masks, masks_of
-from distributary.evolve.policy import allowed_changes, heeded
+from distributary.evolve.policy import allowed_changes, tracked_columns
 from distributary.evolve.timestamps import check_timestamps
 from distributary.evolve.unknown_columns import check_protected_columns
 from distributary.ingest.batch_writer import service_columns_of
@@ -118,7 +118,7 @@ class TablePlan:
 
 def halted_plan(table: ConfiguredTable, error: DistributaryError) -> TablePlan:
     """The plan of a table that would halt before its records are looked at."""
-    return replace(_empty_plan(table), action=HALT, error=error.told())
+    return replace(_empty_plan(table), action=HALT, error=error.as_dict())
 
 
 def plan_table(
@@ -154,7 +154,7 @@ def plan_table(
         plan = _with_columns(plan, context, columns, exists=lake is not None)
         plan = _with_layout(plan, context, layout_diff)
     except TableHalt as halt:
-        plan = replace(plan, action=HALT, error=halt.told())
+        plan = replace(plan, action=HALT, error=halt.as_dict())
     warnings = [*table_warnings(context), *retention_warnings(context), *_layout_warnings(table, lake, layout_diff)]
     return replace(plan, warnings=tuple(sorted(warnings, key=lambda warning: warning.code.value))), context
 
@@ -220,7 +220,9 @@ def _infer(context: TableContext, columns: Mapping[str, str], told: Told, *, onl
         schema = RecordSchema(columns, {name: columns[name] for name in key if name in columns})
         inferred = infer_columns(found, schema, options)
         if any(not column.has_schema for column in inferred.observed):
-            announced = taken_as(told(sample.topic.name), Renames(settings.rename).as_source(columns), options.types)
+            announced = compatible_types(
+                told(sample.topic.name), Renames(settings.rename).as_source(columns), options.types
+            )
             options = replace(options, types=replace(options.types, announced=announced))
             inferred = infer_columns(found, schema, options)
         return replace(context, inferred=inferred)
@@ -244,7 +246,7 @@ def _with_columns(plan: TablePlan, context: TableContext, columns: Mapping[str, 
     for column in context.inferred.observed:
         if column.is_key:
             check_key(known, column.types)
-        marks.check(column.marks if column.is_key else heeded(settings.schema_changes, columns, column.marks))
+        marks.check(column.marks if column.is_key else tracked_columns(settings.schema_changes, columns, column.marks))
     plan = replace(plan, key=known, connector=context.connector, form=_form(context))
     reserved = service_columns_of(settings)
     observed = context.inferred.observed

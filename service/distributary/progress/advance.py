@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from distributary.consume.offsets import Offsets
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Last, Progress, later
-from distributary.progress.snapshots import after_slice
+from distributary.progress.snapshots import after_batch
 
 
 def advanced(
@@ -33,7 +33,7 @@ def advanced(
             transaction=later(before.transaction, seen.transaction),
         )
     return progress.next_commit(
-        **after_slice(progress, found, {**first, **progress.next, **end}, latest),
+        **after_batch(progress, found, {**first, **progress.next, **end}, latest),
         # Of a partition without records too: what comes there and is gone again before it is applied is missed.
         next={**first, **progress.next, **end},
         last=last,

@@ -46,7 +46,7 @@ class BatchStats:
     counts bad records that may be snapshot rows. `deletes` counts tombstones too. `other_form` has by partition the
     offset of the first record that is no envelope where the others are, or is one. `payload` is what all records'
     payloads have in bytes. `keys` are the smallest and the largest value of the key's first column, None where nothing
-    has one, or it is of a type by which no files are passed over. `passage` is that of the newest streamed change.
+    has one, or it is of a type by which no files are passed over. `passage` is that of the oldest streamed change.
     """
 
     connector: str

@@ -15,7 +15,7 @@ from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress, Snapshot
 
 
-def after_slice(
+def after_batch(
     progress: Progress, found: BatchStats, taken: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
 ) -> dict[str, Any]:
     """What a batch changes in the progress record: its fields `snapshot`, `lowest`, `read`, `unread` and

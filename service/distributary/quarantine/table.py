@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, _parse_datatype_string
 
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.lake.reader_batch import read_few_rows_at_once
 from distributary.quarantine.redaction import redact
 
@@ -98,7 +98,7 @@ class Quarantine:
             try:
                 yield
             except Exception as error:
-                fault = classified(error)
+                fault = classify(error)
                 message = f"the quarantine table can't be written: {fault.message}"
                 raise type(fault)(fault.code, message, fault.fix) from error
             finally:

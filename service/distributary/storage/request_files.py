@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import fs
 
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.errors import SetupError
 from distributary.logs import get_logger
 from distributary.storage.lake_files import plain
@@ -70,4 +70,4 @@ class RegularRead:
         try:
             self._read()
         except Exception as error:
-            _log.warning(f"what is {self._what} could not be read", reason=classified(error).message)
+            _log.warning(f"what is {self._what} could not be read", reason=classify(error).message)

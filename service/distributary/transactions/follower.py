@@ -17,7 +17,7 @@ from distributary.consume.tail import Tail
 from distributary.consume.topics import subscription_pattern, table_of
 from distributary.consume.transactions import boundary, possible_topics, transaction_id, transaction_topic
 from distributary.decode.source_block import BY_OFFSET
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.errors import UsageError
 from distributary.ingest.json_records import json_of
 from distributary.ingest.registry import Registry
@@ -130,7 +130,7 @@ class TransactionFollower:
         return _RETRY_AFTER if self._tail is None else _READ_SECONDS if at_end else 0.0
 
     def _log_error(self, error: Exception) -> None:
-        fault = classified(error)
+        fault = classify(error)
         log = _log.debug if fault.code in self._logged_codes else _log.warning
         log("transactions can't be followed now", code=fault.code, reason=fault.message, fix=fault.fix)
         self._logged_codes.add(fault.code)

@@ -17,7 +17,7 @@ from distributary.config.clients import system_properties
 from distributary.consume.broker import Broker, Topic
 from distributary.consume.offsets import OffsetRange
 from distributary.delta.table_storage import table_files
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.errors import TableHalt, UsageError
 from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.continuity import check_continuity
@@ -103,7 +103,7 @@ def report(
         raise
     except Exception as error:
         _log.debug("a table could not be verified", table=table.name, exc_info=error)
-        return replace(empty, error=classified(error).told())
+        return replace(empty, error=classify(error).as_dict())
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from distributary.decode.source_order import order_of
 from distributary.delta.log_reader import LogReader
 from distributary.delta.snapshot import Snapshot
 from distributary.delta.table_storage import table_files
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.errors import TableHalt, UsageError
 from distributary.evolve.adoption import Difference, OtherTable, differences, mode_refused, not_sent
 from distributary.halt_actions import ResumeAction
@@ -234,7 +234,7 @@ def adopt(config: Config, name: str, point: StartingPoint, *, check_only: bool =
     except TableHalt as halt:
         raise UsageError(halt.code, f"{one.name} can't be adopted: {halt.message}", halt.fix) from halt
     except Exception as error:
-        raise classified(error) from error
+        raise classify(error) from error
     finally:
         close_session(session)
     if not (done.differences or check_only):

@@ -27,10 +27,10 @@ from distributary.ingest.preconditions import too_many_bad
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.replay import replayed
 from distributary.ingest.source_checks import before_going_back, check_truncates
-from distributary.ingest.table_cursor import Place
+from distributary.ingest.table_cursor import TableCursor
 from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
-from distributary.observe.recorder import Watch
+from distributary.observe.recorder import Stopwatch
 from distributary.observe.stages import stages_of
 from distributary.observe.status import Batch as ShownBatch
 from distributary.observe.table_details import SchemaChange, stored_table
@@ -56,7 +56,7 @@ class BatchProcessor:
         settings: TableSettings,
         writer: BatchWriter,
         lake: LakeTable,
-        place: Place,
+        cursor: TableCursor,
         name: str,
         log: FilteringBoundLogger,
     ) -> None:
@@ -65,7 +65,7 @@ class BatchProcessor:
         self._settings = settings
         self._writer = writer
         self._lake = lake
-        self._place = place
+        self._cursor = cursor
         self._name = name
         self._log = log
         self._compacted: bool | None = None
@@ -91,22 +91,22 @@ class BatchProcessor:
         """What to take next on the way from `taken` to `goal`."""
         return self._portion.next(taken, goal)
 
-    def take(self, topic: Topic, part: OffsetRange, goal: Offsets, watch: Watch) -> int | None:
+    def take(self, topic: Topic, part: OffsetRange, goal: Offsets, stopwatch: Stopwatch) -> int | None:
         """Commits a batch, or its beginning where the source went back in its middle; nothing where no record is left
         to make a table of. `goal`: where the topic ended when the batch was planned. Gives how many of the table's last
         records were bad, where that is more than the config allows."""
-        self._fill_added(self._place.head)
+        self._fill_added(self._cursor.head)
         if aside := self._set_aside(part):
             context, withheld = self._context, withheld_columns(self._settings)
-            with watch.phase("quarantine"):
+            with stopwatch.phase("quarantine"):
                 put_aside(aside, self._name, self._lake.session, context.records, context.quarantine, withheld)
-        before = self._place.progress
-        with watch.phase("look"):
+        before = self._cursor.progress
+        with stopwatch.phase("look"):
             topic_format = self._reader.detect_format(topic, part.start, _filled(before))
         if topic_format is None:
             return None
         progress = self._going_on(before, topic_format, topic)
-        with watch.phase("read"):
+        with stopwatch.phase("read"):
             columns = self._reader.columns
             raw = self._source.of_range(part, self._portion.record_bytes)
             came = self._reader.read(raw, topic_format, progress)
@@ -115,28 +115,28 @@ class BatchProcessor:
             failpoints.passing("after-schema-change", self._name)
             change = SchemaChange.between(columns, self._reader.columns, datetime.now(timezone.utc).timestamp())
             self._context.recorder.schema_changed(self._name, change)
-            self._fill_added(self._lake.head(self._place.head))
+            self._fill_added(self._lake.head(self._cursor.head))
         progress = self._with_added(progress)
         check_truncates(came.found, progress, self._settings, part.topic)
         fit = self._of_one_form(came.found, topic, part, progress)
         if fit != part:
             if not fit:
                 self.look_anew()
-            return self.take(topic, fit or part, goal, watch)
+            return self.take(topic, fit or part, goal, stopwatch)
         reasons: Mapping[str, int] = {}
         if came.found.bad:
-            with watch.phase("quarantine"):
+            with stopwatch.phase("quarantine"):
                 failpoints.passing("before-quarantine", self._name)
                 withheld = withheld_columns(self._settings)
                 reasons = self._context.quarantine.add(self._name, raw.frame, came.decoded.rejected, withheld)
                 failpoints.passing("after-quarantine", self._name)
-        with watch.phase("write"):
+        with stopwatch.phase("write"):
             done = self._commit(came, progress, part, goal, topic)
         if isinstance(done, OffsetRange):
-            return self.take(topic, done, goal, watch)
+            return self.take(topic, done, goal, stopwatch)
         bad, rows = done
         self._portion.took(came.found)
-        self._record(came.found, watch, reasons, rows)
+        self._record(came.found, stopwatch, reasons, rows)
         return bad
 
     def _set_aside(self, part: OffsetRange) -> Mapping[RecordPlace, str]:
@@ -150,8 +150,8 @@ class BatchProcessor:
             self.look_anew()  # they may have another form than those that come next
 
     def _replay(self, topic: Topic) -> None:
-        self._fill_added(self._place.head)
-        progress, head, first = self._place.progress, self._place.head, self._place.first
+        self._fill_added(self._cursor.head)
+        progress, head, first = self._cursor.progress, self._cursor.head, self._cursor.first
         raw = self._context.quarantine.waiting(self._lake.session, self._topic, but=REASON)
         if raw is None or progress is None or head is None:
             return
@@ -166,7 +166,7 @@ class BatchProcessor:
         came = self._reader.read(self._source.of_frame(waiting), topic_format, progress)
         if came.altered:
             self._fill_added(self._lake.head(head))
-            head = self._place.head or head
+            head = self._cursor.head or head
         progress = self._with_added(self._with_names(progress))
         again = replayed(came.decoded, came.found, progress, truncates=self._truncates())
         self._log.warning("records in quarantine are applied again", **again.told)
@@ -175,7 +175,7 @@ class BatchProcessor:
         nothing = replace(came.decoded, events=again.events.slice(0, 0), rejected=came.decoded.rejected.slice(0, 0))
         ready = self._writer.prepare(self._lake, self._batch(nothing, progress, progress.next, again.events), head)
         assert not ready.went_back  # what is applied again has no part in that
-        self._place.head = self._lake.commit(head, again.after, ready.write)
+        self._cursor.head = self._lake.commit(head, again.after, ready.write)
         self._context.quarantine.applied(self._topic, again.events)
 
     def _new_reader(self) -> BatchReader:
@@ -227,11 +227,11 @@ class BatchProcessor:
 
     def _fill_added(self, head: Head | None) -> None:
         """Moves the table's place to where it is when older rows have the defaults of new columns."""
-        self._place.head = fill_added(self._lake, head, self._settings, self._log)
+        self._cursor.head = fill_added(self._lake, head, self._settings, self._log)
 
     def _with_added(self, progress: Progress) -> Progress:
         """The record with the columns that the table got for this batch, by commits of their own."""
-        now = _filled(self._place.progress)
+        now = _filled(self._cursor.progress)
         if now is None:
             return progress.model_copy(update={"added": self._reader.added or None})
         return progress.model_copy(update={"commit": now.commit, "sequence": now.sequence, "added": now.added})
@@ -251,10 +251,10 @@ class BatchProcessor:
         """Commits the decoded batch; gives what take() gives and how many rows were inserted, updated and deleted, or
         what of the batch is to be taken before. Nothing is committed where no record told a column, so that there is
         no table: truncates without a schema."""
-        head = self._place.head
+        head = self._cursor.head
         if head is None:
             return None, {}
-        found, first = came.found, self._place.first
+        found, first = came.found, self._cursor.first
         truncated = found.truncated if self._truncates() else None
         after = advanced(progress, found, part.end, truncated, first, lambda: self._context.broker.latest(topic))
         after = self._grown(after, progress, topic)
@@ -278,7 +278,7 @@ class BatchProcessor:
         changed = {"undecided": after.undecided + ready.ambiguous, "recent": recent}
         after = after.model_copy(update={**changed, "quarantined": after.quarantined + aside})
         failpoints.passing("before-commit", self._name)
-        self._place.head = head = self._lake.commit(head, after, ready.write)
+        self._cursor.head = head = self._lake.commit(head, after, ready.write)
         failpoints.passing("after-commit", self._name)
         self._log.info(
             "committed",
@@ -335,15 +335,18 @@ class BatchProcessor:
     def _truncates(self) -> bool:
         return self._settings.truncate in ("apply", "soft")
 
-    def _record(self, found: BatchStats, watch: Watch, reasons: Mapping[str, int], rows: Mapping[str, int]) -> None:
+    def _record(
+        self, found: BatchStats, stopwatch: Stopwatch, reasons: Mapping[str, int], rows: Mapping[str, int]
+    ) -> None:
         """Tells of a batch that was committed."""
-        newest, head, view = found.newest_ts_ms, self._place.head, self._writer.view()
+        head, view = self._cursor.head, self._writer.view()
+        since = found.newest_ts_ms if found.passage is None else found.passage.source_ms
         at = head.at if head is not None and head.at is not None else datetime.now(timezone.utc).timestamp()
         self._context.recorder.committed(
             self._name,
-            ShownBatch(at, found.records, found.applied, found.bad, round(watch.seconds, 3)),
-            freshness_seconds=None if newest is None else max(0.0, round(at - newest / 1000, 3)),
-            phases=watch.phases,
+            ShownBatch(at, found.records, found.applied, found.bad, round(stopwatch.seconds, 3)),
+            freshness_seconds=None if since is None else max(0.0, round(at - since / 1000, 3)),
+            phases=stopwatch.phases,
             operations=found.operations,
             merged=rows,
             reasons=reasons,

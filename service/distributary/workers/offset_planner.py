@@ -21,7 +21,7 @@ from distributary.consume.checkpoint import OffsetLog
 from distributary.consume.offsets import Offsets
 from distributary.consume.source import stream
 from distributary.consume.topics import subscription_pattern
-from distributary.error_mapping import DISK_FULL, classified, pause_after, stream_fault
+from distributary.error_mapping import DISK_FULL, classify, pause_after, stream_fault
 from distributary.errors import DistributaryError, TransientError, UsageError
 from distributary.logs import get_logger
 from distributary.workers.context import WorkerContext
@@ -77,7 +77,7 @@ class OffsetPlanner:
             # Files that end too early look like a network that does: only what others told is none of the checkpoint's.
             if isinstance(error, DistributaryError | KafkaException):
                 raise
-            self._set_aside(classified(error))
+            self._set_aside(classify(error))
         self._query = self._start()
 
     def plan_newest(self) -> None:
@@ -155,7 +155,7 @@ class OffsetPlanner:
         try:
             self._query = self._start()
         except Exception as error:  # a stream reads and writes its checkpoint before it is there
-            self._failing(ended, classified(error))
+            self._failing(ended, classify(error))
 
     def _failing(self, failed: StreamingQuery, fault: DistributaryError) -> None:
         """What is to be done after an error: another try after a pause, or one without the checkpoint."""
@@ -168,7 +168,7 @@ class OffsetPlanner:
                 return
             if lasting or self._once:
                 raise UsageError("stream-failed", f"the stream ended: {fault.message}", fault.fix)
-        self._context.status.show_stream(fault.told())
+        self._context.status.show_stream(fault.as_dict())
         _log.warning("the stream ended and is started again", code=fault.code, reason=fault.message, fix=fault.fix)
         self._start_at = time.monotonic() + pause_after(self._failures, self._config.trigger.interval_seconds())
 
@@ -180,7 +180,7 @@ class OffsetPlanner:
         try:
             aside = self._offsets.set_aside()
         except Exception as error:  # its storage does not answer, so that nothing tells that the checkpoint is at fault
-            _log.warning("the checkpoint can't be moved", reason=classified(error).message)
+            _log.warning("the checkpoint can't be moved", reason=classify(error).message)
             return False
         self._has_new_checkpoint = True
         if aside is not None:

@@ -9,7 +9,7 @@ from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.control.halts import read_halts
 from distributary.control.resume_requests import Request, ask
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.errors import SetupError, TransientError, UsageError
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.batch_writer import BatchWriter
@@ -84,7 +84,7 @@ class _Removal:
         try:
             return self._remove()
         except Exception as error:
-            raise classified(error) from error
+            raise classify(error) from error
 
     def _remove(self) -> int:
         lake, one = self._lake, self._one

@@ -12,7 +12,7 @@ from distributary import failpoints
 from distributary.config import Config
 from distributary.control.halts import Halts
 from distributary.control.resume_requests import Request, Requests
-from distributary.error_mapping import classified
+from distributary.error_mapping import classify
 from distributary.ingest.continuity import TWO_TOPICS
 from distributary.logs import get_logger
 from distributary.workers.table_worker import TableWorker
@@ -68,7 +68,7 @@ class Resuming:
             self._wanted = wanted
         except Exception as error:
             self._wanted = set()
-            _log.warning("requests of operators could not be read", reason=classified(error).message)
+            _log.warning("requests of operators could not be read", reason=classify(error).message)
 
     def settle(self, table: TableWorker) -> None:
         """Takes away the request of a table that has done it or halted: what keeps it halted then needs another one.
@@ -84,7 +84,7 @@ class Resuming:
             self._requests.done(handed)
             del self._handed[table.topic]
         except Exception as error:
-            _log.warning("a request of an operator could not be taken away", reason=classified(error).message)
+            _log.warning("a request of an operator could not be taken away", reason=classify(error).message)
 
     def _handed_to(self, table: TableWorker) -> Request | None:
         """What this worker was handed and has not settled; what another one of its table was is not done by it."""

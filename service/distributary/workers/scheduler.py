@@ -19,7 +19,7 @@ from tenacity import (
 from distributary import failpoints
 from distributary.consume.refusals import OFFSETS_GONE
 from distributary.control.halts import Halts
-from distributary.error_mapping import classified, is_fault, pause_after
+from distributary.error_mapping import classify, is_fault, pause_after
 from distributary.errors import DistributaryError, TableHalt, TransientError
 from distributary.logs import get_logger
 from distributary.observe.status import TableState
@@ -137,7 +137,7 @@ class Scheduler:
             if not is_fault(error):
                 raise
             _log.debug("a batch failed", table=worker.name, exc_info=error)
-            fault = classified(error)
+            fault = classify(error)
             if fault.code == OFFSETS_GONE:
                 worker.request_recheck()
             if isinstance(fault, TransientError):
@@ -148,4 +148,4 @@ class Scheduler:
             raise fault from error
 
     def _tell(self, worker: TableWorker, state: TableState, error: DistributaryError) -> None:
-        self._context.status.update(worker.name, state=state, error=error.told())
+        self._context.status.update(worker.name, state=state, error=error.as_dict())

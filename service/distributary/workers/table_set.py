@@ -98,7 +98,7 @@ class TableSet:
         self.unasked[topic], self._fault = end, fault
         # Called by its topic, for which table it is remains to be seen.
         self._context.status.update(
-            topic, topics=(topic,), state=TableState.RETRYING, goal_offsets={topic: dict(end)}, error=fault.told()
+            topic, topics=(topic,), state=TableState.RETRYING, goal_offsets={topic: dict(end)}, error=fault.as_dict()
         )
         self._ask_again_at = time.monotonic() + pause_after(1, self._context.config.trigger.interval_seconds())
         _log.warning(

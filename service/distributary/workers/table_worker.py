@@ -9,14 +9,14 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.consume.offsets import OffsetRange, Offsets, largest
 from distributary.consume.topics import TableId
-from distributary.error_mapping import classified, unexpected_in
+from distributary.error_mapping import classify, unexpected_in
 from distributary.errors import TableHalt
 from distributary.halt_actions import PAUSED_IN_CONFIG, ResumeAction
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.continuity import accepted, check_continuity, lost_ends, nearer_goal, not_ours
 from distributary.ingest.keyless import as_halt_tells, as_kept
 from distributary.ingest.removal_layout import removal_layout
-from distributary.ingest.table_cursor import Place
+from distributary.ingest.table_cursor import TableCursor
 from distributary.ingest.tables import catalog_name, maintenance_path
 from distributary.lake.layout import wanted_layout
 from distributary.lake.optimize import Compacted
@@ -26,7 +26,7 @@ from distributary.maintain.garbage import GARBAGE
 from distributary.maintain.layout_sync import LayoutSync
 from distributary.maintain.schedule import Due, MaintenanceSchedule, Task
 from distributary.maintain.table_maintenance import TableMaintenance
-from distributary.observe.recorder import Watch
+from distributary.observe.recorder import Stopwatch
 from distributary.observe.status import TableState
 from distributary.progress.record import Head, Progress
 from distributary.storage.json_file import JsonFile
@@ -39,15 +39,15 @@ _ANEW = (
     ResumeAction.LOSS,
     ResumeAction.RESET,
     ResumeAction.REBUILD,
-)  # after which the table goes on from another place
+)  # after which the table continues from other offsets
 _log = get_logger(__name__)
 
 
 class TableWorker:
     """The one writer of a table.
 
-    Its own progress record tells where it goes on, never the stream's checkpoint: whatever was applied already is
-    passed over, whatever is missing is read, in batches of at most `trigger.max_records` (see portion.py for bytes).
+    It continues from the table's own progress record, never from the stream's checkpoint: what was applied already is
+    skipped, what is missing is read, in batches of at most `trigger.max_records` (see ingest/batch_size.py for bytes).
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class TableWorker:
         self.settings = settings
         """What the config says of the table."""
         self._path = path
-        self._place = Place()
+        self._cursor = TableCursor()
         self._started = False
         self._bound = _log.bind(table=self.name, topic=topic)
         self._keep_by(settings)
@@ -100,35 +100,35 @@ class TableWorker:
         entry = catalog_name(context.config, self.table)
         self._entry = CatalogEntry(self._lake.session, entry, self._path, self._bound) if entry else None
         self._taker = BatchProcessor(
-            context, self.topic, settings, self._writer, self._lake, self._place, self.name, self._bound
+            context, self.topic, settings, self._writer, self._lake, self._cursor, self.name, self._bound
         )
-        self._laying_out = LayoutSync(self._lake, self._place, layout, self._bound)
-        self._tending = TableMaintenance(self._lake, self._writer, self._place, settings.mode, self.name)
+        self._laying_out = LayoutSync(self._lake, self._cursor, layout, self._bound)
+        self._tending = TableMaintenance(self._lake, self._writer, self._cursor, settings.mode, self.name)
 
     @property
     def taken(self) -> Offsets:
         """The next offset per partition."""
-        return self._place.taken
+        return self._cursor.taken
 
     @property
     def progress(self) -> Progress | None:
         """The table's own record, as last seen."""
-        return self._place.progress
+        return self._cursor.progress
 
     @property
     def head(self) -> Head | None:
         """Where the table's log was, as last seen; None before it was made."""
-        return self._place.head
+        return self._cursor.head
 
     @property
     def first(self) -> Mapping[int, int]:
         """The first offset that Kafka had of each partition, as last seen."""
-        return self._place.first
+        return self._cursor.first
 
     def lag(self) -> int:
         """How many offsets lie between the table and its goal."""
         taken = self.taken
-        return sum(max(0, end - taken.get(p, self._place.first.get(p, 0))) for p, end in self.goal.items())
+        return sum(max(0, end - taken.get(p, self._cursor.first.get(p, 0))) for p, end in self.goal.items())
 
     def resume(self, accept: ResumeAction) -> None:
         """The table goes on, as an operator wants it to."""
@@ -152,14 +152,14 @@ class TableWorker:
 
     def start(self) -> None:
         """Reads where the table is."""
-        self._place.head = self._lake.head()
+        self._cursor.head = self._lake.head()
         self._keep_changes(as_kept(self._settings, self.progress))
         self.upkeep.start()
         self._started = True
         self._context.recorder.found(self.name)
         if not self.failing:
             self._report(TableState.STARTING)
-        stale_rows.warn(self._place.head, self._bound)
+        stale_rows.warn(self._cursor.head, self._bound)
 
     def set_target(self, end: Offsets) -> None:
         """Sets the goal further, to the end of a batch of the stream. A topic that ends before its earlier end is
@@ -184,15 +184,15 @@ class TableWorker:
             self._rest(paused)
             return
         self._resting = None
-        watch = Watch()
-        with watch.phase("look"):
+        stopwatch = Stopwatch()
+        with stopwatch.phase("look"):
             if not self._started:
                 self.start()
             self._look_at_the_table()
             topic = self._looked_at()
             self._laying_out.see_to()
         if self.asked is ResumeAction.REPLAY:
-            self._place.head = self._lake.keep_record(self._place.head)  # columns may be added for it
+            self._cursor.head = self._lake.keep_record(self._cursor.head)  # columns may be added for it
             self._taker.replay(topic)
             self.asked = None
         part = self._next_part()
@@ -200,18 +200,18 @@ class TableWorker:
             if not self.failing:
                 far = self.lag() > 2 * part.records
                 self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
-            self._place.head = self._lake.keep_record(
-                self._place.head
+            self._cursor.head = self._lake.keep_record(
+                self._cursor.head
             )  # columns may be added before the batch's commit
             try:
-                self._take(topic, part, watch)
+                self._take(topic, part, stopwatch)
             except TableHalt as halt:
                 if not self._keep_changes(as_halt_tells(self._settings, halt, self.progress)):
                     raise
                 return  # the next step takes the batch
             self._keep_log()
         self._enter_in_catalog()
-        self._place.head = stale_rows.counted(self._lake, self._writer, self._place.head, self._bound)
+        self._cursor.head = stale_rows.counted(self._lake, self._writer, self._cursor.head, self._bound)
         self.failing = False
         self._report(TableState.RUNNING)
 
@@ -220,7 +220,7 @@ class TableWorker:
         try:
             self._writer.keep_log(self._lake)
         except Exception as error:  # Spark's, Java's and the storage's
-            self._bound.warning("no checkpoint of the table's log was written", reason=classified(error).message)
+            self._bound.warning("no checkpoint of the table's log was written", reason=classify(error).message)
 
     def _keep_changes(self, settings: TableSettings) -> bool:
         """Keeps the table by these settings where they have another mode; whether they have. What it has by now are
@@ -243,7 +243,7 @@ class TableWorker:
 
     def due(self) -> Due | None:
         """What the table's files need; nothing while it is halted or paused."""
-        head = self._place.head
+        head = self._cursor.head
         if head is None or head.progress is None or self.halted is not None or self.paused is not None:
             return None
         return self.upkeep.due(head.version, head.at)
@@ -257,15 +257,15 @@ class TableWorker:
             return None
         done = self._tending.do(task)
         if not self._tending.has_more:
-            self.upkeep.done(task, self._place.head.version if self._place.head else 0)
-        self._context.status.update(self.name, **self.upkeep.told())
+            self.upkeep.done(task, self._cursor.head.version if self._cursor.head else 0)
+        self._context.status.update(self.name, **self.upkeep.last_done())
         return done
 
     def _look_at_the_table(self) -> None:
         """Where the table is now: another driver may have gone on with it, or somebody set it back or deleted it."""
-        known, before = self._place.head, self.taken
-        self._place.head = self._lake.head(known)
-        if known is None or _commit_of(known) == _commit_of(self._place.head):
+        known, before = self._cursor.head, self.taken
+        self._cursor.head = self._lake.head(known)
+        if known is None or _commit_of(known) == _commit_of(self._cursor.head):
             return
         self._taker.look_anew()
         if any(self.taken.get(p, 0) < offset for p, offset in before.items()):
@@ -277,7 +277,7 @@ class TableWorker:
         try:
             topic = self._topic()
             # A partition that was never read starts at the first record that Kafka has.
-            self._place.first = self._context.broker.earliest(topic)
+            self._cursor.first = self._context.broker.earliest(topic)
             self._accept(topic)
             self._check(topic)
             if doubtful:
@@ -300,17 +300,17 @@ class TableWorker:
 
     def _accept(self, topic: Topic) -> None:
         """Does what an operator asked for, in a commit of its own."""
-        accept, head = self.asked, self._place.head
+        accept, head = self.asked, self._cursor.head
         if accept is not None and self._context.set_aside is not None:
             self._context.set_aside.read()  # what was set aside just before it was asked for
         if accept is None or head is None or head.progress is None:
             self.asked = None
             return
         end = self._context.broker.latest(topic) if accept in _ANEW else {}
-        after = accepted(accept, head.progress, topic, self._place.first, end, self._settings.mode)
+        after = accepted(accept, head.progress, topic, self._cursor.first, end, self._settings.mode)
         if after is not None:
             self._bound.warning("an operator's word was followed", accepted=accept.value, next=dict(after.next))
-            self._place.head = self._lake.commit(
+            self._cursor.head = self._lake.commit(
                 head, after, self._lake.clear() if accept is ResumeAction.REBUILD else self._lake.empty_commit()
             )
         if accept in _ANEW:
@@ -325,8 +325,8 @@ class TableWorker:
         """The table must be ours, and Kafka must still have what comes next."""
         progress = self.progress
         if progress is not None:
-            check_continuity(progress, topic, self._place.first, self._settings, self._lake.path)
-        elif self._place.head is not None and self._lake.columns() and not self._is_new():
+            check_continuity(progress, topic, self._cursor.first, self._settings, self._lake.path)
+        elif self._cursor.head is not None and self._lake.columns() and not self._is_new():
             raise not_ours(self._lake.path)
 
     def _look_at_the_end(self, topic: Topic) -> None:
@@ -338,17 +338,17 @@ class TableWorker:
             self.goal = {
                 p: min(goal, end.get(p, goal)) if before.get(p) == goal else goal for p, goal in self.goal.items()
             }
-        head = self._place.head
+        head = self._cursor.head
         if head is None or head.progress is None:
             return
         if short := lost_ends(head.progress, end):
             after = head.progress.next_commit(short=short)
-            self._place.head = self._lake.commit(head, after, self._lake.empty_commit())
+            self._cursor.head = self._lake.commit(head, after, self._lake.empty_commit())
             self._check(topic)
 
     def _next_part(self) -> OffsetRange:
         """What to take next; first what was there when an operator accepted a loss (see nearer_goal)."""
-        taken = {**self._place.first, **self.taken}
+        taken = {**self._cursor.first, **self.taken}
         lost = self.progress.lost if self.progress else None
         nearer = self._taker.next(taken, nearer_goal(self.goal, taken, lost)) if lost else None
         return nearer or self._taker.next(taken, self.goal)
@@ -362,10 +362,10 @@ class TableWorker:
         """A table without progress record and without rows: its first batch did not come about."""
         return bool(self._lake.delta().toDF().isEmpty())
 
-    def _take(self, topic: Topic, part: OffsetRange, watch: Watch) -> None:
+    def _take(self, topic: Topic, part: OffsetRange, stopwatch: Stopwatch) -> None:
         goal = dict(self.goal)
         try:
-            bad = self._taker.take(topic, part, goal, watch)
+            bad = self._taker.take(topic, part, goal, stopwatch)
         except Exception as error:
             if (halt := unexpected_in(error, part)) is not None:
                 raise halt from error
@@ -373,7 +373,7 @@ class TableWorker:
         if self.progress is None or self.progress.is_new:
             # Up to there no record is left, and there is no table to note it in: the next goal is looked at from the
             # start again.
-            self._place.first = {**self._place.first, **goal}
+            self._cursor.first = {**self._cursor.first, **goal}
         if bad is not None:
             raise TableHalt(
                 "too-many-bad-records",
@@ -382,7 +382,7 @@ class TableWorker:
             )
 
     def _report(self, state: TableState) -> None:
-        progress, head = self.progress, self._place.head
+        progress, head = self.progress, self._cursor.head
         self._context.taken(self.topic, self.taken)
         if head is not None and head.at is not None:
             self._context.status.update(self.name, last_commit_at=head.at)
@@ -391,7 +391,7 @@ class TableWorker:
             topics=(self.topic,),
             state=state,
             position=progress.position if progress else None,
-            next_offsets={self.topic: {**self._place.first, **self.taken}},
+            next_offsets={self.topic: {**self._cursor.first, **self.taken}},
             goal_offsets={self.topic: dict(self.goal)},
             records_applied=progress.records if progress else 0,
             quarantined=progress.quarantined if progress else 0,
@@ -404,7 +404,7 @@ class TableWorker:
             error=None,
             paused=self._resting,
             warnings=self._taker.warnings,
-            **self.upkeep.told(),
+            **self.upkeep.last_done(),
         )
 
 

@@ -9,21 +9,21 @@ import pytest
 from tests.unit.config.conftest import Write
 
 from distributary.config import load
-from distributary.config.watch import Change, Watch
+from distributary.config.watch import Change, ConfigWatcher
 
 MAIN = 'tables: [{match: dbo.first}]\ninclude: ["tables/*.yaml"]\n'
 A, B = "tables: [{match: dbo.a}]\n", "tables: [{match: dbo.b}]\n"
 
 
 @pytest.fixture
-def watch(write: Write) -> Watch:
+def watch(write: Write) -> ConfigWatcher:
     """A config with one included file."""
     file = write(MAIN)
     write(A, "tables/a.yaml")
-    return Watch(file, load(file))
+    return ConfigWatcher(file, load(file))
 
 
-def settled(watch: Watch) -> Change | None:
+def settled(watch: ConfigWatcher) -> Change | None:
     """What a change comes to: it has to be seen twice."""
     assert watch.look() is None
     return watch.look()
@@ -35,18 +35,18 @@ def matches(change: Change | None) -> list[str]:
     return [rule.match for rule in change.config.tables]
 
 
-def test_files_that_stay_as_they_are_are_no_change(watch: Watch, write: Write) -> None:
+def test_files_that_stay_as_they_are_are_no_change(watch: ConfigWatcher, write: Write) -> None:
     assert watch.look() is None
     write(A, "tables/a.yaml")  # written again: its time is another, its content is not
     assert settled(watch) is None
 
 
-def test_a_new_file_brings_its_tables(watch: Watch, write: Write) -> None:
+def test_a_new_file_brings_its_tables(watch: ConfigWatcher, write: Write) -> None:
     write(B, "tables/b.yaml")
     change = settled(watch)
     assert matches(change) == ["dbo.first", "dbo.a", "dbo.b"]
     assert change is not None
-    assert change.told() is None
+    assert change.as_json() is None
     assert change.config is not None
     found = change.config.settings_for("dbo", "b")
     assert found is not None
@@ -54,7 +54,7 @@ def test_a_new_file_brings_its_tables(watch: Watch, write: Write) -> None:
     assert settled(watch) is None
 
 
-def test_a_file_that_is_being_written_is_waited_for(watch: Watch, write: Write) -> None:
+def test_a_file_that_is_being_written_is_waited_for(watch: ConfigWatcher, write: Write) -> None:
     write("tables: [{match: dbo.b}]", "tables/b.yaml")
     assert watch.look() is None
     write("tables: [{match: dbo.b, mode: append}]", "tables/b.yaml")
@@ -72,7 +72,7 @@ def test_a_config_map_that_is_swapped_is_a_change(write: Write, tmp_path: Path) 
     (mounted / "..data").symlink_to("..1")
     (mounted / "t.yaml").symlink_to("..data/t.yaml")
     file = write('include: ["mounted/*.yaml"]\n')
-    watch = Watch(file, load(file))
+    watch = ConfigWatcher(file, load(file))
     (mounted / "..new").symlink_to("..2")
     (mounted / "..new").replace(mounted / "..data")
     assert matches(settled(watch)) == ["dbo.b"]
@@ -82,13 +82,13 @@ def test_a_config_map_that_is_swapped_is_a_change(write: Write, tmp_path: Path) 
     ("bad", "code"),
     [("tables: [{match: dbo.b, mode: upset}]", "bad-value"), ("tables: [", "yaml-syntax"), (A, "same-match")],
 )
-def test_a_bad_new_file_is_told_and_the_others_count(watch: Watch, write: Write, bad: str, code: str) -> None:
+def test_a_bad_new_file_is_told_and_the_others_count(watch: ConfigWatcher, write: Write, bad: str, code: str) -> None:
     write(bad, "tables/b.yaml")
     write("tables: [{match: dbo.c}]", "tables/c.yaml")
     change = settled(watch)
     assert matches(change) == ["dbo.first", "dbo.a", "dbo.c"]
     assert change is not None
-    told = change.told()
+    told = change.as_json()
     assert told is not None
     assert [(Path(fault["file"]).name, fault["line"], fault["code"]) for fault in told["faults"]] == [
         ("b.yaml", 1, code)
@@ -97,10 +97,10 @@ def test_a_bad_new_file_is_told_and_the_others_count(watch: Watch, write: Write,
     mended = settled(watch)
     assert matches(mended) == ["dbo.first", "dbo.a", "dbo.b", "dbo.c"]
     assert mended is not None
-    assert mended.told() is None
+    assert mended.as_json() is None
 
 
-def test_a_file_that_turns_bad_goes_on_as_it_was(watch: Watch, write: Write) -> None:
+def test_a_file_that_turns_bad_goes_on_as_it_was(watch: ConfigWatcher, write: Write) -> None:
     write("tables: [{match: dbo.a", "tables/a.yaml")
     alone = settled(watch)
     assert alone is not None
@@ -109,7 +109,7 @@ def test_a_file_that_turns_bad_goes_on_as_it_was(watch: Watch, write: Write) -> 
     assert matches(settled(watch)) == ["dbo.first", "dbo.a", "dbo.b"]
 
 
-def test_a_file_that_is_gone_takes_its_tables_along(watch: Watch, tmp_path: Path) -> None:
+def test_a_file_that_is_gone_takes_its_tables_along(watch: ConfigWatcher, tmp_path: Path) -> None:
     (tmp_path / "tables" / "a.yaml").unlink()
     assert matches(settled(watch)) == ["dbo.first"]
 
@@ -123,7 +123,7 @@ def test_a_file_that_is_gone_takes_its_tables_along(watch: Watch, tmp_path: Path
     ],
 )
 def test_what_is_not_about_tables_waits_for_a_restart(
-    watch: Watch, tmp_path: Path, edit: Callable[[str], str], waiting: tuple[str, ...]
+    watch: ConfigWatcher, tmp_path: Path, edit: Callable[[str], str], waiting: tuple[str, ...]
 ) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(edit(file.read_text()))
@@ -141,7 +141,7 @@ def test_what_is_not_about_tables_waits_for_a_restart(
     assert later.config.target.path == "/data/lake"
 
 
-def test_a_main_file_that_is_bad_changes_nothing(watch: Watch, write: Write) -> None:
+def test_a_main_file_that_is_bad_changes_nothing(watch: ConfigWatcher, write: Write) -> None:
     write(B, "tables/b.yaml")
     write(MAIN + "triger: {}\n")
     change = settled(watch)
@@ -150,7 +150,7 @@ def test_a_main_file_that_is_bad_changes_nothing(watch: Watch, write: Write) -> 
     assert [fault.code for fault in change.faults] == ["unknown-key"]
 
 
-def test_defaults_and_other_patterns_count_at_once(watch: Watch, write: Write) -> None:
+def test_defaults_and_other_patterns_count_at_once(watch: ConfigWatcher, write: Write) -> None:
     write(B, "more/b.yaml")
     write("defaults: {deletes: soft}\n" + MAIN.replace("tables/*", "more/*"))
     change = settled(watch)

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from distributary.evolve.policy import allowed_changes, heeded
+from distributary.evolve.policy import allowed_changes, tracked_columns
 
 WIRE = {"id": "int", "more": "string"}
 
@@ -15,8 +15,10 @@ WIRE = {"id": "int", "more": "string"}
 def test_of_what_is_ignored_a_table_takes_the_columns_that_it_has_and_a_new_one_all(
     policy: Literal["evolve", "halt", "ignore"],
 ) -> None:
-    assert heeded(policy, {}, WIRE) == WIRE
-    assert heeded(policy, {"id": "int", "gone": "int"}, WIRE) == ({"id": "int"} if policy == "ignore" else WIRE)
+    assert tracked_columns(policy, {}, WIRE) == WIRE
+    assert tracked_columns(policy, {"id": "int", "gone": "int"}, WIRE) == (
+        {"id": "int"} if policy == "ignore" else WIRE
+    )
 
 
 def test_5_1_a_column_that_is_ignored_may_have_any_name_and_type() -> None:

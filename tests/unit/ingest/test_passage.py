@@ -1,4 +1,4 @@
-"""When the newest change of a batch passed source, connector and Kafka."""
+"""When the oldest change of a batch passed source, connector and Kafka."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def passage(*changes: At) -> Passage | None:
     return passage_of(decoded.events)
 
 
-def test_the_change_that_the_source_committed_last_counts() -> None:
-    changes = [("c", 1_000, 9_000, 9_500), ("u", 3_000, 4_000, 4_500), ("u", 2_000, 9_000, 9_900)]
-    assert passage(*changes) == Passage(3_000, 4_000, 4_500)
+def test_the_change_that_waited_longest_counts() -> None:
+    changes = [("c", 2_000, 9_000, 9_500), ("u", 1_000, 4_000, 4_500), ("u", 3_000, 9_000, 9_900)]
+    assert passage(*changes) == Passage(1_000, 4_000, 4_500)
 
 
 def test_of_several_of_one_commit_the_last_one_counts() -> None:
@@ -50,4 +50,4 @@ def test_a_time_that_is_not_told_is_none() -> None:
 
 @pytest.mark.parametrize("told", ["zzzz", 2**70, "9" * 30, 1.5, True, {"a": 1}])
 def test_an_envelopes_time_that_is_none_costs_no_record(told: Any) -> None:
-    assert passage(("c", 1_000, told, 3_000), ("c", 900, "1500", 3_000)) == Passage(1_000, None, 3_000)
+    assert passage(("c", 1_000, told, 3_000), ("c", 1_100, "1500", 3_000)) == Passage(1_000, None, 3_000)

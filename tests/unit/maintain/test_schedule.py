@@ -168,7 +168,7 @@ def test_after_a_failure_it_is_tried_again_later_and_later() -> None:
     assert pauses[-1] == 6 * HOUR
     upkeep.done(Task.COMPACT, 11)
     assert upkeep.failed(Task.COMPACT) == 60.0
-    assert upkeep.told() == {"compacted_at": clock.now, "vacuumed_at": None}
+    assert upkeep.last_done() == {"compacted_at": clock.now, "vacuumed_at": None}
 
 
 def test_a_table_whose_files_cant_be_compacted_still_loses_its_old_ones() -> None:

@@ -14,7 +14,7 @@ from distributary.lake.optimize import Compacted
 from distributary.maintain.schedule import Task
 from distributary.observe.jvm import JvmState
 from distributary.observe.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, PROCESSES, TASKS, Kind, Metric
-from distributary.observe.recorder import Recorder, Watch
+from distributary.observe.recorder import Recorder, Stopwatch
 from distributary.observe.stages import Stages
 from distributary.observe.status import Batch, ServiceStatus, TableState
 from distributary.observe.table_details import SchemaChange
@@ -176,7 +176,7 @@ def test_counters_of_a_table_begin_at_0_so_that_the_first_event_is_an_increase()
 
 
 def test_a_watch_adds_up_what_belongs_to_a_phase_also_where_it_fails() -> None:
-    watch = Watch()
+    watch = Stopwatch()
     for _ in range(2):
         with pytest.raises(ValueError, match="no"), watch.phase("look"):
             raise ValueError("no")

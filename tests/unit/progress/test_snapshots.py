@@ -12,7 +12,7 @@ from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import UsageError
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress, Snapshot, first_progress
-from distributary.progress.snapshots import after_loss, after_slice, complete_snapshot, not_for_mode, to_count
+from distributary.progress.snapshots import after_batch, after_loss, complete_snapshot, not_for_mode, to_count
 
 NOTHING = BatchStats(
     connector="sqlserver",
@@ -53,7 +53,7 @@ def after(
         assert ends is not None, "Kafka is asked for a batch that ends a snapshot alone"
         return ends
 
-    changes = after_slice(before, found, taken, latest)
+    changes = after_batch(before, found, taken, latest)
     return before.next_commit(**changes, next=taken, records=before.records + 1)
 
 
