@@ -30,7 +30,7 @@ _DENIED = ("java.nio.file.AccessDeniedException", "org.apache.hadoop.security.Ac
 _FILE_SYSTEMS = "org.apache.hadoop.fs."
 _SPARK = "org.apache.spark.SparkException"
 # Spark's condition for rows of a batch that went with their executor. The service keeps them without a way to make them
-# again (see raw_records.py, upsert.py), so that no two jobs see different ones.
+# again (see ingest/raw_records.py), so that no two jobs see different ones.
 _ROWS_GONE = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 # A task that was lost with its executor, or a stage that lacked what executors had kept for it, as often as Spark tries
 # it again. Nothing but Spark's text tells it, the part before any text of the work's own.

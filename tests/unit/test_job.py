@@ -107,7 +107,7 @@ def test_a_config_that_is_changed_while_the_service_starts_is_seen(monkeypatch: 
         seen.append("kafka")
         raise RuntimeError("no further")
 
-    monkeypatch.setattr(job, "Watch", Watch)
+    monkeypatch.setattr(job, "ConfigWatcher", Watch)
     monkeypatch.setattr(job, "Broker", broker)
     file = ROOT / "config/example.yaml"
     with pytest.raises(RuntimeError, match="no further"):

@@ -14,6 +14,7 @@ from distributary.apply.decoded_events import event_columns, events_of
 from distributary.apply.key_text import keys_of
 from distributary.apply.memory import Memory, TableLayout
 from distributary.apply.new_rows import NewRows
+from distributary.apply.repeated_offsets import check_offsets
 from distributary.apply.table_rows import StoredRows, TableRows
 from distributary.apply.values import (
     TRANSACTION_COLUMNS,
@@ -193,7 +194,9 @@ class _Batch:
             service += ["__start_at", "__moved_from"]
         if layout.transactions:
             service += TRANSACTION_COLUMNS.values()
-        return values_of_rows(self._rows.read_whole(wanted, [*columns, *service]), layout.row)
+        rows = self._rows.read_whole(wanted, [*columns, *service])
+        check_offsets(rows, self._rows.texts_of(rows), self._events)
+        return values_of_rows(rows, layout.row)
 
     def _mark_plain(self, new: NewRows, plain: PlainKeys, deleted: Ints, sources: ValueSources) -> None:
         """Plain keys that are deleted keep their last row, if there is one."""

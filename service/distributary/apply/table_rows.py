@@ -44,7 +44,7 @@ class TableRows:
 
     @cached_property
     def _texts(self) -> pa.Array:
-        return self._texts_of(self._rows)
+        return self.texts_of(self._rows)
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -57,7 +57,8 @@ class TableRows:
     def _read(self, keys: pa.StructArray) -> pa.Table:
         return self._stored.read(keys, self._columns).combine_chunks()
 
-    def _texts_of(self, rows: pa.Table) -> pa.Array:
+    def texts_of(self, rows: pa.Table) -> pa.Array:
+        """The keys of rows, as the rules name them."""
         names = [field.name for field in self._kind]
         arrays = [one_array(rows[name]).cast(self._kind.field(name).type) for name in names]
         return key_texts(pa.StructArray.from_arrays(arrays, fields=list(self._kind)))

@@ -16,7 +16,6 @@ from distributary.decode.source_block import BINLOG_CONNECTORS, CONNECTORS
 from distributary.errors import UsageError
 
 INCREMENTAL, BLOCKING = "incremental", "blocking"
-KINDS = (INCREMENTAL, BLOCKING)
 EXECUTE = "execute-snapshot"
 _WITH_DATABASE = ("sqlserver", "oracle")
 """Connectors whose names of tables have three parts."""

@@ -45,14 +45,15 @@ def _piece_of(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
     if with_dead and not joined and steps:
         # What stays of it may be as small as those that are left.
         joined = [found for step, found in steps.items() if not step]
+    small = sorted((file for found in joined for file in found), key=_live_bytes)
     piece: list[LiveFile] = []
     size = 0
-    for file in sorted([*with_dead, *(file for found in joined for file in found)], key=_live_bytes):
+    for file in [*sorted(with_dead, key=_live_bytes), *small]:
         size += file.size
         if piece and size > _PIECE_BYTES:
             break
         piece.append(file)
-    return piece if len(piece) > 1 or (piece and dead_share(piece[0]) >= _DEAD) else []
+    return piece if with_dead or len(piece) > 1 else []
 
 
 def dead_share(file: LiveFile) -> float:

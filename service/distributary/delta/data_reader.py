@@ -47,12 +47,14 @@ class DataReader:
             return self.schema_of(names).empty_table()
         return pa.concat_tables(found).take(pa.array(np.argsort(order, kind="stable")))
 
-    def survivors(self, file: LiveFile, gone: npt.NDArray[np.int64]) -> pa.Table:
-        """All columns of the rows that are not among `gone`, in their order."""
-        whole = pa.concat_tables(self.pieces(file, self._schema.arrow.names))
-        stays = np.ones(whole.num_rows, np.bool_)
-        stays[gone] = False
-        return whole.filter(pa.array(stays))
+    def survivors(self, file: LiveFile, gone: npt.NDArray[np.int64]) -> Iterator[pa.Table]:
+        """All columns of the rows that are not among `gone`, in their order, row group by row group."""
+        begin = 0
+        for piece in self.pieces(file, self._schema.arrow.names):
+            stays = np.ones(piece.num_rows, np.bool_)
+            stays[gone[(gone >= begin) & (gone < begin + piece.num_rows)] - begin] = False
+            begin += piece.num_rows
+            yield piece if stays.all() else piece.filter(pa.array(stays))
 
     def schema_of(self, names: Sequence[str]) -> pa.Schema:
         """The columns with these names as Arrow has them."""

@@ -218,7 +218,7 @@ class TableWriter:
         table = self.snapshot
         index = self._index() if self._key else None
         reader = DataReader(self._files, table.schema)
-        stay = (reader.survivors(one.file, _numbers(dead)) for one, dead in plan.rewritten)
+        stay = (part for one, dead in plan.rewritten for part in reader.survivors(one.file, _numbers(dead)))
         written: list[LiveFile] = []
         pending: list[pa.Table] = []
         for part in chain([upserts], stay, [None]):

@@ -104,8 +104,9 @@ def lost_ends(progress: Progress, end: Offsets) -> dict[int, int]:
 def accepted(
     accept: ResumeAction, progress: Progress, topic: Topic, first: Offsets, end: Offsets, mode: str
 ) -> Progress | None:
-    """The table's record once an operator has accepted what keeps it from going on (see requests.py); None where
-    nothing of it changes. `topic` and `first` as in check_continuity, `end` as in lost_ends, `mode` is the config's."""
+    """The table's record once an operator has accepted what keeps it from going on (see control/resume_requests.py);
+    None where nothing of it changes. `topic` and `first` as in check_continuity, `end` as in lost_ends; `mode`: the
+    config's."""
     another = topic.topic_id != progress.topic_id or bool(progress.short)
     if accept is ResumeAction.REBUILD:
         return progress.cleared().next_commit(topic=topic.name, topic_id=topic.topic_id, mode=mode)

@@ -139,7 +139,7 @@ def _parts(config: Config, table: TableId) -> list[str]:
 
 
 def maintenance_path(config: Config, table: TableId) -> str:
-    """Where it is noted what was done to the table's files (see upkeep.py)."""
+    """Where it is noted what was done to the table's files (see maintain/schedule.py)."""
     return own_path(config, "maintenance", *(p for p in (table.database, table.schema) if p), f"{table.table}.json")
 
 

@@ -25,18 +25,6 @@ def lsn_of(position: str) -> str:
     return f"left(right({position}, {_UNSIGNED_DIGITS + 1 + _TIME_DIGITS}), {_UNSIGNED_DIGITS})"
 
 
-def committed_before(position: str, other: str, by_ms: int) -> str:
-    """BOOLEAN: the commit time of a PostgreSQL position is more than `by_ms` milliseconds before that of `other` (a
-    value, not an expression)."""
-    until = str(max(0, int(other[-_TIME_DIGITS:]) - by_ms)).zfill(_TIME_DIGITS)
-    return f"right({position}, {_TIME_DIGITS}) < '{until}'"
-
-
-def as_committed(position: str) -> str:
-    """The position of a PostgreSQL snapshot row in a form that is compared with changes by time, then by LSN."""
-    return position.replace("r", "?").replace("R", "?")
-
-
 def is_snapshot_row(position: str) -> str:
     """BOOLEAN: the PostgreSQL position is that of a snapshot row."""
     return f"contains(lower({position}), 'r')"

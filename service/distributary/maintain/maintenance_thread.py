@@ -123,8 +123,8 @@ class MaintenanceThread:
             try:
                 while found is not None and self._is_done(table, found.task):
                     found = self._due(table)
-                    if found is not None and not found.overdue and self._busy():
-                        break  # the rest of it waits, as the beginning did
+                    if self._busy():
+                        break  # the rest of it waits, be it overdue: batches and pieces take turns
             finally:
                 table.running.release()
 

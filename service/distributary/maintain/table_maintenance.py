@@ -24,6 +24,8 @@ class TableMaintenance:
         self._cursor = cursor
         self._file_bytes = APPENDED_FILE if mode == "append" else REWRITTEN_FILE
         self._name = name
+        self._as_large_as_can_be: set[str] = set()
+        """Paths of small files that would come out of a compaction as they are."""
         self.has_more = False
         """Whether the task that was done last is only done in part."""
 
@@ -47,16 +49,24 @@ class TableMaintenance:
         writer = self._writer.table_writer(self._lake, progress.key)
         if writer.snapshot.is_clustered:
             return self._compact_by_spark(head)
-        piece = next_piece(writer.snapshot.files.values(), self._file_bytes)
+        piece = self._next_piece(writer)
         if not piece:
             return None
+        before = writer.snapshot.files.keys()
         failpoints.passing("before-compaction", self._name)
         done = self._rewrite(head, progress, writer, piece)
         failpoints.passing("after-compaction", self._name)
-        # Rows that take far more memory than bytes of a file come to files that are as small as before.
-        is_worth_it = done.added <= done.removed / 2 or any(file.vector is not None for file in piece)
-        self.has_more = is_worth_it and bool(next_piece(writer.snapshot.files.values(), self._file_bytes))
+        if done.added > done.removed / 2 and all(file.vector is None for file in piece):
+            # Rows that take far more memory than bytes of a file come to files that are as small as before.
+            self._as_large_as_can_be |= writer.snapshot.files.keys() - before
+        self.has_more = bool(self._next_piece(writer))
         return done
+
+    def _next_piece(self, writer: TableWriter) -> list[LiveFile]:
+        files = writer.snapshot.files
+        self._as_large_as_can_be &= files.keys()
+        wanted = (file for path, file in files.items() if path not in self._as_large_as_can_be)
+        return next_piece(wanted, self._file_bytes)
 
     def _rewrite(self, head: Head, progress: Progress, writer: TableWriter, piece: list[LiveFile]) -> Compacted:
         """Makes one file of them, or a few, in a commit that carries the record on."""

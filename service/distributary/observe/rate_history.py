@@ -29,7 +29,7 @@ class History:
         self._rings: dict[str, _Ring] = {}
 
     def add(self, table: str, records: int, freshness_seconds: float | None) -> None:
-        """A commit of so many records, and the seconds from the source's commit of its newest change to it."""
+        """A commit of so many records, and the seconds from the source's commit of its oldest change to it."""
         with self._lock:
             ring = self._rings.setdefault(table, _Ring(self._points))
             ring.move(self._slot())

@@ -70,7 +70,7 @@ class TableStatus:
     `freshness_seconds` is the time from the source's commit of the oldest change of a batch to the batch's commit, and
     `last_batch` the newest one of this run; both None before that.
     `stages` are those of the oldest streamed change of the last batch that had one.
-    `compacted_at` and `vacuumed_at` are when the table's files were looked after last (see upkeep.py), in seconds since
+    `compacted_at` and `vacuumed_at` are when the table's files were looked after last (see maintain/), in seconds since
     1970; None where they never were.
     `catalog_name` is what the config's catalog calls the table; None without one, and while it does not have it.
     `layout` says how rows leave its files: auto, rewrite or vectors, whichever is in force. `remembered_keys` counts

@@ -32,6 +32,7 @@ def to_plain(state: TableState) -> Plain:
         "seen_changes": [[name, _position(place)] for name, place in state.seen_changes.items()],
         "compacted_until": state.compacted_until,
         "caught_up": _optional(state.caught_up, _caught_up),
+        "caught_up_later": _optional(state.caught_up_later, _caught_up),
         "quiet": _optional(state.quiet, _caught_up),
     }
 
@@ -62,6 +63,7 @@ def from_plain(plain: Plain) -> TableState:
         seen_changes={name: _to_position(place) for name, place in plain["seen_changes"]},
         compacted_until=plain["compacted_until"],
         caught_up=_optional(plain.get("caught_up"), _to_caught_up),
+        caught_up_later=_optional(plain.get("caught_up_later"), _to_caught_up),
         quiet=_optional(plain.get("quiet"), _to_caught_up),
     )
 

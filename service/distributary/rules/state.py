@@ -95,8 +95,9 @@ class TableState:
     this position and this clock, that is over (None: records of the time before it may still be unread).
     `awaiting_tombstone`: deletes read before it grew, whose tombstones may come by another partition. `equal_rows`, by
     partition, and `seen_changes` are those of a table without key (keyless.py). `compacted_until`: up to this source
-    time, in microseconds, records may come whose first copies compaction has taken away. `caught_up`: a moment that is
-    to be an hour ago; `quiet`: the newest one that was, up to which nothing is unread (watermark.py).
+    time, in microseconds, records may come whose first copies compaction has taken away. `caught_up`: a moment
+    that is to be an hour ago, `caught_up_later`: one an hour later; `quiet`: the newest one up to which nothing is
+    unread (watermark.py).
     """
 
     partitions: int = 1
@@ -113,6 +114,7 @@ class TableState:
     seen_changes: dict[str, Position] = field(default_factory=dict)
     compacted_until: int = 0
     caught_up: CaughtUp | None = None
+    caught_up_later: CaughtUp | None = None
     quiet: CaughtUp | None = None
 
     @property

@@ -5,8 +5,9 @@ once each partition has read a later timestamp. A new partition begins where all
 the time before was sent again (rule 2.5).
 
 A partition to which nothing is sent would hold all of that up for ever. So a moment is noted at which everything was
-read that the topic had. When that is so again, and the source is an hour further, all partitions count as having passed
-what was read up to the first of these moments: nothing is sent again so late.
+read that the topic had. When that is so again and the source is an hour further, and once more after Kafka is some
+minutes further, all partitions count as having passed what was read up to the first of these moments: nothing is sent
+again so late. The minutes are for a connector that was down for an hour: what it sends again comes first.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from distributary.rules.state import CaughtUp, Row, TableState
 SENT_AGAIN = 3_600_000_000
 """Microseconds at the source: Kafka Connect writes down once a minute how far a connector has come, and one that starts
 again sends what came after that."""
+_ARRIVES_WITHIN = 600_000_000
+"""Microseconds at Kafka in which a connector that starts again has sent what it sends again, by all partitions."""
 
 
 def is_passed(connector: str, state: TableState, position: Position | None) -> bool:
@@ -46,14 +49,17 @@ def _is_before(connector: str, position: Position, top: Position) -> bool:
 def note_caught_up(connector: str, state: TableState) -> None:
     """Notes that everything was read that the topic had a moment ago. To be called after a batch."""
     highest = _highest(connector, state)
-    if highest is None:
+    if highest is None or not highest.time:
         return
     now = CaughtUp(highest, max(mark.clock for mark in state.marks.values()))
-    known = state.caught_up
-    if known is None or now.position.epoch != known.position.epoch:
-        state.caught_up = now
-    elif now.position.time - known.position.time > SENT_AGAIN:
-        state.quiet, state.caught_up = known, now
+    known, later = state.caught_up, state.caught_up_later
+    # A source whose clock ran ahead once must not hold this up for ever.
+    if known is None or now.position.epoch != known.position.epoch or now.position.time < known.position.time:
+        state.caught_up, state.caught_up_later = now, None
+    elif later is None or now.position.time < later.position.time:
+        state.caught_up_later = now if now.position.time - known.position.time > SENT_AGAIN else None
+    elif now.clock - later.clock > _ARRIVES_WITHIN:
+        state.quiet, state.caught_up, state.caught_up_later = known, later, None
 
 
 def is_passed_read(state: TableState, row: Row) -> bool:

@@ -71,7 +71,7 @@ class TransactionFollower:
         self._updated_at = 0.0
         self._has_news = False
         self._logged_codes: set[str] = set()
-        self._saved: Transaction | None = None
+        self._saved: Claim | None = None
         self._saved_at = 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="transactions", daemon=True)
@@ -188,7 +188,7 @@ class TransactionFollower:
             offset = first
         self._topic_id = topic.topic_id
         self._ledger = TransactionLedger(self._topic_of, claim)
-        self._saved = claim.transaction if claim else None
+        self._saved = claim
         self._tail = self._broker.tail(self._topic, offset)
         self._answer, self._progress = None, {}
         return True
@@ -234,7 +234,7 @@ class TransactionFollower:
 
     def _save(self) -> None:
         claim = self._ledger.claim
-        if claim is None or claim.transaction == self._saved:
+        if claim is None or claim == self._saved:
             return
         of = claim.transaction
         self._file.write(
@@ -246,7 +246,7 @@ class TransactionFollower:
                 "versions": dict(claim.versions),
             }
         )
-        self._saved, self._saved_at = of, time.monotonic()
+        self._saved, self._saved_at = claim, time.monotonic()
 
     def _topic_of(self, collection: str) -> str | None:
         tables = self._tables()

@@ -12,7 +12,6 @@ from distributary.lake.position_sql import lsn_of
 _ALL_DIGITS = (
     "map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX', 'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
 )
-_IDENTITY = ("kind", "at", "read_at", "who")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cache, partial
+from typing import Any
 
 import pyarrow as pa
 from structlog.typing import FilteringBoundLogger
@@ -16,6 +17,7 @@ from distributary.consume.broker import Topic
 from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.decode.decoder import Decoded
 from distributary.decode.source_order import order_of
+from distributary.delta.commit import concurrent_change
 from distributary.evolve.diff import check_key
 from distributary.evolve.order import check_order
 from distributary.evolve.unknown_columns import CODE, FIX
@@ -115,7 +117,7 @@ class BatchProcessor:
             failpoints.passing("after-schema-change", self._name)
             change = SchemaChange.between(columns, self._reader.columns, datetime.now(timezone.utc).timestamp())
             self._context.recorder.schema_changed(self._name, change)
-            self._fill_added(self._lake.head(self._cursor.head))
+            self._look_after_change()
         progress = self._with_added(progress)
         check_truncates(came.found, progress, self._settings, part.topic)
         fit = self._of_one_form(came.found, topic, part, progress)
@@ -165,7 +167,7 @@ class BatchProcessor:
             return
         came = self._reader.read(self._source.of_frame(waiting), topic_format, progress)
         if came.altered:
-            self._fill_added(self._lake.head(head))
+            self._look_after_change()
             head = self._cursor.head or head
         progress = self._with_added(self._with_names(progress))
         again = replayed(came.decoded, came.found, progress, truncates=self._truncates())
@@ -228,6 +230,14 @@ class BatchProcessor:
     def _fill_added(self, head: Head | None) -> None:
         """Moves the table's place to where it is when older rows have the defaults of new columns."""
         self._cursor.head = fill_added(self._lake, head, self._settings, self._log)
+
+    def _look_after_change(self) -> None:
+        """Moves the table's place to where it is after its columns were changed. Raises TransientError if another
+        driver has applied records meanwhile: the batch would be applied to another state than it was read for."""
+        before, head = self._cursor.head, self._lake.head(self._cursor.head)
+        if _state_of(before) != _state_of(head):
+            raise concurrent_change(self._lake.path, -1 if before is None else before.version)
+        self._fill_added(head)
 
     def _with_added(self, progress: Progress) -> Progress:
         """The record with the columns that the table got for this batch, by commits of their own."""
@@ -359,3 +369,9 @@ class BatchProcessor:
 def _filled(progress: Progress | None) -> Progress | None:
     """The table's record, unless the table is to be filled from the beginning."""
     return None if progress is None or progress.is_new else progress
+
+
+def _state_of(head: Head | None) -> dict[str, Any] | None:
+    """What the table's record says of applied records."""
+    progress = None if head is None else _filled(head.progress)
+    return None if progress is None else progress.model_dump(exclude={"commit", "sequence", "added"})

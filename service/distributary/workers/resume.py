@@ -1,4 +1,4 @@
-"""Halted tables that go on: what operators ask for (requests.py), handed to the tables while the service runs."""
+"""Halted tables continue: hands what operators ask for (control/resume_requests.py) to the tables of the service."""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ def names(piece: list[LiveFile]) -> list[str]:
         pytest.param([file(n, 2 * MIB) for n in "abcd"], ["a", "b", "c", "d"], id="enough of a size"),
         pytest.param([file("a", 30 * MIB, dead=29)], [], id="some rows are dead"),
         pytest.param([file("a", 30 * MIB, dead=30)], ["a"], id="many rows are dead"),
-        pytest.param([file("a", 30 * MIB, dead=30), file("b", 1)], ["b", "a"], id="and a small file goes along"),
+        pytest.param([file("b", 1), file("a", 30 * MIB, dead=30)], ["a", "b"], id="and a small file goes along"),
+        pytest.param([file("b", 1), file("a", 200 * MIB, dead=90)], ["a"], id="a large file with dead rows goes alone"),
         pytest.param([file("a", 30 * MIB, rows=None, dead=30)], [], id="it is not said how many rows there are"),
         pytest.param(
             [file("a", 1, partition="x"), file("b", 1, partition="y"), file("c", 1, partition="y")],
