@@ -30,7 +30,8 @@ close_session(session)
 """
 
 
-def test_few_rows_are_read_at_once_while_files_are_compacted(bench: Bench) -> None:
+def test_few_rows_are_read_at_once_while_files_of_a_clustered_table_are_compacted(bench: Bench) -> None:
+    bench.rule = {"cluster_by": ["id"]}
     topic = Topic(bench.create().topic)
     topic.change("c", {"id": 1}, {"id": 1, "text": "x"}, at=1)
     worker = bench.take(topic.records)

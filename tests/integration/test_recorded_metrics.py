@@ -24,10 +24,10 @@ def test_a_tables_batches_are_counted_by_what_they_did(bench: Bench) -> None:
     )
     worker = bench.take(
         [
-            topic.change("u", {"id": 1}, {"id": 1, "v": "a2", "w": 1}, at=3),
-            topic.change("d", {"id": 3}, at=4, before={"id": 3}),
+            topic.change("u", {"id": 1}, {"id": 1, "v": "a2", "w": 1}, at=3, ts_ms=now - 5_000),
+            topic.change("d", {"id": 3}, at=4, before={"id": 3}, ts_ms=now - 4_000),
             topic.tombstone({"id": 3}),
-            topic.change("c", {"id": 6}, {"id": 6, "v": "d", "w": 2}, at=5, ts_ms=now - 5_000),
+            topic.change("c", {"id": 6}, {"id": 6, "v": "d", "w": 2}, at=5, ts_ms=now - 3_000),
         ],
         worker,
     )
