@@ -60,7 +60,7 @@ def show_json(result: Any) -> None:
 def show_text(line: str | Text, style: str = "", *, but: str = "", indent: int | None = None) -> None:
     """Prints a line of a result on stdout, with control characters written out, `but` for some.
 
-    On a terminal a long line goes on below, further in or at `indent`; a word is never cut.
+    On a terminal a long line is wrapped between words, and indented from its second line on (by `indent`).
     """
     # Written out beforehand: some controls Rich takes away without a trace.
     text = Text(without_controls(line, but=but), style=style) if isinstance(line, str) else line

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @click.option(
     "--adopt",
     is_flag=True,
-    help="Go on with a table that another job has filled, after its columns, key and rows were checked.",
+    help="Take over a table that another job filled, after checking its columns, key and rows.",
 )
 @click.option(
     "--from-offsets",

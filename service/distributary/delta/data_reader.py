@@ -47,14 +47,21 @@ class DataReader:
             return self.schema_of(names).empty_table()
         return pa.concat_tables(found).take(pa.array(np.argsort(order, kind="stable")))
 
-    def survivors(self, file: LiveFile, gone: npt.NDArray[np.int64]) -> Iterator[pa.Table]:
-        """All columns of the rows that are not among `gone`, in their order, row group by row group."""
+    def live_pieces(
+        self, file: LiveFile, dead: npt.NDArray[np.int64], names: Sequence[str]
+    ) -> Iterator[tuple[pa.Table, npt.NDArray[np.bool_]]]:
+        """As `pieces`, each with a mask of the rows that are not among the `dead` ones of the file."""
         begin = 0
-        for piece in self.pieces(file, self._schema.arrow.names):
-            stays = np.ones(piece.num_rows, np.bool_)
-            stays[gone[(gone >= begin) & (gone < begin + piece.num_rows)] - begin] = False
+        for piece in self.pieces(file, names):
+            mask = np.ones(piece.num_rows, np.bool_)
+            mask[dead[(dead >= begin) & (dead < begin + piece.num_rows)] - begin] = False
             begin += piece.num_rows
-            yield piece if stays.all() else piece.filter(pa.array(stays))
+            yield piece, mask
+
+    def survivors(self, file: LiveFile, dead: npt.NDArray[np.int64]) -> Iterator[pa.Table]:
+        """All columns of the rows that are not among the `dead` ones, in their order, row group by row group."""
+        for piece, mask in self.live_pieces(file, dead, self._schema.arrow.names):
+            yield piece if mask.all() else piece.filter(pa.array(mask))
 
     def schema_of(self, names: Sequence[str]) -> pa.Schema:
         """The columns with these names as Arrow has them."""

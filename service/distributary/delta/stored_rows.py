@@ -48,9 +48,8 @@ def chosen_rows(
     found, parts = [], [reader.schema_of(columns).empty_table()]
     for file, dead in files:
         begin, rows = 0, []
-        for piece in reader.pieces(file, columns):
-            mask = choose(piece)
-            mask[dead[(dead >= begin) & (dead < begin + piece.num_rows)] - begin] = False
+        for piece, is_live in reader.live_pieces(file, dead, columns):
+            mask = choose(piece) & is_live
             rows.append(np.flatnonzero(mask) + begin)
             parts.append(piece.filter(pa.array(mask)))
             begin += piece.num_rows

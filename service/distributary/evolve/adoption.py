@@ -34,8 +34,8 @@ class OtherTable:
 def mode_refused(settings: TableSettings) -> Difference | None:
     """Why no table of this mode can be taken over; None where it can."""
     why = {
-        "append": "nothing tells which of the topic's changes its rows are already, so that these would come twice",
-        "history": "its rows have no positions, so that nothing tells which version a change of the topic ends",
+        "append": "it is unknown which of the topic's changes its rows already are, and these would be added twice",
+        "history": "its rows have no positions, so it is unknown which version a change of the topic ends",
     }.get(settings.mode)
     if why is None:
         return None

@@ -1,4 +1,4 @@
-"""What a decoded batch holds, told without Spark: see merge.facts.BatchStats."""
+"""Counts and positions of a decoded batch (see progress/batch_stats.py). Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import pyarrow.compute as pc
 from distributary.decode.decoder import Decoded
 from distributary.decode.envelope import MESSAGE, TOMBSTONE
 from distributary.decode.reasons import NOT_A_ROW, NOT_AN_ENVELOPE
-from distributary.ingest.passage import passage_of
+from distributary.ingest.passage import STREAMED, passage_of
 from distributary.progress.batch_stats import BatchStats, PartitionStats
 from distributary.progress.record import InTransaction, Progress
 from distributary.rules.columns import one_array
 
 _CHANGES = pa.array(["c", "u", "d"])
-_STREAMED = pa.array(["c", "u", "d", "t"])
 _OTHER_FORM = pa.array([NOT_AN_ENVELOPE.code, NOT_A_ROW.code])
 _UNCLEAR = "?"
 
@@ -70,7 +69,7 @@ class _Part:
         rejected = decoded.rejected.filter(pc.equal(decoded.rejected["partition"], partition))
         kinds = one_array(events["operation"])
         position, time = one_array(events["position"]), one_array(events["source_time"])
-        streamed, reads = pc.is_in(kinds, _STREAMED), pc.equal(kinds, "r")
+        streamed, reads = pc.is_in(kinds, STREAMED), pc.equal(kinds, "r")
         self.bad = rejected.num_rows
         self.records = events.num_rows + self.bad
         self.applied = events.num_rows - _count(pc.equal(kinds, MESSAGE))
@@ -90,7 +89,7 @@ class _Part:
                 _most(one_array(rejected["position"]).filter(pc.equal(rejected_kinds, "r"))),
             )
         )
-        told = pc.is_in(rejected_kinds, pa.array([*_STREAMED.to_pylist(), TOMBSTONE]))
+        told = pc.is_in(rejected_kinds, pa.array([*STREAMED.to_pylist(), TOMBSTONE]))
         self.unread = self.bad - _count(told)
         self.payload = int((pc.sum(events["size"]).as_py() or 0) + (pc.sum(rejected["size"]).as_py() or 0))
         other = one_array(rejected["offset"]).filter(pc.is_in(one_array(rejected["reason"]), _OTHER_FORM))
@@ -105,7 +104,7 @@ def _transaction(events: pa.Table) -> InTransaction | None:
         return None
     clear = pc.invert(pc.fill_null(pc.match_substring(events["position"], _UNCLEAR), True))
     told = events.filter(
-        pc.and_(pc.and_(pc.is_in(events["operation"], _STREAMED), clear), pc.is_valid(events["transaction_id"]))
+        pc.and_(pc.and_(pc.is_in(events["operation"], STREAMED), clear), pc.is_valid(events["transaction_id"]))
     )
     rows = told.select(["position", "transaction_order", "transaction_id"]).to_pylist()
     if not rows:

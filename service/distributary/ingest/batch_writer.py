@@ -29,6 +29,7 @@ from distributary.errors import TableHalt
 from distributary.ingest.applied_writer import AppliedWriter
 from distributary.ingest.memory_store import MemoryStore
 from distributary.ingest.removal_layout import removal_layout
+from distributary.lake.layout import FILES_KEPT
 from distributary.lake.mode import ORIGIN_COLUMNS
 from distributary.lake.table import LakeTable, Write
 from distributary.progress.record import APP_ID, Head, Progress
@@ -40,7 +41,8 @@ from distributary.rules.watermark import SENT_AGAIN, grow, note_caught_up, sched
 
 _CHANGES = pa.array(["c", "u", "d", "r", "t"])
 _TRANSACTION_COLUMNS = {"__transaction_id": "string", "__transaction_order": "bigint"}
-_FILES_KEPT, _USUALLY_KEPT = "delta.deletedFileRetentionDuration", "interval 7 days"
+_USUALLY_KEPT = "interval 7 days"
+"""Delta's default of FILES_KEPT."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,7 @@ class BatchWriter:
     def remove_old_memory(self, lake: LakeTable, progress: Progress) -> None:
         """Removes memory files that no version names which the table can be set back to. `progress`: its record."""
         writer = self.table_writer(lake, progress.key)
-        kept = interval_seconds(writer.snapshot.properties.get(_FILES_KEPT, _USUALLY_KEPT))
+        kept = interval_seconds(writer.snapshot.properties.get(FILES_KEPT, _USUALLY_KEPT))
         if kept is not None:
             self._memory.remove_old(table_files(lake.session, lake.path), kept, progress.memory)
 

@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 from distributary.progress.batch_stats import Passage
 from distributary.rules.columns import one_array
 
-_STREAMED = pa.array(["c", "u", "d", "t"])
+STREAMED = pa.array(["c", "u", "d", "t"])
+"""The operations of changes that were streamed, in contrast to rows of snapshots."""
 
 
 def passage_of(events: pa.Table) -> Passage | None:
@@ -24,7 +25,7 @@ def passage_of(events: pa.Table) -> Passage | None:
             "connector": one_array(events["connector_time"]),
             "kafka": kafka,
         }
-    ).filter(pc.and_(pc.is_in(events["operation"], _STREAMED), pc.greater(kafka, 0)))
+    ).filter(pc.and_(pc.is_in(events["operation"], STREAMED), pc.greater(kafka, 0)))
     oldest = pc.min(times["source"])
     if not oldest.is_valid:
         return None

@@ -141,7 +141,7 @@ class Adoption:
         if found is None:
             raise UsageError(
                 "no-records-left",
-                f"{topic.name} has no record: nothing tells the key and the columns of {self._one.name}",
+                f"{topic.name} has no record that shows the key and the columns of {self._one.name}",
                 "adopt it once a change has come, or have the connector send a snapshot",
             )
         return found

@@ -17,6 +17,7 @@ from distributary.decode.column_default import ColumnDefault
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.decode.record_schema import RecordSchema, arrow_of
+from distributary.errors import TableHalt
 from distributary.rules.state import Rules
 
 
@@ -42,6 +43,7 @@ class Table:
         self.key = key
         self.memory: Memory | None = None
         self.offset = 0
+        self.stored: NoRows | OneRow = NoRows()
         self.columns = columns
         self.defaults: dict[str, ColumnDefault] = {}
 
@@ -54,7 +56,7 @@ class Table:
         self.memory = self.memory or first_memory(layout, 1)
         written = [self._record(**record) for record in records]
         events = self.decoder.decode(raw_table(written), schema).events
-        return apply_events(layout, self.memory, events, NoRows())
+        return apply_events(layout, self.memory, events, self.stored)
 
     def _record(self, op: str, after: Any, key: Any, at: int, tx: int = 1, **headers: Any) -> Record:
         source = {"connector": "postgresql", "sequence": json.dumps([str(tx), str(at)]), "lsn": at, "txId": tx}
@@ -119,3 +121,27 @@ def test_keys_of_other_types_are_found_and_removed(kind: str) -> None:
     removed = table.apply({"op": "d", "after": None, "key": {"id": value}, "at": 11}).removed
     assert removed.type.field("id").type == arrow_of(kind)
     assert len(removed) == 1
+
+
+class OneRow:
+    """A table with one row: of the key 2, written by the record at offset 1 of a topic that is gone."""
+
+    def read(self, keys: pa.StructArray, columns: Sequence[str]) -> pa.Table:
+        values = {"id": 2, "v": "old", "__op": "c", "__position": "000:5.5@1", "__partition": 0, "__offset": 1}
+        names = list(dict.fromkeys(["id", *columns]))
+        is_asked = 2 in keys.field("id").to_pylist()
+        kinds = {"id": pa.int64(), "__partition": pa.int32(), "__offset": pa.int64()}
+        kinds |= {"__source_ts": pa.timestamp("us", "UTC")}
+        arrays = [pa.array([values.get(name)] if is_asked else [], kinds.get(name, pa.string())) for name in names]
+        return pa.table(arrays, names=names)
+
+
+def test_a_row_that_names_another_record_at_the_offset_of_a_new_one_halts_the_table() -> None:
+    table = Table({"id": "bigint", "v": "string"})
+    table.stored = OneRow()
+    create = {"op": "c", "after": {"id": 1, "v": "new"}, "key": {"id": 1}}
+    unsent = {"op": "u", "after": {"id": 2, "v": "__debezium_unavailable_value"}, "key": {"id": 2}}
+    table.apply({**create, "after": {"id": 3, "v": "x"}, "key": {"id": 3}, "at": 10, "tx": 10})
+    with pytest.raises(TableHalt) as caught:
+        table.apply({**create, "at": 11, "tx": 11}, {**unsent, "at": 12, "tx": 12})
+    assert caught.value.code == "offsets-repeat"

@@ -31,6 +31,8 @@ class Table:
         default_factory=lambda: MaintenanceSchedule(Maintenance(compact_after=10), Record(), Clock())
     )
     tended: int = 0
+    pieces: int = 1
+    """How often a task is called until it is done."""
 
     def __post_init__(self) -> None:
         self.upkeep.start()
@@ -44,7 +46,8 @@ class Table:
             raise self.fault
         self.tended += 1
         self.version += 1
-        self.upkeep.done(task, self.version)
+        if self.tended % self.pieces == 0:
+            self.upkeep.done(task, self.version)
         return Compacted(added=1, removed=9, bytes=900)
 
 
@@ -87,6 +90,23 @@ def test_while_batches_wait_only_what_is_overdue_is_done() -> None:
     care, _ = caretaker(usual, overdue, busy=True)
     care.turn()
     assert (usual.tended, overdue.tended) == (0, 1)
+
+
+def test_batches_and_the_pieces_of_an_overdue_task_take_turns() -> None:
+    table = Table(version=40, pieces=3)
+    care, _ = caretaker(table, busy=True)
+    for done in (1, 2, 3):
+        care.turn()
+        assert table.tended == done
+        assert not table.running.locked()
+    care.turn()
+    assert table.tended == 3
+
+
+def test_all_pieces_of_a_task_are_done_at_once_while_nothing_waits() -> None:
+    table = Table(version=40, pieces=3)
+    caretaker(table)[0].turn()
+    assert table.tended == 3
 
 
 def test_a_table_at_work_is_left_alone() -> None:
