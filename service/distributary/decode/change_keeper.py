@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from distributary.decode import reasons
 from distributary.decode.batch import Batch
@@ -23,6 +23,14 @@ from distributary.decode.source_block import (
 from distributary.decode.source_order import position_by
 
 
+class SourcePlace(NamedTuple):
+    """The fields of a source block that say where it is from, the source table's name, and the snapshot's text."""
+
+    names: tuple[object, ...]
+    table: str | None
+    snapshot: str | None
+
+
 class ChangeKeeper:
     """Puts changes into the batch, and checks their operation, source and row."""
 
@@ -36,8 +44,7 @@ class ChangeKeeper:
         self._family = options.family
         self._reads_before = options.reads_before
         self._tells_transactions = options.tells_transactions
-        self._named: tuple[str | None, str | None, str | None] = (None, None, None)
-        self._source_table: str | None = None
+        self._place = SourcePlace((), None, None)
 
     def nothing(self, place: int) -> None:
         """A record without a value."""
@@ -81,12 +88,17 @@ class ChangeKeeper:
 
     def _source(self, place: int, op: str, source: Source) -> None:
         batch, options = self._batch, self._options
-        if source.connector is not None and source.connector not in self._family and op != MESSAGE:
-            batch.faults.add(place, reasons.OTHER_CONNECTOR)
-        elif op != MESSAGE:
-            batch.source_tables[place] = self._table(source)
-            if options.source_in_key and batch.source_tables[place] is None:
-                batch.faults.add(place, reasons.NO_SOURCE_TABLE)
+        where = self._place
+        names = (source.connector, source.db, source.schema, source.table, source.snapshot)
+        if names != where.names:  # which hardly ever differ from those of the record before
+            where = self._place = SourcePlace(names, source_table(source), snapshot_text(source.snapshot))
+        if op != MESSAGE:
+            if source.connector is not None and source.connector not in self._family:
+                batch.faults.add(place, reasons.OTHER_CONNECTOR)
+            else:
+                batch.source_tables[place] = where.table
+                if where.table is None and options.source_in_key:
+                    batch.faults.add(place, reasons.NO_SOURCE_TABLE)
         position = None
         try:
             position = self._position(source, op)
@@ -102,17 +114,9 @@ class ChangeKeeper:
             batch.transactions[place] = None if position is None else self._epoch + position.partition("/")[0]
         else:
             batch.transactions[place] = transaction_of(options.connector, source)
-        if source.snapshot is not None:
-            batch.snapshots[place] = snapshot_text(source.snapshot)
+        batch.snapshots[place] = where.snapshot
         if op == "r" and options.connector == "postgresql":
             batch.identities[place] = snapshot_identity(source)
-
-    def _table(self, source: Source) -> str | None:
-        """The source table's name, which hardly ever differs from that of the record before."""
-        named = (source.db, source.schema, source.table)
-        if named != self._named:
-            self._named, self._source_table = named, source_table(source)
-        return self._source_table
 
 
 def is_snapshot_row(source: Source | None) -> bool:

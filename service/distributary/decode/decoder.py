@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -101,11 +102,12 @@ def _steps(table: pa.Table) -> list[pa.Table]:
     if not table.num_rows:
         return []
     sizes = pc.fill_null(pc.binary_length(table["value"]), 0).to_numpy()
-    steps, start, size = [], 0, 0
-    for place in range(table.num_rows):
-        size += int(sizes[place])
-        if place > start and (size > _BYTES or place - start >= _RECORDS):
-            steps.append(table.slice(start, place - start))
-            start, size = place, int(sizes[place])
-    steps.append(table.slice(start))
+    ends = np.cumsum(sizes)
+    steps, start = [], 0
+    while start < table.num_rows:
+        before = ends[start - 1] if start else 0
+        fitting = int(np.searchsorted(ends, before + _BYTES, side="right"))
+        stop = min(max(fitting, start + 1), start + _RECORDS)
+        steps.append(table.slice(start, stop - start))
+        start = stop
     return steps

@@ -42,8 +42,9 @@ _LARGEST_SCN = 2**64 - 2
 """The last one of 64 bits is Oracle's own for "no end"."""
 _NO_LSN = "0" * _LSN_DIGITS
 _HEX = "[0-9a-fA-F]"
-_SQLSERVER_LSN = re.compile(rf"{_HEX}{{8}}:{_HEX}{{8}}:{_HEX}{{4}}|NULL")
-_DB2_LSN = re.compile(rf"{_HEX}{{8}}:{_HEX}{{8}}:{_HEX}{{16}}|NULL")
+_NOT_LAST = "(?![fF:]*$)"
+_SQLSERVER_LSN = re.compile(rf"{_NOT_LAST}{_HEX}{{8}}:{_HEX}{{8}}:{_HEX}{{4}}")
+_DB2_LSN = re.compile(rf"{_NOT_LAST}{_HEX}{{8}}:{_HEX}{{8}}:{_HEX}{{16}}")
 _SEQUENCE_PART = r'(null|[0-9]{1,20}|"[0-9]{1,20}")'
 _SEQUENCE = re.compile(rf" *\[ *{_SEQUENCE_PART} *, *{_SEQUENCE_PART} *\] *")
 _FILE = re.compile(r"(?:(?s:.*)[^0-9])?([0-9]{1,10})|")
@@ -96,6 +97,8 @@ def _number(told: int | str | None, largest: int, digits: int = _LSN_DIGITS) -> 
     """A whole number from 0 to `largest`, with all its digits. Raises BadPosition."""
     if told is None:
         return None
+    if type(told) is int and 0 <= told <= largest:  # as nearly always
+        return str(told).zfill(digits)
     found = padded(told, len(str(largest)))
     if found is None or int(found) > largest:
         raise BadPosition(told)
@@ -106,14 +109,11 @@ def _hex_lsn(told: int | str | None, form: re.Pattern[str]) -> str:
     """SQL Server's and Db2's LSN in lower case; empty where there is none, which the connector writes as NULL.
 
     Raises BadPosition."""
-    if told is None:
+    if told is None or told == "NULL":
         return ""
-    text = str(told)
-    if form.fullmatch(text) is None:
+    if not isinstance(told, str) or form.fullmatch(told) is None:
         raise BadPosition(told)
-    if not text.lower().strip("f:"):
-        raise BadPosition(told)
-    return "" if text == "NULL" else text.lower()
+    return told.lower()
 
 
 def _commit_lsn(source: Source, op: str | None, form: re.Pattern[str]) -> str:

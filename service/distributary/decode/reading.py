@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from distributary.decode import reasons
 from distributary.decode.avro.framing import FramingHeaders, Side, find_address, framing_headers, is_json
@@ -23,6 +25,7 @@ from distributary.decode.options import DecodeOptions
 from distributary.decode.position import offset_position
 from distributary.decode.readers import Readers
 from distributary.decode.reasons import UNREADABLE, Rejected
+from distributary.decode.record_texts import FindReader, RecordTexts, texts_without_schema, whole_texts
 from distributary.decode.row_reader import REFUSED
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import change_of_row
@@ -34,27 +37,22 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
     batch = Batch(step.num_rows)
     added = options.unwrapped.headers if options.unwrapped is not None else {}
     headers = find_headers(step, (OLD_KEY_HEADER, NEW_KEY_HEADER, *added))
-    if options.avro is None:
-        for column in ("key", "value"):
-            step = step.set_column(step.column_names.index(column), column, without_schema_ids(step[column]))
-    values, keys = step["value"].to_pylist(), step["key"].to_pylist()
-    limit = options.bounds.record_bytes
-    for place, (key, value) in enumerate(zip(keys, values, strict=True)):
-        if (value is not None and len(value) > limit) or (key is not None and len(key) > limit):
-            batch.faults.add(place, reasons.BEYOND_LIMITS, f"more than {limit} bytes")
-            values[place] = keys[place] = None
+    columns = {name: _within_limit(step[name], batch, options) for name in ("key", "value")}
     framing = {} if options.avro is None else framing_headers(step)
+    if options.avro is None:
+        columns = {name: _in_utf8(without_schema_ids(column), batch) for name, column in columns.items()}
+    values = _texts_of(columns["value"], readers.of_value, options)
+    keys = _texts_of(columns["key"], readers.of_key, options)
     key_places = _json_places(keys, framing, "key", options)
     value_places = _json_places(values, framing, "value", options)
-    for column, texts, places in (("key", keys, key_places), ("value", values, value_places)):
-        for place in _bad_utf8(step[column], places):
-            batch.faults.add(place, reasons.BAD_UTF8)
-            texts[place] = None
-    if options.payload_alone:
-        values, keys = [*map(without_payload_alone, values)], [*map(without_payload_alone, keys)]
+    if options.avro is not None:
+        for name, texts, places in (("key", keys, key_places), ("value", values, value_places)):
+            for place in _bad_utf8(columns[name], places):
+                batch.faults.add(place, reasons.BAD_UTF8)
+                texts.drop(place)
     if options.cloud_events:
         order = tuple(field.name for field in options.order)
-        values = [envelope_of(value, order) for value in values]
+        values = RecordTexts([envelope_of(value, order) for value in values.data], values.readers)
     keep = ChangeKeeper(batch, options)
     if options.unwrapped is not None:
         _read_rows(step, values, value_places, headers, framing, batch, readers, options)
@@ -62,20 +60,56 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
         _read_values(values, value_places, batch, readers, keep)
         if options.avro is not None:
             others = _others(batch.count, value_places)
-            read_avro_values(values, others, framing, batch, readers, options, keep)
+            read_avro_values(values.data, others, framing, batch, readers, options, keep)
     if not options.key_from_row:
         _read_keys(keys, key_places, batch, readers, options)
         if options.avro is not None:
-            read_avro_keys(keys, _others(batch.count, key_places), framing, batch, readers, options)
+            read_avro_keys(keys.data, _others(batch.count, key_places), framing, batch, readers, options)
         for place, found in headers.items():
             _read_key_headers(place, found, batch)
     return batch
 
 
-def _json_places(
-    data: Sequence[bytes | None], framing: FramingHeaders, side: Side, options: DecodeOptions
-) -> Sequence[int]:
+def _within_limit(column: pa.ChunkedArray, batch: Batch, options: DecodeOptions) -> pa.ChunkedArray:
+    """Keys or values, null where they have more bytes than the options allow."""
+    limit = options.bounds.record_bytes
+    return _without(
+        column,
+        pc.fill_null(pc.greater(pc.binary_length(column), limit), False),
+        batch,
+        reasons.BEYOND_LIMITS,
+        f"more than {limit} bytes",
+    )
+
+
+def _in_utf8(column: pa.ChunkedArray, batch: Batch) -> pa.ChunkedArray:
+    """Keys or values, null where they are not UTF-8."""
+    bad = np.zeros(len(column), bool)
+    bad[find_bad_utf8(column)] = True
+    return _without(column, pa.array(bad), batch, reasons.BAD_UTF8)
+
+
+def _without(
+    column: pa.ChunkedArray, bad: Any, batch: Batch, reason: reasons.Reason, detail: str = ""
+) -> pa.ChunkedArray:
+    places = np.flatnonzero(np.asarray(bad)).tolist()
+    for place in places:
+        batch.faults.add(place, reason, detail)
+    return pc.if_else(bad, pa.scalar(None, column.type), column) if places else column
+
+
+def _texts_of(column: pa.ChunkedArray, find_reader: FindReader, options: DecodeOptions) -> RecordTexts:
+    if options.avro is None and not options.payload_alone and not options.cloud_events:
+        return texts_without_schema(column, find_reader)
+    texts = whole_texts(column)
+    if options.payload_alone:
+        texts = RecordTexts([*map(without_payload_alone, texts.data)], texts.readers)
+    return texts
+
+
+def _json_places(texts: RecordTexts, framing: FramingHeaders, side: Side, options: DecodeOptions) -> Sequence[int]:
     """The places of keys or values in JSON: all; where they are Avro, those objects that name no schema."""
+    data = texts.data
     if options.avro is None:
         return range(len(data))
     found = [place for place, one in enumerate(data) if is_json(one)]
@@ -96,26 +130,22 @@ def _bad_utf8(column: pa.ChunkedArray, places: Sequence[int]) -> Sequence[int]:
 
 
 def _read_values(
-    values: Sequence[bytes | None], places: Sequence[int], batch: Batch, readers: Readers, keep: ChangeKeeper
+    values: RecordTexts, places: Sequence[int], batch: Batch, readers: Readers, keep: ChangeKeeper
 ) -> None:
-    """The envelopes at these places. Most begin with the bytes of the schema before: they are cut there and read at
-    once."""
-    reader, begin, cut, read = readers.plain, None, 0, readers.plain.read
+    """The envelopes at these places."""
+    data, known = values.data, values.readers
     for place in places:
-        value = values[place]
+        value = data[place]
         if value is None:
             keep.nothing(place)
             continue
         try:
-            if begin is not None and value.startswith(begin) and value.endswith(b"}"):
-                payload = value[cut:-1]
-            else:
-                reader, payload = readers.of_value(value)  # type: ignore[assignment]
-                begin, read = reader.begin, reader.read
-                cut = len(begin or b"")
+            reader, payload = known[place], value
+            if reader is None:
+                reader, payload = readers.of_value(value)
             batch.sizes[place] = len(payload)
             try:
-                change = read(payload)
+                change = reader.read(payload)
             except REFUSED:
                 if is_null(payload):
                     keep.nothing(place)
@@ -130,7 +160,7 @@ def _read_values(
 
 def _read_rows(
     step: pa.Table,
-    values: Sequence[bytes | None],
+    values: RecordTexts,
     json_places: Sequence[int],
     headers: Mapping[int, Mapping[str, bytes | None]],
     framing: FramingHeaders,
@@ -143,7 +173,7 @@ def _read_rows(
     keep = ChangeKeeper(batch, options)
     finder = ReaderFinder("value", framing, readers.of_avro_value, long_ids=options.long_ids)
     in_json = set(json_places)
-    for place, value in enumerate(values):
+    for place, value in enumerate(values.data):
         found = headers.get(place, {})
         told = added_texts(found, options.unwrapped.headers)
         has_old_key = OLD_KEY_HEADER in found
@@ -156,7 +186,9 @@ def _read_rows(
                 batch.sizes[place] = len(value) - begin
                 change = reader.read_avro(value, begin, has_old_key=has_old_key, headers=told)
             elif value is not None:
-                reader, payload = readers.of_value(value)
+                reader, payload = values.readers[place], value
+                if reader is None:
+                    reader, payload = readers.of_value(value)
                 batch.sizes[place] = len(payload)
                 try:
                     change = reader.read(payload, has_old_key=has_old_key, headers=told)
@@ -189,13 +221,11 @@ def _place_by_offset(step: pa.Table, batch: Batch, options: DecodeOptions) -> No
 
 
 def _read_keys(
-    keys: Sequence[bytes | None], places: Sequence[int], batch: Batch, readers: Readers, options: DecodeOptions
+    keys: RecordTexts, places: Sequence[int], batch: Batch, readers: Readers, options: DecodeOptions
 ) -> None:
     """The keys at these places."""
-    reader: Any = None
-    begin, cut = None, 0
     for place in places:
-        key = keys[place]
+        key = keys.data[place]
         operation = batch.operations[place]
         needs_key = not options.keyless and operation not in ("t", MESSAGE)
         if key is None:
@@ -203,12 +233,9 @@ def _read_keys(
                 batch.faults.add(place, reasons.NO_KEY)
             continue
         try:
-            if begin is not None and key.startswith(begin) and key.endswith(b"}"):
-                payload = key[cut:-1]
-            else:
+            reader, payload = keys.readers[place], key
+            if reader is None:
                 reader, payload = _key_reader(key, readers)
-                begin = None if reader is None else reader.begin
-                cut = len(begin or b"")
             bad: Sequence[int] = ()
             if reader is None or is_null(payload):
                 row = None

@@ -144,5 +144,5 @@ def whole_number(told: _Told) -> int | None:
 
 def source_time(told: _Told) -> int | None:
     """A time of a source block in milliseconds since 1970, up to the year 9999; None where it is none."""
-    found = whole_number(told)
+    found = told if type(told) is int else whole_number(told)
     return found if found is not None and 0 <= found <= _LAST_MS else None

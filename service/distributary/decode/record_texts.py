@@ -1,0 +1,66 @@
+"""The keys or values of a batch as bytes, without the Connect schema that most of them begin with.
+
+A schema in JSON is often several times as long as its payload. It is cut off the whole column at once, before a bytes
+object is made of each text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.decode.reasons import Rejected
+
+_MOST_SCHEMAS = 8
+"""Of one batch; records with others are cut one by one."""
+
+FindReader = Callable[[bytes], tuple[Any, bytes]]
+
+
+@dataclass(frozen=True)
+class RecordTexts:
+    """`data` has the text of each record; or the payload alone, where `readers` has the reader of its schema."""
+
+    data: list[bytes | None]
+    readers: list[Any]
+
+    def drop(self, place: int) -> None:
+        """Takes a text away that can't be read."""
+        self.data[place] = None
+
+
+def whole_texts(column: pa.ChunkedArray) -> RecordTexts:
+    """All texts as they are."""
+    return RecordTexts(column.to_pylist(), [None] * len(column))
+
+
+def texts_without_schema(column: pa.ChunkedArray, find_reader: FindReader) -> RecordTexts:
+    """The texts (BINARY) without their schemas. `find_reader` gives the reader of a whole text, whose `begin` is what
+    texts with its schema begin with, and its payload; it may raise Rejected."""
+    readers = np.full(len(column), None, object)
+    left = np.asarray(column.is_valid())
+    texts = column
+    for _ in range(_MOST_SCHEMAS):
+        if not left.any():
+            break
+        first = int(left.argmax())
+        left[first] = False
+        try:
+            reader, _payload = find_reader(column[first].as_py())
+        except Rejected:
+            continue
+        if reader.begin is None:
+            continue
+        # Blanks behind the value's last brace are rare: such texts are cut one by one.
+        alike = pc.and_(pc.starts_with(column, reader.begin), pc.ends_with(column, b"}"))
+        mine = np.asarray(pc.fill_null(alike, False))
+        payloads = pc.binary_slice(column, len(reader.begin), -1)
+        texts = payloads if mine.all() else pc.if_else(pa.array(mine), payloads, texts)
+        readers[mine] = reader
+        left &= ~mine
+    return RecordTexts(texts.to_pylist(), readers.tolist())
