@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 from tests.support.delta_readers import read_by_deltalake, read_by_duckdb
 
@@ -368,6 +370,60 @@ def test_checkpoints_are_written_between_commits(
     lake.write({2: "f"})
     found = sorted((row["id"], row["v"]) for row in lake.sql("SELECT * FROM TABLE_"))
     assert found == sorted(lake.expected.items())
+
+
+def test_a_table_that_came_in_anothers_place_at_the_same_version_is_noticed(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """As when a backup is put back by hand: Delta's own snapshot of that version is of the former table."""
+    lake = SparkLake(session, tmp_path, **{"delta.enableDeletionVectors": "true"})
+    assert lake.write({1: "former"}) == 1
+    other = tmp_path / "other"
+    write_deltalake(other, pa.table({"id": pa.array([7], pa.int64()), "v": ["kept"]}))
+    write_deltalake(other, pa.table({"id": pa.array([8], pa.int64()), "v": ["kept too"]}), mode="append")
+    shutil.rmtree(lake.path)
+    other.rename(lake.path)
+    lake.writer = lake.new_writer(Layout.REWRITE)
+    lake.expected = {7: "kept", 8: "kept too"}
+    assert lake.write({1: "new"}, [8]) == 2
+    lake.check()
+
+
+def test_commits_of_one_writer_do_not_make_delta_list_the_log(session: SparkSession, tmp_path: Path) -> None:
+    """A file with the name of a later commit, which only a listing finds, is met by none of them."""
+    lake = SparkLake(session, tmp_path, **{"delta.enableDeletionVectors": "true"})
+    lake.write({1: "a"})
+    (lake.path / "_delta_log" / f"{9:020d}.json").write_text("{}", encoding="utf-8")
+    for version, value in enumerate("bcd", 2):
+        assert lake.write({1: value}) == version
+
+
+def test_local_commits_start_few_processes(session: SparkSession, tmp_path: Path) -> None:
+    """Hadoop's default would start twenty for each: `readlink` and `chmod`."""
+    lake = SparkLake(session, tmp_path, **{"delta.enableDeletionVectors": "true"})
+    lake.write({1: "a"})
+    log = tmp_path / "started"
+    with starts_logged(session, log):
+        lake.write({1: "b"})
+    assert 0 < len(log.read_text(encoding="utf-8").splitlines()) <= 4
+
+
+@contextmanager
+def starts_logged(session: SparkSession, log: Path) -> Iterator[None]:
+    """Logs the processes that Java starts meanwhile, by its own flight recorder."""
+    jvm = session._jvm
+    assert jvm is not None
+    recording = jvm.jdk.jfr.Recording()
+    recording.enable("jdk.ProcessStart")
+    recording.start()
+    try:
+        yield
+    finally:
+        recording.stop()
+        dump = jvm.java.io.File(str(log.with_suffix(".jfr"))).toPath()
+        recording.dump(dump)
+        events = jvm.jdk.jfr.consumer.RecordingFile.readAllEvents(dump)
+        log.write_text("".join(f"{event.getString('command')}\n" for event in events), encoding="utf-8")
 
 
 def test_vacuum_keeps_what_is_live(session: SparkSession, tmp_path: Path) -> None:

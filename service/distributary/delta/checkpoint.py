@@ -14,8 +14,11 @@ from pyspark.sql import SparkSession
 from distributary.delta.snapshot import Snapshot
 from distributary.delta.storage import TableFiles
 from distributary.launch.classes import DELTA_LOG, java_class
+from distributary.launch.small_commits import SELDOM
 
-_INTERVAL = 10  # commits, Delta's own default
+_INTERVAL = 50  # commits
+_DELTAS_INTERVAL = 10  # commits, of a table without the property
+_MOST_BEHIND = 2000  # commits that Delta may have to read behind the checkpoint that it knows
 _DAY = 24 * 3600.0  # seconds; no table keeps its log for less
 _LAST = "_delta_log/_last_checkpoint"
 # A checkpoint of the `deltalake` library was compared action by action for tables with these features alone.
@@ -29,19 +32,18 @@ class LogKeeper:
 
     def __init__(self, session: SparkSession, path: str, files: TableFiles) -> None:
         self._session, self._path, self._files = session, path, files
-        self._cleaned = 0.0  # when Spark was last left to remove what is old, in seconds since 1970
+        self._clean_at = 0.0  # when the log may have something too old again, in seconds since 1970
+        self._told = 0  # the version in which Delta last looked for checkpoints
 
     def is_due(self, table: Snapshot) -> bool:
         """Whether so many commits have come since the last checkpoint that there should be a new one."""
-        interval = int(table.properties.get("delta.checkpointInterval", _INTERVAL))
-        return table.version - self._last() >= interval
+        wanted = int(table.properties.get("delta.checkpointInterval", _DELTAS_INTERVAL))
+        return table.version - self._last() >= (wanted if wanted < SELDOM else _INTERVAL)
 
     def checkpoint(self, table: Snapshot) -> None:
         """Writes a checkpoint. Where the log may hold what is too old, Spark does it, once a day, and removes that."""
-        now = time.time()
-        if now - self._cleaned > _DAY and self._has_old_commits(now):
-            self._cleaned = now
-        elif self._fits_library(table) and self._by_library():
+        if not self._may_have_old_commits(time.time()) and self._fits_library(table) and self._by_library():
+            self._tell_delta(table.version)
             return
         self._by_spark()
 
@@ -53,10 +55,16 @@ class LogKeeper:
         except (FileNotFoundError, ValueError, KeyError):
             return 0
 
-    def _has_old_commits(self, now: float) -> bool:
+    def _may_have_old_commits(self, now: float) -> bool:
+        """Whether commits are older than a day, or were when this was asked a day ago. Lists the log once a day."""
+        if now < self._clean_at:
+            return False
         found = self._files.filesystem.get_file_info(fs.FileSelector(self._files.place("_delta_log")))
         times = [info.mtime_ns for info in found if info.extension == "json" and info.mtime_ns is not None]
-        return not times or now - min(times) / 1e9 > _DAY
+        oldest = min(times) / 1e9 if times else 0.0
+        is_old = now - oldest > _DAY
+        self._clean_at = now + _DAY if is_old else oldest + _DAY
+        return is_old
 
     def _fits_library(self, table: Snapshot) -> bool:
         features = {
@@ -80,6 +88,18 @@ class LogKeeper:
         return True
 
     def _by_spark(self) -> None:
+        log, snapshot = self._newest()
+        log.checkpoint(snapshot, java_class(self._session, "scala.Option").empty())
+
+    def _tell_delta(self, version: int) -> None:
+        """Lets Delta find the new checkpoint, so that it reads only the commits behind it. For that it lists the whole
+        log: the longer that is, the less often."""
+        if version - self._told >= min(max(_INTERVAL, version // 20), _MOST_BEHIND):
+            self._newest()
+            self._told = version
+
+    def _newest(self) -> tuple[Any, Any]:
+        """Delta's log of the table, and its newest snapshot."""
         none = java_class(self._session, "scala.Option").empty()
-        log: Any = java_class(self._session, DELTA_LOG).forTable(self._session._jsparkSession, self._path)
-        log.checkpoint(log.update(False, none, none), none)
+        log = java_class(self._session, DELTA_LOG).forTable(self._session._jsparkSession, self._path)
+        return log, log.update(False, none, none)

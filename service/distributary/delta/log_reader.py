@@ -22,7 +22,8 @@ _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-f-]{36}))?\.(parquet|json)")
 _ACTIONS = ("add", "metaData", "protocol", "sidecar")
 _PARSED = ("stats_parsed", "partitionValues_parsed")  # the same once more, for readers that skip files
-_Seen = tuple[int | None, int]  # time of the last change in ns, bytes
+CommitFile = tuple[int | None, int]
+"""How the file of a commit looks: the time of its last change in ns, and its bytes."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class LogState:
     """A version, and how the file of its commit looked, which tells a table that was made anew under the same name."""
 
     snapshot: Snapshot
-    seen: _Seen | None
+    seen: CommitFile | None
 
 
 class LogReader:
@@ -44,7 +45,7 @@ class LogReader:
 
         Raises TableHalt where there is no table, or its log lacks a file.
         """
-        if known is None or known.seen is None or self._seen(known.snapshot.version) != known.seen:
+        if known is None or known.seen is None or self.look_at(known.snapshot.version) != known.seen:
             return self._advance(self._oldest_needed())
         return self._advance(known)
 
@@ -59,7 +60,7 @@ class LogReader:
         return _lines(path, text)
 
     def _advance(self, known: LogState) -> LogState:
-        while (seen := self._seen(version := known.snapshot.version + 1)) is not None:
+        while (seen := self.look_at(version := known.snapshot.version + 1)) is not None:
             actions = self.commit(version)
             if actions is None:
                 break
@@ -87,7 +88,7 @@ class LogReader:
                 f"the log of the table at {self._files.root} lacks the commit of version {version + 1}",
                 "restore the log's files (_delta_log), or delete the table's directory to have it filled again",
             )
-        return LogState(snapshot, self._seen(version))
+        return LogState(snapshot, self.look_at(version))
 
     def _listed(self) -> tuple[set[int], dict[int, list[str]]]:
         """Versions with a commit file, and the files of each complete checkpoint."""
@@ -107,7 +108,8 @@ class LogReader:
         }
         return commits, complete
 
-    def _seen(self, version: int) -> _Seen | None:
+    def look_at(self, version: int) -> CommitFile | None:
+        """The file of a version's commit; None where there is none."""
         info = self._files.filesystem.get_file_info(self._files.place(f"{_LOG}/{version:020d}.json"))
         return None if info.type == fs.FileType.NotFound else (info.mtime_ns, info.size)
 

@@ -13,10 +13,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from distributary.delta.commit import ProgressRecord, concurrent_change
-from distributary.delta.log_reader import LogReader
+from distributary.delta.log_reader import CommitFile, LogReader
 from distributary.delta.storage import TableFiles
 from distributary.delta.table_features import VECTORS
 from distributary.launch.classes import DELTA_LOG, java_class, scala_object
+from distributary.launch.small_commits import write_simply
 
 _DELTA = "org.apache.spark.sql.delta"
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -34,8 +35,11 @@ class DeltaCommitter:
     def __init__(self, session: SparkSession, path: str, files: TableFiles) -> None:
         self._path = path
         self._log = LogReader(files)
+        self._left: tuple[int, CommitFile | None] = (-1, None)
+        """The version of the last commit by this committer, and its file."""
         self._session = session.newSession()  # a setting of its own must not change how others commit
         self._session.conf.set(*_NO_SECOND_TRY)
+        write_simply(self._session, path)
 
     def commit(
         self, seen: int, actions: Sequence[Mapping[str, Any]], record: ProgressRecord, *, changes_rows: bool = True
@@ -45,7 +49,8 @@ class DeltaCommitter:
         with self._active():
             java_session = session._jsparkSession
             none = java_class(session, "scala.Option").empty()
-            transaction = java_class(session, DELTA_LOG).forTable(java_session, self._path).startTransaction(none, none)
+            log = java_class(session, DELTA_LOG).forTable(java_session, self._path)
+            transaction = log.startTransaction(none, self._snapshot_of(log, seen))
             if transaction.readVersion() != seen:
                 raise concurrent_change(self._path, seen)
             transaction.readWholeTable()
@@ -60,7 +65,19 @@ class DeltaCommitter:
                 raise
         if version != seen + 1:
             raise RuntimeError(f"Delta committed version {version} of {self._path} on version {seen}")
+        self._left = (version, self._log.look_at(version))
         return version
+
+    def _snapshot_of(self, log: Any, version: int) -> Any:
+        """Delta's snapshot of a version (a Scala option): where that is the last commit of this committer, the one that
+        it left. Otherwise none: then Delta lists the whole log, which grows with each commit."""
+        option = java_class(self._session, "scala.Option")
+        file = self._left[1]
+        if file is not None and self._left == (version, self._log.look_at(version)):
+            snapshot = log.unsafeVolatileSnapshot()
+            if snapshot.version() == version:
+                return option.apply(snapshot)
+        return option.empty()
 
     def enable_vectors(self) -> None:
         """See Committer."""

@@ -26,6 +26,7 @@ from distributary.launch.cores import bounded_master, granted_cores, limit_threa
 from distributary.launch.jars import jars
 from distributary.launch.memory import default_heap, machine_memory, spark_bytes, too_tight
 from distributary.launch.network import LOOPBACK, is_local, network_settings
+from distributary.launch.small_commits import ANY_LOG_STORE, LOCAL_LOG_STORE, SMALL_COMMITS
 
 # Settings that the rules of the tables rest on; the config refuses them.
 _OWNED = {
@@ -49,8 +50,7 @@ _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
-    "spark.databricks.delta.snapshotPartitions": "1",
-    "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
+    **SMALL_COMMITS,
     "spark.sql.streaming.stopTimeout": "60s",
     "spark.scheduler.mode": "FAIR",
     # For each checkpoint of a batch Spark rewrites all that it infers of the columns, which for a table of some columns
@@ -117,6 +117,8 @@ def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None =
     submitted = "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
     given = _given_to_spark_submit() if submitted else {}
     defaults = {key: value for key, value in _DEFAULTS.items() if key not in given}
+    if ANY_LOG_STORE in {**given, **properties}:
+        defaults = {key: value for key, value in defaults.items() if key != LOCAL_LOG_STORE}
     settings = {**defaults, **properties, **_OWNED}
     if not submitted:
         settings["spark.jars"] = ",".join(str(jar) for jar in jars())

@@ -23,6 +23,7 @@ from distributary.consume.source import stream
 from distributary.consume.topics import subscription_pattern
 from distributary.error_mapping import DISK_FULL, classify, pause_after, stream_fault
 from distributary.errors import DistributaryError, TransientError, UsageError
+from distributary.launch.small_commits import write_simply
 from distributary.logs import get_logger
 from distributary.workers.context import WorkerContext
 
@@ -134,6 +135,7 @@ class OffsetPlanner:
             _log.debug("the stream ended with an error", error=type(error).__name__)
 
     def _start(self) -> StreamingQuery:
+        write_simply(self._context.session, self._config.checkpoint)
         frame = stream(self._context.session, self._context.options, self.pattern)
         writer = frame.writeStream.foreachBatch(self._batch).option("checkpointLocation", self._config.checkpoint)
         if self._once:
