@@ -25,7 +25,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.table import Table
-from tests.benchmarks import backlog, forms, large, many_tables, one_table, peer, upkeep
+from tests.benchmarks import backlog, forms, large, many_tables, one_table, peer, stores, upkeep
 from tests.benchmarks.one_table import QUICK, Sizes, Stage
 from tests.benchmarks.rounds import Rounds, Told
 from tests.support.kafka import running_kafka
@@ -48,6 +48,7 @@ _OF_THEIR_OWN: dict[str, Callable[[str, Path], Rounds]] = {
     "peer": peer.peer,
     "upkeep": upkeep.upkeep,
     "backlog": backlog.backlog,
+    "stores": stores.stores,
 }
 _QUICK = ("bulk", "churn", "trickle")
 

@@ -32,11 +32,16 @@ from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
 from distributary.launch.session import open_session
 
-_COLUMNS = """
-    id * 3 AS id, concat('name ', id) AS name, concat('e', id, '@example.org') AS email,
-    CAST(id % 100000 / 100 AS DECIMAL(12, 2)) AS amount, 'open' AS status,
-    timestamp_micros(1700000000000000 + id) AS updated_at, concat('note ', id % 1000) AS note, id % 2 = 0 AS active
-"""
+TABLE_COLUMNS = (
+    "id * 3 AS id",
+    "concat('name ', id) AS name",
+    "concat('e', id, '@example.org') AS email",
+    "CAST(id % 100000 / 100 AS DECIMAL(12, 2)) AS amount",
+    "'open' AS status",
+    "timestamp_micros(1700000000000000 + id) AS updated_at",
+    "concat('note ', id % 1000) AS note",
+    "id % 2 = 0 AS active",
+)
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -93,7 +98,7 @@ def bench(session: SparkSession, folder: Path, rows: int, count: int, commits: i
     made.createOrReplaceTempView("made")
     session.sql(
         f"CREATE TABLE delta.`{path}` USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
-        f" AS SELECT {_COLUMNS} FROM made"
+        f" AS SELECT {', '.join(TABLE_COLUMNS)} FROM made"
     )
     files = TableFiles(str(path))
     cache = IndexCache(folder / "cache", 2**29, 2**33)

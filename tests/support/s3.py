@@ -95,6 +95,17 @@ def running_s3(directory: Path) -> Iterator[Store]:
         server.stop()
 
 
+def spark_properties(store: Store) -> dict[str, str]:
+    """What Spark needs to get there."""
+    return {
+        "spark.hadoop.fs.s3a.access.key": CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        "spark.hadoop.fs.s3a.secret.key": CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        "spark.hadoop.fs.s3a.endpoint": store.endpoint,
+        "spark.hadoop.fs.s3a.endpoint.region": REGION,
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+    }
+
+
 class S3Playback(Playback):
     """A playback whose tables and checkpoint lie in the bucket.
 
@@ -116,11 +127,10 @@ class S3Playback(Playback):
         for name, value in CREDENTIALS.items():
             (folder / name).write_text(value, encoding="utf-8")
         properties = {
+            **spark_properties(store),
             "spark.hadoop.fs.s3a.access.key": f"${{file:{folder / 'AWS_ACCESS_KEY_ID'}}}",
             "spark.hadoop.fs.s3a.secret.key": f"${{file:{folder / 'AWS_SECRET_ACCESS_KEY'}}}",
-            "spark.hadoop.fs.s3a.endpoint": through or store.endpoint,
-            "spark.hadoop.fs.s3a.endpoint.region": REGION,
-            "spark.hadoop.fs.s3a.path.style.access": "true",
+            **({"spark.hadoop.fs.s3a.endpoint": through} if through else {}),
             **(spark or {}),
         }
         place: dict[str, Any] = {
