@@ -49,6 +49,17 @@ class LogReader:
             return self._advance(self._oldest_needed())
         return self._advance(known)
 
+    def after(self, known: LogState, version: int) -> LogState:
+        """The version of a commit that was just made upon a known one. Raises TableHalt where it is not there."""
+        actions = self.commit(version)
+        if actions is None:
+            raise TableHalt(
+                "log-incomplete",
+                f"the log of the table at {self._files.root} lacks the commit of version {version}",
+                "restore the log's files (_delta_log), or delete the table's directory to have it filled again",
+            )
+        return LogState(known.snapshot.after(version, actions), self.look_at(version))
+
     def commit(self, version: int) -> list[Action] | None:
         """The actions of a commit; None where that version is not there."""
         path = f"{_LOG}/{version:020d}.json"
@@ -60,11 +71,8 @@ class LogReader:
         return _lines(path, text)
 
     def _advance(self, known: LogState) -> LogState:
-        while (seen := self.look_at(version := known.snapshot.version + 1)) is not None:
-            actions = self.commit(version)
-            if actions is None:
-                break
-            known = LogState(known.snapshot.after(version, actions), seen)
+        while (actions := self.commit(version := known.snapshot.version + 1)) is not None:
+            known = LogState(known.snapshot.after(version, actions), self.look_at(version))
         return known
 
     def _oldest_needed(self) -> LogState:

@@ -15,6 +15,9 @@ from distributary.errors import TableHalt
 Setting = Callable[[str], str | None]
 """A setting of Hadoop by its name; None where it is not set."""
 
+# Small files are written by one request instead of three.
+_ONE_REQUEST = {"allow_delayed_open": True}
+
 
 def table_files(session: SparkSession, path: str) -> TableFiles:
     """The files of the table at `path`, a URI or a path of this machine. Raises TableHalt where nothing reaches it."""
@@ -67,4 +70,4 @@ def _s3(bucket: str, setting: Setting) -> fs.S3FileSystem:
 @lru_cache(maxsize=64)
 def _s3_of(**options: str | bool) -> fs.S3FileSystem:
     """The same one for the same options: its connections are used again."""
-    return fs.S3FileSystem(**options)
+    return fs.S3FileSystem(**options, **_ONE_REQUEST)

@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from distributary.delta.commit import ProgressRecord, concurrent_change
-from distributary.delta.log_reader import CommitFile, LogReader
+from distributary.delta.log_reader import LogReader
 from distributary.delta.storage import TableFiles
 from distributary.delta.table_features import VECTORS
 from distributary.launch.classes import DELTA_LOG, java_class, scala_object
@@ -35,8 +35,6 @@ class DeltaCommitter:
     def __init__(self, session: SparkSession, path: str, files: TableFiles) -> None:
         self._path = path
         self._log = LogReader(files)
-        self._left: tuple[int, CommitFile | None] = (-1, None)
-        """The version of the last commit by this committer, and its file."""
         self._session = session.newSession()  # a setting of its own must not change how others commit
         self._session.conf.set(*_NO_SECOND_TRY)
         write_simply(self._session, path)
@@ -65,19 +63,18 @@ class DeltaCommitter:
                 raise
         if version != seen + 1:
             raise RuntimeError(f"Delta committed version {version} of {self._path} on version {seen}")
-        self._left = (version, self._log.look_at(version))
         return version
 
     def _snapshot_of(self, log: Any, version: int) -> Any:
-        """Delta's snapshot of a version (a Scala option): where that is the last commit of this committer, the one that
-        it left. Otherwise none: then Delta lists the whole log, which grows with each commit."""
+        """Delta's own snapshot of a version (a Scala option), if it has one and the commit's file is still the same.
+        Otherwise none: then Delta lists the whole log, which grows with each commit."""
         option = java_class(self._session, "scala.Option")
-        file = self._left[1]
-        if file is not None and self._left == (version, self._log.look_at(version)):
-            snapshot = log.unsafeVolatileSnapshot()
-            if snapshot.version() == version:
-                return option.apply(snapshot)
-        return option.empty()
+        snapshot = log.unsafeVolatileSnapshot()
+        file = self._log.look_at(version) if snapshot.version() == version else None
+        if file is None or file[0] is None:
+            return option.empty()
+        is_same = snapshot.logSegment().lastCommitFileModificationTimestamp() == file[0] // 1_000_000
+        return option.apply(snapshot) if is_same else option.empty()
 
     def enable_vectors(self) -> None:
         """See Committer."""

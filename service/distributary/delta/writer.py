@@ -82,10 +82,13 @@ class TableWriter:
 
     def sync(self) -> int:
         """Takes the newest version, and gives its number."""
-        self._state = self._log.newest(self._state)
-        files = self._state.snapshot.files
+        return self._take(self._log.newest(self._state))
+
+    def _take(self, state: LogState) -> int:
+        self._state = state
+        files = state.snapshot.files
         self._vectors = {path: known for path, known in self._vectors.items() if path in files}
-        return self._state.snapshot.version
+        return state.snapshot.version
 
     def read_rows(self, keys: pa.Table, columns: Sequence[str]) -> StoredRows:
         """The rows that have these keys (a table of the key columns), with the named columns."""
@@ -207,7 +210,8 @@ class TableWriter:
         for (one, dead), descriptor in zip(plan.marked, descriptors, strict=True):
             self._vectors[one.file.path] = (descriptor.unique_id, dead)
         try:
-            self.sync()
+            assert self._state is not None
+            self._take(self._log.after(self._state, version))
         except (OSError, DistributaryError):  # the commit stands: whatever it is, the next step meets it again
             self._state = None
         return version

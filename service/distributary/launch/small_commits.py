@@ -29,9 +29,17 @@ SMALL_COMMITS = {
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _BY_FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
+_CHECKSUMS = "spark.databricks.delta.writeChecksumFile.enabled"
+
 
 def write_simply(session: SparkSession, path: str) -> None:
-    """If `path` is local and nothing else is set: the session's streams write their checkpoints, and its Delta commits
-    their checksums, without those processes."""
-    if urlsplit(path).scheme in ("", "file") and session.conf.get(_FILE_MANAGER, None) is None:
-        session.conf.set(_FILE_MANAGER, _BY_FILE_SYSTEM)
+    """How the session writes at `path`, where nothing else is set.
+
+    On a local file system its streams write their checkpoints, and its Delta commits their checksums, without those
+    processes. Elsewhere commits have no checksum: an object store has no renaming, and takes twenty requests for that
+    file, half of all of a commit. Delta then reads the protocol and the columns from the log.
+    """
+    is_local = urlsplit(path).scheme in ("", "file")
+    name, value = (_FILE_MANAGER, _BY_FILE_SYSTEM) if is_local else (_CHECKSUMS, "false")
+    if session.conf.get(name, None) is None:
+        session.conf.set(name, value)
