@@ -30,13 +30,16 @@ from distributary.decode.wrapping import is_null
 
 
 def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batch:
-    """Reads records with Kafka's columns. Faults of records are collected in the batch; none is raised."""
+    """Reads records with Kafka's columns. Faults of records are collected in the batch; none is raised. Raises
+    TooMuchText where several records together become too large."""
     batch = Batch(step.num_rows)
     added = options.unwrapped.headers if options.unwrapped is not None else {}
     headers = find_headers(step, (OLD_KEY_HEADER, NEW_KEY_HEADER, *added))
     if options.avro is None:
         for column in ("key", "value"):
-            step = step.set_column(step.column_names.index(column), column, without_schema_ids(step[column]))
+            step = step.set_column(
+                step.column_names.index(column), column, without_schema_ids(step[column], options.bounds)
+            )
     values, keys = step["value"].to_pylist(), step["key"].to_pylist()
     limit = options.bounds.record_bytes
     for place, (key, value) in enumerate(zip(keys, values, strict=True)):

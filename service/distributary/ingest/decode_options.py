@@ -47,5 +47,6 @@ def decode_options(
         payload_alone=topic_format.payload_alone,
         cloud_events=topic_format.cloud_events,
         defaults=defaults if settings.fills_defaults or defaults else None,
+        bounds=source.limits.bounds(),
         source_in_key=SOURCE_TABLE_COLUMN in topic_format.key,
     )

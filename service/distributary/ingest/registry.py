@@ -10,6 +10,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, Schema
 
 from distributary.config.source import SchemaRegistry, Source
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema, parse_avro_schema
+from distributary.decode.bounds import Bounds
 from distributary.errors import DistributaryError, SetupError, TableHalt, TransientError
 from distributary.logs import get_logger
 
@@ -29,9 +30,14 @@ class Registry:
     """
 
     def __init__(
-        self, settings: SchemaRegistry, clock: Callable[[], float] = time.monotonic, patience: float = _PATIENCE
+        self,
+        settings: SchemaRegistry,
+        clock: Callable[[], float] = time.monotonic,
+        patience: float = _PATIENCE,
+        bounds: Bounds | None = None,
     ) -> None:
         self._client = _client(settings)
+        self._bounds = bounds or Bounds()
         self.long_ids = settings.apicurio_use_id is not None
         """Whether ids of eight bytes in front of records are those that the registry knows."""
         self._clock = clock
@@ -51,7 +57,7 @@ class Registry:
             try:
                 if found.schema_type not in _AVRO or not found.schema_str:
                     raise NotAnAvroSchema(f"a schema of type {found.schema_type}")
-                self._known[address] = parse_avro_schema(found.schema_str, references)
+                self._known[address] = parse_avro_schema(found.schema_str, references, self._bounds)
             except NotAnAvroSchema as error:
                 _log.warning("a schema of the registry can't be read", schema=address, reason=str(error))
                 self._known[address] = error
@@ -116,7 +122,9 @@ class Registry:
 
 def registry_of(source: Source) -> Registry | None:
     """The registry of a config; None where its records are not Avro. Raises SetupError."""
-    return Registry(source.schema_registry) if source.schema_registry and source.format == "avro" else None
+    if not source.schema_registry or source.format != "avro":
+        return None
+    return Registry(source.schema_registry, bounds=source.limits.bounds())
 
 
 def _client(settings: SchemaRegistry) -> SchemaRegistryClient:
