@@ -57,6 +57,16 @@ def _inflated(data: bytes, most: int) -> bytes:
     return found if inflate.eof else b""
 
 
+def inflated_size(data: bytes, most: int) -> int | None:
+    """The bytes that a record becomes which zlib compressed, `most` where they are more; None for others."""
+    if data[:2] != _ZLIB or len(data) <= _GLUE_HEADER:
+        return None
+    try:
+        return len(zlib.decompressobj().decompress(data[_GLUE_HEADER:], most))
+    except zlib.error:
+        return len(data)
+
+
 def without_schema_ids(column: pa.ChunkedArray, bounds: Bounds) -> pa.ChunkedArray:
     """The same of a column. Raises TooMuchText for several records that become more bytes than one may have: a few
     kilobytes may become megabytes."""

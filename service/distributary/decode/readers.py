@@ -170,8 +170,12 @@ class Readers:
         return AvroRowReader(shape, self._row_types(shape), schema, self._options)
 
     def _row_types(self, shape: RowShape) -> dict[str, ColumnType]:
-        """The types of those columns that the table has. Raises Rejected."""
+        """The types of those columns that the table has. Raises Rejected, also where it would get too many columns."""
         _check(shape)
+        most = self._options.bounds.columns
+        new = set(shape.lake.values()) - self.schema.row.keys()
+        if new and self._options.adds_columns and len(self.schema.row) + len(new) > most:
+            raise Rejected(reasons.BEYOND_LIMITS, f"its table would have more than {most} columns")
         return {name: kind for name, kind in shape.types.items() if shape.lake[name] in self.schema.row}
 
     def _key_reader(self, schema: bytes, begin: bytes | None) -> KeyReader:

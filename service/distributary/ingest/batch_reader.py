@@ -79,10 +79,11 @@ class BatchReader:
         self._mode = mode
         self._log = log
         self._transactions = transactions
+        most = source.limits.columns
         self._table = TableColumns(
-            lake, settings.schema_changes, mode.service_columns, log, fills=settings.fills_defaults
+            lake, settings.schema_changes, mode.service_columns, log, fills=settings.fills_defaults, most=most
         )
-        self.sent = SentColumns(settings, self._table, log)
+        self.sent = SentColumns(settings, self._table, log, 2 * most)
         """The columns of the records so far."""
         self._observed: tuple[ObservedColumns, ...] = ()
         self.source_table: str | None = None

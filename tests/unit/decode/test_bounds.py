@@ -137,6 +137,38 @@ def test_the_columns_of_a_table_are_bounded() -> None:
     assert found == {place: reason for place, reason in enumerate(sizes.values()) if reason}
 
 
+def test_all_columns_of_a_table_are_bounded() -> None:
+    """A record adds columns only while its table has not too many; those that add none are read."""
+    bounds = Bounds(columns=10)
+    table = {f"c{place}": "int" for place in range(8)}
+    values = [
+        with_schema(envelope_schema({name: {"type": "int32"} for name in names}), payload(f'{{"{names[0]}":1}}'))
+        for names in (("c0", "x0", "x1"), ("c0", "x0", "x1", "x2"), tuple(table), ("x7", "x8"))
+    ]
+    assert rejections(decoded(values, table, bounds)) == {1: "beyond-limits"}
+    full = {f"c{place}": "int" for place in range(12)}
+    values = [
+        with_schema(envelope_schema({name: {"type": "int32"} for name in names}), payload('{"c0":1}'))
+        for names in (("c0", "c11"), ("c0", "x0"))
+    ]
+    assert rejections(decoded(values, full, bounds)) == {1: "beyond-limits"}
+    ignoring = Decoder(DecodeOptions("sqlserver", bounds=bounds, adds_columns=False))
+    records = made_records([(KEY, value) for value in values])
+    assert not rejections(ignoring.decode(records, RecordSchema(full, {"id": "bigint"})))
+
+
+def test_the_types_and_the_names_of_a_schema_are_bounded() -> None:
+    inner = struct_schema({f"f{place}": {"type": "int32"} for place in range(9)})
+    many = {f"c{place}": inner for place in range(9)}
+    one = {"c0": inner}
+    long = {"c" * 1_001: {"type": "int32"}, "c0": {"type": "int32"}}
+    values = [with_schema(envelope_schema(columns), payload("{}")) for columns in (many, one, long)]
+    assert rejections(decoded(values, {"c0": "string"}, Bounds(columns=10))) == {
+        0: "beyond-limits",
+        2: "beyond-limits",
+    }
+
+
 def test_the_fields_of_a_row_without_a_schema_are_bounded() -> None:
     row = "{" + ",".join(f'"c{place}":1' for place in range(20_000)) + "}"
     found = decoded([payload('{"c0":1}').encode(), payload(row).encode()], {"c0": "int"})
