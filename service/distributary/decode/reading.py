@@ -16,7 +16,7 @@ from distributary.decode.bad_utf8 import find_bad_utf8
 from distributary.decode.batch import Batch
 from distributary.decode.change_keeper import ChangeKeeper
 from distributary.decode.cloud_event import envelope_of
-from distributary.decode.envelope import MESSAGE, NEW_KEY_HEADER, OLD_KEY_HEADER
+from distributary.decode.envelope import MESSAGE, NEW_KEY_HEADER, OLD_KEY_HEADER, UNREADABLE_HEADERS
 from distributary.decode.front import without_payload_alone, without_schema_ids
 from distributary.decode.headers import added_texts, find_headers
 from distributary.decode.options import DecodeOptions
@@ -34,7 +34,10 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
     TooMuchText where several records together become too large."""
     batch = Batch(step.num_rows)
     added = options.unwrapped.headers if options.unwrapped is not None else {}
-    headers = find_headers(step, (OLD_KEY_HEADER, NEW_KEY_HEADER, *added))
+    headers = find_headers(step, (OLD_KEY_HEADER, NEW_KEY_HEADER, UNREADABLE_HEADERS, *added))
+    for place, found in headers.items():
+        if UNREADABLE_HEADERS in found:
+            batch.faults.add(place, reasons.BAD_UTF8)
     if options.avro is None:
         for column in ("key", "value"):
             step = step.set_column(
