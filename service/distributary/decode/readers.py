@@ -39,6 +39,7 @@ class Readers:
     def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
         self.schema = schema
         self.unknown_schemas: set[str] = set()
+        self._unread_schemas: set[str] = set()
         self.source_tables: set[str] = set()
         """Those of the batch."""
         self.plain = PlainReader(schema, options)
@@ -62,6 +63,7 @@ class Readers:
         self._since.clear()
         self.conflict = None
         self.unknown_schemas.clear()
+        self._unread_schemas.clear()
         self.source_tables.clear()
         _forget_many(self._rows, self._keys, self._avro_rows, self._avro_keys, self._plain_keys)
 
@@ -137,12 +139,14 @@ class Readers:
         found = known.get(address)
         if found is None:
             schema = (self._options.avro or {}).get(address)
-            if schema is None:
-                # Not remembered: the caller may know the schema with the next batch.
-                self.unknown_schemas.add(address)
-                raise Rejected(reasons.NOT_AN_AVRO_SCHEMA, f": {address} is not known")
-            if isinstance(schema, NotAnAvroSchema):
-                raise Rejected(reasons.NOT_AN_AVRO_SCHEMA, f": {schema}")
+            if schema is None or isinstance(schema, NotAnAvroSchema):
+                # Not remembered: the caller may know the schema with the next batch, and counts each in every one.
+                if address not in self._unread_schemas:
+                    self._count_new(side)
+                    self._unread_schemas.add(address)
+                if schema is None:
+                    self.unknown_schemas.add(address)
+                raise Rejected(reasons.NOT_AN_AVRO_SCHEMA, f": {schema or f'{address} is not known'}")
             known_schema = schema
             found = self._made(lambda: make(known_schema), side)
             known[address] = found
