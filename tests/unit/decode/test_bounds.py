@@ -200,6 +200,18 @@ def test_the_names_that_records_without_a_schema_bring_are_bounded() -> None:
         assert again.rejected.num_rows == 0
 
 
+def test_the_id_of_a_transaction_is_bounded() -> None:
+    """Every commit of the table has that of its newest change."""
+    values = [
+        json.dumps({**json.loads(payload('{"n":1}')), "transaction": {"id": "x" * size}}).encode()
+        for size in (1_000, 1_001, 100_000)
+    ]
+    raw, schema = made_records([(b'{"id":1}', value) for value in values]), RecordSchema({"n": "int"}, {"id": "int"})
+    found = Decoder(DecodeOptions("sqlserver", transactions=True)).decode(raw, schema)
+    assert rejections(found) == {1: "beyond-limits", 2: "beyond-limits"}
+    assert not rejections(Decoder(DecodeOptions("sqlserver")).decode(raw, schema))
+
+
 def test_no_column_beyond_the_bound_is_passed_over() -> None:
     bounds = Bounds(columns=3)
     rows = [payload(f'{{"a{place}":1,"b{place}":2}}').encode() for place in range(5)]
