@@ -29,6 +29,8 @@ from distributary.decode.wrapping import is_null, unwrap
 from distributary.errors import TableHalt
 
 _REMEMBERED = 512
+_REMEMBERED_BYTES = 16 * 2**20
+"""Of schemas' texts. What is made of them takes some times as much."""
 _Reader = TypeVar("_Reader", bound="RowReader | KeyReader")
 
 
@@ -94,7 +96,7 @@ class Readers:
     def _use(self, found: _Reader | Rejected) -> _Reader:
         """Remembers that the batch uses the reader, and returns it. Raises Rejected where there is none."""
         if isinstance(found, Rejected):
-            raise found
+            raise found.again()
         self._used_readers[id(found)] = found
         return found
 
@@ -157,7 +159,7 @@ class Readers:
         try:
             return make()
         except Rejected as rejected:
-            return rejected
+            return rejected.again()
 
     def _count_new(self, side: str) -> None:
         """Counts a schema that the batch brings. Raises Rejected for one too many."""
@@ -208,5 +210,5 @@ def _check(shape: RowShape) -> None:
 
 def _forget_many(*remembered: MutableMapping[Any, Any]) -> None:
     for known in remembered:
-        if len(known) > _REMEMBERED:
+        if len(known) > _REMEMBERED or sum(map(len, known)) > _REMEMBERED_BYTES:
             known.clear()

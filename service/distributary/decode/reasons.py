@@ -67,3 +67,8 @@ class Rejected(Exception):
         self.detail = detail
         self.conflict = conflict
         super().__init__(reason.code)
+
+    def again(self) -> Rejected:
+        """The same, to be kept or raised again. One that was raised holds on to what the functions on its way held: all
+        records of their batch."""
+        return Rejected(self.reason, self.detail, self.conflict)

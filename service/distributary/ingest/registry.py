@@ -78,7 +78,8 @@ class Registry:
                 self._known[address] = parse_avro_schema(found.schema_str, references, self._bounds)
             except NotAnAvroSchema as error:
                 _log.warning("a schema of the registry can't be read", schema=address, reason=str(error))
-                self._known[address] = error
+                # Not the error itself, which holds on to what its callers held.
+                self._known[address] = NotAnAvroSchema(str(error))
         return self._known[address]
 
     def schemas(self, addresses: Iterable[str]) -> dict[str, AvroSchema | NotAnAvroSchema]:

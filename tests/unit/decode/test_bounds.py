@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import resource
 import time
+import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
@@ -185,6 +187,33 @@ def test_the_schemas_of_a_batch_are_bounded() -> None:
     assert set(reasons.values()) == {"beyond-limits"}
     assert found.events.num_rows == 2 * 20
     assert all(values for values in struct_rows(found.events["row"]))
+
+
+def test_what_is_remembered_of_schemas_is_bounded_and_holds_on_to_no_records() -> None:
+    """Schemas that can't be read are remembered, too; and a table's decoder lives as long as the service."""
+    decoder = Decoder(DecodeOptions("sqlserver"))
+    schema = RecordSchema({"n": "int"}, {"id": "int"})
+
+    def take(number: int) -> None:
+        doc = {"doc": str(number) + "x" * 100_000}
+        values = [
+            with_schema({**envelope_schema({"n": {"type": "int32"}}), **doc}, payload('{"n":1}')),
+            with_schema({"type": "struct", **doc}, payload('{"n":1}')),
+            with_schema({"type": 1, **doc}, payload('{"n":1}')),
+        ]
+        filler = with_schema({"type": 1}, payload("x" * 1_000_000))
+        found = decoder.decode(made_records([(b'{"id":1}', value) for value in (*values, filler)]), schema)
+        assert found.events.num_rows == 1
+
+    tracemalloc.start()
+    try:
+        for number in range(60):
+            take(number)
+        gc.collect()
+        size = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert size < 60_000_000  # each batch has 1.3 MB
 
 
 def test_the_names_that_records_without_a_schema_bring_are_bounded() -> None:
