@@ -56,7 +56,8 @@ class Table:
         ]
         decoded = self._decoder.decode(raw_table("t", records), SCHEMA)
         rejected = rejections(decoded)
-        assert decoded.conflict is None
+        # A schema that is one, and contradicts the config: the table would halt until somebody decides.
+        assert decoded.conflict is None or decoded.conflict.code in ("no-conversion", "columns-differ-in-case")
         assert {*decoded.events["offset"].to_pylist(), *rejected} == set(range(first, first + BATCH))
         assert set(rejected.values()) <= CODES
         assert decoded.rejected["message"].null_count == 0
