@@ -95,6 +95,7 @@ def test_6_3_ten_thousand_hostile_records_raise_nothing_and_leave_nothing(avro: 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("avro", [False, True], ids=["json", "avro"])
 def test_6_3_a_million_hostile_records_raise_nothing_and_leave_nothing(avro: bool) -> None:
     run(1_000_000 if not avro else 200_000, 11, avro=avro)
