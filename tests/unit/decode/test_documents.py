@@ -42,8 +42,9 @@ TAKEN = {
     "brackets in a text": json.dumps("[" * 100),
     "a text of 15 MB": '"' + "x" * 15 * _MB + '"',
     "70,000 names": json.dumps({str(number): number for number in range(70_000)}),
-    "half a million numbers": json.dumps(list(range(500_000))),
-    "small numbers of 4 MB": "[" + "1," * 2 * (_MB - 16) + "1]",
+    "100,000 numbers": json.dumps(list(range(100_000))),
+    "small numbers of 512 kB": "[" + "1," * (_MB // 4) + "1]",
+    "texts of 5 MB": json.dumps(["x" * 1_000] * 5_000),
 }
 
 
