@@ -17,6 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+_LONGEST = 4_000
+"""Characters of a message about tables: it may name columns, and a record may bring thousands of long ones. It is in
+the log, in a file of the lake and in each answer of /status."""
+
 
 class DistributaryError(Exception):
     """Base of all errors that users see.
@@ -76,11 +80,18 @@ class SetupError(DistributaryError):
     """This machine lacks something that the service needs."""
 
 
-class TransientError(DistributaryError):
+class _OfTables(DistributaryError):
+    """Has names that come from records, and cuts them where they are very many."""
+
+    def __init__(self, code: str, message: str, fix: str = "") -> None:
+        super().__init__(code, _cut(message), _cut(fix))
+
+
+class TransientError(_OfTables):
     """Something outside failed in a way that may pass: the work is tried again, nothing is lost."""
 
 
-class TableHalt(DistributaryError):
+class TableHalt(_OfTables):
     """One table can't go on without losing or guessing something. It stays as it is; all others go on."""
 
     exit_code = 1
@@ -90,3 +101,10 @@ class AlreadyRunning(DistributaryError):
     """Another driver runs this config."""
 
     exit_code = 3
+
+
+def _cut(text: str) -> str:
+    """The text, or its two ends: a message says at its end where it happened."""
+    left = len(text) - _LONGEST
+    half = _LONGEST // 2
+    return text if left <= 0 else f"{text[:half]} … ({left} more characters) … {text[-half:]}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from itertools import islice
 from typing import Any, cast
 
 import structlog
@@ -20,6 +21,10 @@ from distributary.errors import UsageError
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 FORMATS = ("text", "json")
+
+_LONGEST_TEXT = 8_192  # characters
+_MOST_OF_A_FIELD = 50  # names of a list
+_WHOLE = ("exc_info", "exception", "stack_info", "stack")
 
 # py4j logs every call to the JVM, deltalake its every request.
 _TALKATIVE = ("py4j", "deltalake", "urllib3", "botocore")
@@ -57,7 +62,7 @@ def configure(json: bool | None = None) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderers(json)],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _short, *_renderers(json)],
         )
     )
     root = logging.getLogger()
@@ -99,6 +104,24 @@ def _renderers(json: bool) -> list[Processor]:
         _harmless,
         structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback),
     ]
+
+
+def _short(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """The fields without what is beyond all reading: records may bring thousands of columns with long names. Tracebacks
+    stay whole."""
+    return {name: value if name in _WHOLE else _shortened(value) for name, value in event.items()}
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        return f"{value[:_LONGEST_TEXT]} … ({len(value) - _LONGEST_TEXT} more characters)"
+    if isinstance(value, dict):
+        few = {_shortened(name): _shortened(one) for name, one in islice(value.items(), _MOST_OF_A_FIELD)}
+        return few if len(value) <= _MOST_OF_A_FIELD else {**few, "…": f"{len(value) - _MOST_OF_A_FIELD} more"}
+    if isinstance(value, list | tuple | set | frozenset):
+        some = [_shortened(one) for one in islice(value, _MOST_OF_A_FIELD)]
+        return some if len(value) <= _MOST_OF_A_FIELD else [*some, f"… {len(value) - _MOST_OF_A_FIELD} more"]
+    return value
 
 
 def _harmless(_logger: object, _method: str, event: EventDict) -> EventDict:

@@ -406,3 +406,27 @@ def test_who_is_late_is_told_where_one_points_at_the_freshness(
     told = browser.find_element(By.CSS_SELECTOR, "#rows .c-freshness [title]").get_attribute("title")
     assert told == "to the connector: 3.0 s, from there to Kafka: not known, from there to the table: 1.0 s"
     assert errors(browser) == []
+
+
+def test_the_connectors_heartbeat_has_its_age_as_long_as_it_is_known(
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
+) -> None:
+    commit(status, "s.t")
+    opened(browser, server, 1)
+    box = browser.find_element(By.ID, "heartbeat")
+    assert not box.is_displayed()
+    status.show_heartbeat(int((time.time() - 3_660) * 1000))
+    until(browser, box.is_displayed)
+    assert "1 h 1 min" in box.text
+    status.show_heartbeat(None)
+    until(browser, lambda: not box.is_displayed())
+    assert errors(browser) == []
+
+
+def test_times_that_no_clock_has_are_shown(browser: Chrome, server: http_server.Server, status: ServiceStatus) -> None:
+    """A record's source names them."""
+    commit(status, "s.t", source_ts=9 * 10**18)
+    status.show_heartbeat(9 * 10**18)
+    browser.get(f"{server.url}/#table=s.t")
+    until(browser, lambda: "since 1970" in text(browser, "#single-body"))
+    assert errors(browser) == []

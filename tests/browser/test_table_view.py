@@ -11,6 +11,7 @@ from tests.support.browser import PHONE, prefer, size
 from tests.support.page import HALT, commit, errors, luminance, six, text, until
 
 from distributary.observe import http_server
+from distributary.observe.stages import Stages
 from distributary.observe.status import ServiceStatus, TableState
 from distributary.observe.table_details import Commit, SchemaChange, StoredTable
 
@@ -197,6 +198,27 @@ def test_a_paused_table_says_why_and_how_it_continues(
     assert "unpause" not in text(browser, "#single-body")
 
 
+def test_the_stages_of_a_change_and_the_heartbeat_tell_who_is_late(
+    browser: Chrome, server: http_server.Server, status: ServiceStatus
+) -> None:
+    filled(status)
+    open_view(browser, server)
+    until(browser, lambda: "No change was streamed" in panel(browser, "Who is late"))
+    status.update(NAME, stages=Stages(to_connector=3.0, to_kafka=None, to_table=71.0))
+    status.show_heartbeat(int((time.time() - 130) * 1000))
+    until(browser, lambda: "heartbeat" in panel(browser, "Who is late"))
+    told = panel(browser, "Who is late")
+    for label, value in (
+        ("Source to connector", "3.0 s"),
+        ("Connector to Kafka", "not known"),
+        ("Kafka to table", "1 min"),
+        ("Connector's last heartbeat", "2 min ago"),
+    ):
+        assert f"{label}\n{value}" in told
+    assert "No change was streamed" not in told
+    assert errors(browser) == []
+
+
 def test_a_table_that_is_not_there_is_said_and_one_that_comes_is_shown(
     browser: Chrome, server: http_server.Server, status: ServiceStatus
 ) -> None:
@@ -263,7 +285,7 @@ def test_a_screen_reader_finds_headings_tables_and_names_for_all(
     nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
     seen = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
     assert ("heading", NAME) in seen
-    for title in ("Partitions", "Last commits", "Columns", "Quarantine", "Layout and index", "Source"):
+    for title in ("Who is late", "Partitions", "Last commits", "Columns", "Quarantine", "Layout and index", "Source"):
         assert ("heading", title) in seen
     tables = {name for role, name in seen if role == "table"}
     assert {"Partitions of the topic", "Last commits, the newest first", "Changes of the columns"} <= tables

@@ -72,3 +72,50 @@ def test_6_3_a_new_driver_takes_a_batch_of_nothing_but_broken_records(bench: Ben
     bench.take([topic.add({"id": 1}, value) for value in (b"\xff", b'"\xff"')])
     assert bench.rows() == [(1, 1)]
     assert rows_of(bench.quarantine, "offset", "reason") == [(1, "not-utf8"), (2, "not-utf8")]
+
+
+def test_6_3_a_table_gets_no_more_columns_than_the_limit(bench: Bench) -> None:
+    """Schemas that fit alone and not together: the first one's columns are added, the records of the other rejected."""
+    bench.options = {"source": {"topic_prefix": bench.prefix, "limits": {"columns": 10}}}
+    bench.create()
+    topic = good(bench, 1)
+    worker = bench.take(topic.records)
+    later = Topic(bench.topic)
+    for begin in ("a", "b"):
+        columns = {"id": "int32", "v": "int32", **{f"{begin}{number}": "int32" for number in range(8)}}
+        row = {"id": ord(begin), "v": 0}
+        source = {**json.loads(topic.records[0].value or b"")["source"], "change_lsn": f"00000027:00000004:00{begin}0"}
+        later.add({"id": row["id"]}, with_columns(columns, {"op": "c", "after": row, "source": source}))
+    later.change("u", {"id": 1}, {"id": 1, "v": 5}, at=9)
+    bench.take(later.records, worker)
+    assert bench.rows("id") == [(1,), (97,)]
+    assert rows_of(bench.quarantine, "offset", "reason") == [(2, "beyond-limits")]
+
+
+def with_columns(columns: dict[str, str], payload: dict[str, object]) -> bytes:
+    """A change with the schema of an envelope whose rows have these columns."""
+    fields = [{"type": kind, "optional": True, "field": name} for name, kind in columns.items()]
+    source = [{"type": "string", "field": name} for name in ("connector", "commit_lsn", "change_lsn")]
+    schema = {
+        "type": "struct",
+        "fields": [
+            {"type": "struct", "fields": fields, "optional": True, "field": "after"},
+            {"type": "struct", "fields": source, "field": "source"},
+            {"type": "string", "field": "op"},
+        ],
+    }
+    return json.dumps({"schema": schema, "payload": payload}).encode()
+
+
+def test_6_3_documents_that_no_variant_holds_stop_no_table(bench: Bench) -> None:
+    bench.rule = {"columns": {"id": "int", "d": "variant"}}
+    bench.create()
+    topic = Topic(bench.topic)
+    for number, text in enumerate(('{"a":1}', '"\\ud800"', "1e400", "[" * 600 + "]" * 600, "1" * 5_000, '{"b":2}')):
+        topic.change("c", {"id": number}, {"id": number, "d": text}, at=number + 1)
+    worker = bench.take(topic.records)
+    later = Topic(bench.topic)
+    later.change("u", {"id": 0}, {"id": 0, "d": '{"a":2}'}, at=20)
+    bench.take(later.records, worker)
+    assert bench.rows("id") == [(0,), (5,)]
+    assert {reason for (reason,) in rows_of(bench.quarantine, "reason")} <= {"bad-value", "ambiguous-json"}

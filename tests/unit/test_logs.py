@@ -113,3 +113,19 @@ def test_what_a_record_holds_steers_no_terminal(form: str) -> None:
     assert not [one for one in ("\x1b", "\x07", "\x9b", "\u202e") if one in printed]
     assert len(printed.splitlines()) == 1
     assert "owned" in printed
+
+
+def test_what_records_bring_makes_no_line_that_nobody_can_read() -> None:
+    """A record may have thousands of columns with long names."""
+    program = """
+names = {f"{'c' * 900}{number}": "int" for number in range(5_000)}
+log.info("columns added", columns=names, all=list(names), detail=str(names), few=["a", "b"])
+"""
+    text = stderr(program)
+    assert len(text) < 150_000
+    (line,) = map(json.loads, text.splitlines())
+    assert len(line["columns"]) == 51
+    assert line["columns"]["…"] == "4950 more"
+    assert line["all"][-1] == "… 4950 more"
+    assert line["detail"].endswith(" more characters)")
+    assert line["few"] == ["a", "b"]

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from distributary.config import secrets
+from distributary.config.limits import Limits
 from distributary.config.problem import Problem, refuse
 from distributary.config.properties import ConnectorProperties, revealed
 from distributary.config.scalars import Section, Text
@@ -140,6 +141,7 @@ class Source(Section):
         description="Settings of the connector that say how to read its records, under the connector's own names, "
         "where they are not Debezium's defaults: unavailable.value.placeholder, decimal.handling.mode, …",
     )
+    limits: Limits = Field(default_factory=Limits, description="What one record may ask for, before it is refused.")
 
     @property
     def order_fields(self) -> Order:

@@ -30,6 +30,8 @@ RAW = pa.schema(
 )
 """Kafka's records."""
 
+_LAST_MILLISECOND = 253_402_300_799_999
+"""Of the year 9999. A producer may name any time, and later ones fit neither into Python's nor into 64 bits."""
 _MOST_AT_ONCE = 2_000
 _PATIENCE = 60.0
 """Seconds without a record after which Kafka counts as unreachable."""
@@ -213,7 +215,7 @@ def _table(
         pa.array([topic] * len(keys), pa.string()),
         pa.array(partitions, pa.int32()),
         pa.array(offsets, pa.int64()),
-        pa.array([1000 * time for time in milliseconds], RAW.field("timestamp").type),
+        pa.array([1000 * min(time, _LAST_MILLISECOND) for time in milliseconds], RAW.field("timestamp").type),
         pa.array(lists, RAW.field("headers").type),
     ]
     return pa.Table.from_arrays(columns, schema=RAW)

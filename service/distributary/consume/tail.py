@@ -10,6 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from distributary.consume.refusals import refusal
+from distributary.decode.envelope import UNREADABLE_HEADERS
 
 NO_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
 """Told to a consumer that may not use its group. One that is given its partitions and offsets needs none."""
@@ -77,7 +78,10 @@ class Tail:
 
 
 def headers_of(message: Message) -> Headers:
-    """The headers of one of the client's messages."""
+    """The headers of one of the client's messages; UNREADABLE_HEADERS alone where a name is not UTF-8."""
     # The client's types allow for more than it gives: a list of pairs of name and bytes.
-    pairs: Iterable[Any] = message.headers() or ()
+    try:
+        pairs: Iterable[Any] = message.headers() or ()
+    except (SystemError, UnicodeDecodeError):  # how the client says it; it has lost the others by then
+        return ((UNREADABLE_HEADERS, None),)
     return tuple((str(pair[0]), pair[1]) for pair in pairs)

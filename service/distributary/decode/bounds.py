@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 
 class TooMuchText(Exception):
-    """The values of these records become more text than the bounds allow: fewer records are to be decoded at once."""
+    """These records, inflated, or their values become more text than the bounds allow: fewer are to be decoded at
+    once."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ from distributary.decode.source_block import (
 )
 from distributary.decode.source_order import position_by
 
+_LONGEST_ID = 1_000
+"""Characters of a transaction's id: the table keeps that of its newest change with each commit."""
+
 
 class SourcePlace(NamedTuple):
     """The fields of a source block that say where it is from, the source table's name, and the snapshot's text."""
@@ -72,7 +75,11 @@ class ChangeKeeper:
         if self._reads_before and change.before is not None:
             batch.before.put(place, reader, change.before)
         if self._tells_transactions:
-            batch.blocks[place] = change.transaction
+            block = batch.blocks[place] = change.transaction
+            if block is not None and block.id is not None and len(block.id) > _LONGEST_ID:
+                batch.faults.add(
+                    place, reasons.BEYOND_LIMITS, f"a transaction id of more than {_LONGEST_ID} characters"
+                )
         if type(change) is Change:
             self._with_care(place, change)
 

@@ -11,6 +11,11 @@ import msgspec
 from distributary.decode.bounds import Bounds
 
 Json = Any
+LONGEST_NAME = 1_000
+"""Characters: a name lies in the table's schema for good, and databases have 128 or 255."""
+TYPES_PER_COLUMN = 10
+"""The most types of a schema, for each column that it may have: a column may hold others, and a few names of Avro that
+use one another twice each would stand for more types than memory holds."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,15 @@ def parse_schema(text: bytes, bounds: Bounds) -> ConnectType:
         raise NotAConnectSchema("no JSON") from None
     except RecursionError:
         raise SchemaBeyondLimits(f"more than {bounds.nesting} types in one another") from None
-    return _parse(document, bounds, 0)
+    found = _parse(document, bounds, 0)
+    if _types_in(found) > TYPES_PER_COLUMN * bounds.columns:
+        raise SchemaBeyondLimits(f"more than {TYPES_PER_COLUMN * bounds.columns} types")
+    return found
+
+
+def _types_in(kind: ConnectType) -> int:
+    inner = (kind.items, kind.keys, *(part.type for part in kind.fields))
+    return 1 + sum(_types_in(one) for one in inner if one is not None)
 
 
 def _parse(node: Json, bounds: Bounds, depth: int) -> ConnectType:
@@ -95,6 +108,8 @@ def _fields(nodes: Json, bounds: Bounds, depth: int) -> tuple[ConnectField, ...]
         name = node.get("field") if isinstance(node, dict) else None
         if not isinstance(name, str):
             raise NotAConnectSchema("a field without a name")
+        if len(name) > LONGEST_NAME:
+            raise SchemaBeyondLimits(f"a name of more than {LONGEST_NAME} characters")
         optional = node.get("optional") is True
         fields.append(ConnectField(name, _parse(node, bounds, depth + 1), node.get("default"), optional))
     if len({part.name for part in fields}) < len(fields):

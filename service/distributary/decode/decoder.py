@@ -81,20 +81,29 @@ class Decoder:
         self, step: pa.Table, readers: Readers, schema: RecordSchema
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Events and rejected records; of half the records at once where all become too large."""
-        batch = read_batch(step, readers, self.options)
+        try:
+            batch = read_batch(step, readers, self.options)
+        except TooMuchText:
+            yield from self._decode_halves(step, readers, schema)
+            return
         readers.source_tables.update(filter(None, batch.source_tables))
         if self.options.defaults is not None:
             readers.note_positions(batch.positions, batch.after.readers)
         try:
             yield make_events(step, batch, schema, self.options)
         except TooMuchText:
-            half = step.num_rows // 2
-            if not half:
+            if step.num_rows == 1:
                 limit = f"more than {self.options.bounds.text_bytes} bytes of decimals"
                 yield reject_all(step, batch, reasons.BEYOND_LIMITS, limit, schema, self.options)
-                return
-            yield from self._decode_step(step.slice(0, half), readers, schema)
-            yield from self._decode_step(step.slice(half), readers, schema)
+            else:
+                yield from self._decode_halves(step, readers, schema)
+
+    def _decode_halves(
+        self, step: pa.Table, readers: Readers, schema: RecordSchema
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+        half = step.num_rows // 2
+        yield from self._decode_step(step.slice(0, half), readers, schema)
+        yield from self._decode_step(step.slice(half), readers, schema)
 
 
 def _steps(table: pa.Table) -> list[pa.Table]:

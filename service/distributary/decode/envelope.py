@@ -15,6 +15,8 @@ KEPT_ROW = frozenset("cur")
 
 OLD_KEY_HEADER = "__debezium.oldkey"
 NEW_KEY_HEADER = "__debezium.newkey"
+UNREADABLE_HEADERS = "__distributary.unreadable"
+"""The only header of a record whose headers can't be read: a name that is not UTF-8."""
 
 
 class Change:

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.bounds import Bounds
+from distributary.decode.bounds import Bounds, TooMuchText
 
 _NUMBERED = b"\x00"
 _SCHEMA_ID = 5
@@ -24,7 +24,6 @@ _SCHEMA_ID = 5
 _GLUE = b"\x03"
 _PLAIN, _ZLIB = b"\x03\x00", b"\x03\x05"
 _GLUE_HEADER = 18
-_MOST_INFLATED = Bounds().record_bytes
 _LONGEST = 2**31 - 1
 _NAME = b'"payload"'
 
@@ -38,35 +37,58 @@ class _Alone(msgspec.Struct, forbid_unknown_fields=True):
 _ALONE = msgspec.json.Decoder(_Alone)
 
 
-def without_schema_id(data: bytes) -> bytes:
-    """The JSON behind the number of its schema; as it is where there is none."""
+def without_schema_id(data: bytes, most: int = Bounds.record_bytes) -> bytes:
+    """The JSON behind the number of its schema; as it is where there is none. Of what is compressed empty, which is no
+    JSON, where it would be more than `most` bytes."""
     if data[:1] == _NUMBERED:
         return data[_SCHEMA_ID:]
     if data[:2] == _PLAIN and len(data) > _GLUE_HEADER:
         return data[_GLUE_HEADER:]
-    return _inflated(data[_GLUE_HEADER:]) if data[:2] == _ZLIB and len(data) > _GLUE_HEADER else data
+    return _inflated(data[_GLUE_HEADER:], most) if data[:2] == _ZLIB and len(data) > _GLUE_HEADER else data
 
 
-def _inflated(data: bytes) -> bytes:
-    """What zlib compressed; empty, which is no JSON, where it is something else or more than a record may have."""
+def _inflated(data: bytes, most: int) -> bytes:
+    """What zlib compressed; empty where it is something else or more than that."""
     inflate = zlib.decompressobj()
     try:
-        found = inflate.decompress(data, _MOST_INFLATED)
+        found = inflate.decompress(data, most)
     except zlib.error:
         return b""
     return found if inflate.eof else b""
 
 
-def without_schema_ids(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The same of a column."""
+def inflated_size(data: bytes, most: int) -> int | None:
+    """The bytes that a record becomes which zlib compressed, `most` where they are more; None for others."""
+    if data[:2] != _ZLIB or len(data) <= _GLUE_HEADER:
+        return None
+    try:
+        return len(zlib.decompressobj().decompress(data[_GLUE_HEADER:], most))
+    except zlib.error:
+        return len(data)
+
+
+def without_schema_ids(column: pa.ChunkedArray, bounds: Bounds) -> pa.ChunkedArray:
+    """The same of a column. Raises TooMuchText for several records that become more bytes than one may have: a few
+    kilobytes may become megabytes."""
     first = pc.binary_slice(column, 0, 1)
     if pc.any(pc.equal(first, _GLUE)).as_py():
-        bare = [None if data is None else without_schema_id(data) for data in column.to_pylist()]
-        return pa.chunked_array([pa.array(bare, column.type)])
+        return pa.chunked_array([pa.array(_all_inflated(column, bounds), column.type)])
     is_numbered = pc.equal(first, _NUMBERED)
     if not pc.any(is_numbered).as_py():
         return column
     return pc.if_else(is_numbered, pc.binary_slice(column, _SCHEMA_ID, _LONGEST), column)
+
+
+def _all_inflated(column: pa.ChunkedArray, bounds: Bounds) -> list[bytes | None]:
+    found: list[bytes | None] = []
+    added = 0
+    for data in column.to_pylist():
+        bare = None if data is None else without_schema_id(data, bounds.record_bytes)
+        added += max(0, len(bare or b"") - len(data or b""))
+        if added > bounds.record_bytes and len(column) > 1:
+            raise TooMuchText
+        found.append(bare)
+    return found
 
 
 def without_payload_alone(data: _Data) -> _Data:

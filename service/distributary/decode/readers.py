@@ -29,6 +29,8 @@ from distributary.decode.wrapping import is_null, unwrap
 from distributary.errors import TableHalt
 
 _REMEMBERED = 512
+_REMEMBERED_BYTES = 16 * 2**20
+"""Of schemas' texts. What is made of them takes some times as much."""
 _Reader = TypeVar("_Reader", bound="RowReader | KeyReader")
 
 
@@ -39,6 +41,7 @@ class Readers:
     def __init__(self, schema: RecordSchema, options: DecodeOptions) -> None:
         self.schema = schema
         self.unknown_schemas: set[str] = set()
+        self._unread_schemas: set[str] = set()
         self.source_tables: set[str] = set()
         """Those of the batch."""
         self.plain = PlainReader(schema, options)
@@ -62,6 +65,7 @@ class Readers:
         self._since.clear()
         self.conflict = None
         self.unknown_schemas.clear()
+        self._unread_schemas.clear()
         self.source_tables.clear()
         _forget_many(self._rows, self._keys, self._avro_rows, self._avro_keys, self._plain_keys)
 
@@ -92,7 +96,7 @@ class Readers:
     def _use(self, found: _Reader | Rejected) -> _Reader:
         """Remembers that the batch uses the reader, and returns it. Raises Rejected where there is none."""
         if isinstance(found, Rejected):
-            raise found
+            raise found.again()
         self._used_readers[id(found)] = found
         return found
 
@@ -137,12 +141,14 @@ class Readers:
         found = known.get(address)
         if found is None:
             schema = (self._options.avro or {}).get(address)
-            if schema is None:
-                # Not remembered: the caller may know the schema with the next batch.
-                self.unknown_schemas.add(address)
-                raise Rejected(reasons.NOT_AN_AVRO_SCHEMA, f": {address} is not known")
-            if isinstance(schema, NotAnAvroSchema):
-                raise Rejected(reasons.NOT_AN_AVRO_SCHEMA, f": {schema}")
+            if schema is None or isinstance(schema, NotAnAvroSchema):
+                # Not remembered: the caller may know the schema with the next batch, and counts each in every one.
+                if address not in self._unread_schemas:
+                    self._count_new(side)
+                    self._unread_schemas.add(address)
+                if schema is None:
+                    self.unknown_schemas.add(address)
+                raise Rejected(reasons.NOT_AN_AVRO_SCHEMA, f": {schema or f'{address} is not known'}")
             known_schema = schema
             found = self._made(lambda: make(known_schema), side)
             known[address] = found
@@ -153,7 +159,7 @@ class Readers:
         try:
             return make()
         except Rejected as rejected:
-            return rejected
+            return rejected.again()
 
     def _count_new(self, side: str) -> None:
         """Counts a schema that the batch brings. Raises Rejected for one too many."""
@@ -170,8 +176,12 @@ class Readers:
         return AvroRowReader(shape, self._row_types(shape), schema, self._options)
 
     def _row_types(self, shape: RowShape) -> dict[str, ColumnType]:
-        """The types of those columns that the table has. Raises Rejected."""
+        """The types of those columns that the table has. Raises Rejected, also where it would get too many columns."""
         _check(shape)
+        most = self._options.bounds.columns
+        new = set(shape.lake.values()) - self.schema.row.keys()
+        if new and self._options.adds_columns and len(self.schema.row) + len(new) > most:
+            raise Rejected(reasons.BEYOND_LIMITS, f"its table would have more than {most} columns")
         return {name: kind for name, kind in shape.types.items() if shape.lake[name] in self.schema.row}
 
     def _key_reader(self, schema: bytes, begin: bytes | None) -> KeyReader:
@@ -200,5 +210,5 @@ def _check(shape: RowShape) -> None:
 
 def _forget_many(*remembered: MutableMapping[Any, Any]) -> None:
     for known in remembered:
-        if len(known) > _REMEMBERED:
+        if len(known) > _REMEMBERED or sum(map(len, known)) > _REMEMBERED_BYTES:
             known.clear()

@@ -18,7 +18,7 @@ from distributary.decode.bad_utf8 import find_bad_utf8
 from distributary.decode.batch import Batch
 from distributary.decode.change_keeper import ChangeKeeper
 from distributary.decode.cloud_event import envelope_of
-from distributary.decode.envelope import MESSAGE, NEW_KEY_HEADER, OLD_KEY_HEADER
+from distributary.decode.envelope import MESSAGE, NEW_KEY_HEADER, OLD_KEY_HEADER, UNREADABLE_HEADERS
 from distributary.decode.front import without_payload_alone, without_schema_ids
 from distributary.decode.headers import added_texts, find_headers
 from distributary.decode.options import DecodeOptions
@@ -33,14 +33,20 @@ from distributary.decode.wrapping import is_null
 
 
 def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batch:
-    """Reads records with Kafka's columns. Faults of records are collected in the batch; none is raised."""
+    """Reads records with Kafka's columns. Faults of records are collected in the batch; none is raised. Raises
+    TooMuchText where several records together become too large."""
     batch = Batch(step.num_rows)
     added = options.unwrapped.headers if options.unwrapped is not None else {}
-    headers = find_headers(step, (OLD_KEY_HEADER, NEW_KEY_HEADER, *added))
+    headers = find_headers(step, (OLD_KEY_HEADER, NEW_KEY_HEADER, UNREADABLE_HEADERS, *added))
+    for place, found in headers.items():
+        if UNREADABLE_HEADERS in found:
+            batch.faults.add(place, reasons.BAD_UTF8)
     columns = {name: _within_limit(step[name], batch, options) for name in ("key", "value")}
     framing = {} if options.avro is None else framing_headers(step)
     if options.avro is None:
-        columns = {name: _in_utf8(without_schema_ids(column), batch) for name, column in columns.items()}
+        columns = {
+            name: _in_utf8(without_schema_ids(column, options.bounds), batch) for name, column in columns.items()
+        }
     values = _texts_of(columns["value"], readers.of_value, options)
     keys = _texts_of(columns["key"], readers.of_key, options)
     key_places = _json_places(keys, framing, "key", options)

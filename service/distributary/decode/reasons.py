@@ -16,7 +16,7 @@ class Reason(NamedTuple):
 
 BEYOND_LIMITS = Reason("beyond-limits", "the record exceeds a limit of the decoder: ")
 BAD_SCHEMA = Reason("bad-schema", "the schema beside the value is not that of a change event")
-BAD_UTF8 = Reason("not-utf8", "the key or the value is not valid UTF-8")
+BAD_UTF8 = Reason("not-utf8", "the key, the value or the name of a header is not valid UTF-8")
 NO_SCHEMA_ID = Reason("no-schema-id", "the key or the value does not name the schema that it was written with")
 NOT_AVRO = Reason("not-avro", "the bytes of the key or the value do not match the schema that they name")
 NOT_AN_AVRO_SCHEMA = Reason("not-an-avro-schema", "the schema that the key or the value names can't be read as columns")
@@ -67,3 +67,8 @@ class Rejected(Exception):
         self.detail = detail
         self.conflict = conflict
         super().__init__(reason.code)
+
+    def again(self) -> Rejected:
+        """The same, to be kept or raised again. One that was raised holds on to what the functions on its way held: all
+        records of their batch."""
+        return Rejected(self.reason, self.detail, self.conflict)

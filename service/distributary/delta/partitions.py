@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
@@ -12,6 +14,10 @@ import xxhash
 from distributary.delta.table_schema import Column
 
 _NONE = "__HIVE_DEFAULT_PARTITION__"
+_FAR = re.compile(r"([+-][0-9]{4,7}-[0-9]{2}-[0-9]{2})(?:[ T]([0-9:.]+)Z?)?")
+"""A date or a point in time of a year with a sign, as Spark writes those before 1 and after 9999."""
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999, since 1970
+_MICROSECONDS = 86_400_000_000  # of a day
 _LONGEST = 200  # bytes of a directory's name: file systems take 255
 
 
@@ -46,6 +52,8 @@ def directory(values: Mapping[str, str | None]) -> str:
 def constant(text: str | None, column: Column, count: int) -> pa.ChunkedArray:
     """A partition's value as a column of `count` rows. Raises pa.ArrowInvalid where the text is no such value."""
     kind = column.logical.type
+    if text and pa.types.is_temporal(kind) and (found := _FAR.fullmatch(text)):
+        return pa.chunked_array([_far_value(found, kind).take(pa.array([0] * count, pa.int8()))], kind)
     value = pa.array([text or None], pa.string())
     if pa.types.is_timestamp(kind) and text:
         # Written in UTC by this code and with a zone by today's Delta; without one it is that of the session: UTC here.
@@ -66,8 +74,41 @@ def without_empty_texts(rows: pa.Table, columns: Sequence[Column]) -> pa.Table:
     return rows
 
 
+def _numbers(column: pa.ChunkedArray) -> list[int | None]:
+    whole = pa.int32() if pa.types.is_date(column.type) else pa.int64()
+    found: list[int | None] = column.cast(whole).to_pylist()
+    return found
+
+
+def _has_far_years(column: pa.ChunkedArray) -> bool:
+    day = 1 if pa.types.is_date(column.type) else _MICROSECONDS
+    found = pc.min_max(column.cast(pa.int32() if day == 1 else pa.int64()))
+    least, most = found["min"].as_py(), found["max"].as_py()
+    return least is not None and (least < _FIRST_DAY * day or most >= (_LAST_DAY + 1) * day)
+
+
+def _far_text(value: int | None, kind: pa.DataType) -> str | None:
+    """A date or a point in time of any year, as Spark writes it: years of more than four digits have a sign."""
+    if value is None:
+        return None
+    text = str(np.datetime64(value, "D" if pa.types.is_date(kind) else "us"))
+    year, _, rest = text.lstrip("-").partition("-")
+    sign = "-" if text.startswith("-") else "+" if len(year) > 4 else ""
+    text = f"{sign}{year:0>4}-{rest}"
+    return text if pa.types.is_date(kind) else f"{text}Z" if kind.tz else text.replace("T", " ")
+
+
+def _far_value(found: re.Match[str], kind: pa.DataType) -> pa.Array:
+    day, time = found[1].removeprefix("+"), f"T{found[2]}" if found[2] else ""
+    is_date = pa.types.is_date(kind)
+    number = int(np.datetime64(day + time, "D" if is_date else "us").astype(int))
+    return pa.array([number], pa.int32() if is_date else pa.int64()).view(kind)
+
+
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
+    if pa.types.is_temporal(kind) and _has_far_years(column):
+        return pa.chunked_array([pa.array([_far_text(value, kind) for value in _numbers(column)], pa.string())])
     if pa.types.is_timestamp(kind):
         return pc.strftime(column, "%Y-%m-%dT%H:%M:%SZ" if kind.tz else "%Y-%m-%d %H:%M:%S")
     text = column.cast(pa.string())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar
 
+from distributary.decode.bounds import Bounds
 from distributary.decode.renames import NO_RENAMES, Renames
 from distributary.errors import TableHalt
 from distributary.evolve.diff import Changes, column_changes
@@ -26,14 +27,16 @@ def allowed_changes(
     reserved: Iterable[str],
     key: Collection[str] = (),
     renames: Renames = NO_RENAMES,
+    most: int = Bounds.columns,
 ) -> Changes:
     """How the table's columns change (see diff.column_changes); all of them are added where it is new and has none.
+    What would bring it more than `most` columns adds none: once the table has the others, the decoder rejects its
+    records.
 
     Raises TableHalt where the table can't take what the source sends, or where the policy is to halt.
     """
-    changes = column_changes(
-        table, [tracked_columns(policy, table, columns) for columns in wire], reserved, key, renames
-    )
+    tracked = [tracked_columns(policy, table, columns) for columns in wire]
+    changes = column_changes(table, list(_fitting(table, tracked, most)), reserved, key, renames)
     if changes and table and policy == "halt":
         raise TableHalt(
             "schema-changed",
@@ -41,6 +44,15 @@ def allowed_changes(
             "change the table's columns, or set schema_changes: evolve or ignore",
         )
     return changes
+
+
+def _fitting(table: Collection[str], wire: Iterable[Mapping[str, str]], most: int) -> Iterator[Mapping[str, str]]:
+    have = set(table)
+    for columns in wire:
+        new = columns.keys() - have
+        if not new or not have or len(have) + len(new) <= most:
+            have |= new
+            yield columns
 
 
 def _told(table: Mapping[str, str], changes: Changes) -> str:

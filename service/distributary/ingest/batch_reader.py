@@ -27,7 +27,7 @@ from distributary.evolve.diff import check_key_columns, compatible_types
 from distributary.ingest.batch_facts import facts_of
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
-from distributary.ingest.json_records import as_json
+from distributary.ingest.json_records import as_json, check_schemas
 from distributary.ingest.raw_records import RawRecords
 from distributary.ingest.registry import Registry
 from distributary.ingest.sent_columns import SentColumns
@@ -79,10 +79,11 @@ class BatchReader:
         self._mode = mode
         self._log = log
         self._transactions = transactions
+        most = source.limits.columns
         self._table = TableColumns(
-            lake, settings.schema_changes, mode.service_columns, log, fills=settings.fills_defaults
+            lake, settings.schema_changes, mode.service_columns, log, fills=settings.fills_defaults, most=most
         )
-        self.sent = SentColumns(settings, self._table, log)
+        self.sent = SentColumns(settings, self._table, log, 2 * most)
         """The columns of the records so far."""
         self._observed: tuple[ObservedColumns, ...] = ()
         self.source_table: str | None = None
@@ -153,12 +154,16 @@ class BatchReader:
         known = KnownFormat(progress.connector, progress.unwrapped) if progress else None
         added = added_by(self._source.connector_properties)
         has_order = bool(self._source.order)
-        records = self._as_json(records)
+        records = self._as_json(records, progress)
         check_framing(records, topic.name, self._source.format)
         return detect_format(records, topic.name, self._source.connector, added, known, has_order)
 
-    def _as_json(self, records: Sequence[Record]) -> list[Record]:
-        return [as_json(record, self._registry) for record in records]
+    def _as_json(self, records: Sequence[Record], progress: Progress | None) -> list[Record]:
+        """Raises TableHalt where a new table's records all name schemas that the registry does not know."""
+        found = [as_json(record, self._registry) for record in records]
+        if progress is None and self._registry is not None:
+            check_schemas(found, self._registry)
+        return found
 
     def _learn(self, topic: Topic, records: Sequence[Record], topic_format: TopicFormat, key: tuple[str, ...]) -> None:
         """Learns the columns of the first records."""
@@ -227,11 +232,11 @@ class BatchReader:
         return needs_types and self._has_new_announcement()
 
     def _learn_schemas(self, addresses: Iterable[str]) -> bool:
-        """Asks the registry for schemas; whether there are new ones. Raises what Registry.schema raises."""
+        """Asks the registry for schemas; whether there are new ones. Raises what Registry.schemas raises."""
         if self._registry is None or self._avro is None:
             return False
-        new = sorted(set(addresses) - self._avro.keys())
-        self._avro.update({address: self._registry.schema(address) for address in new})
+        new = self._registry.schemas(sorted(set(addresses) - self._avro.keys()))
+        self._avro.update(new)
         return bool(new)
 
     def _has_new_announcement(self) -> bool:

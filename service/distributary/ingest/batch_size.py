@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from distributary.consume.broker import Broker
 from distributary.consume.offsets import OffsetRange, next_range
+from distributary.decode.front import inflated_size
 from distributary.launch.memory import java_heap
 from distributary.progress.batch_stats import BatchStats
 
@@ -100,7 +101,9 @@ def places(part: OffsetRange, count: int) -> list[tuple[int, int]]:
 
 
 def payload_size(value: bytes | None) -> int:
-    """Bytes of a record's value, a schema beside it aside."""
+    """Bytes of a record's value, inflated, a schema beside it aside."""
     value = value or b""
+    if (size := inflated_size(value, _USUAL_LARGEST)) is not None:
+        return size
     cut = value.find(_PAYLOAD) if value.startswith(_SCHEMA) else -1
     return len(value) - (cut + len(_PAYLOAD) + 1 if cut >= 0 else 0)

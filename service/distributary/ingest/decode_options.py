@@ -44,8 +44,10 @@ def decode_options(
         unwrapped=topic_format.unwrapped,
         order=order_of(topic_format.order, source.order_fields),
         long_ids=source.has_long_ids,
+        adds_columns=settings.schema_changes != "ignore",
         payload_alone=topic_format.payload_alone,
         cloud_events=topic_format.cloud_events,
         defaults=defaults if settings.fills_defaults or defaults else None,
+        bounds=source.limits.bounds(),
         source_in_key=SOURCE_TABLE_COLUMN in topic_format.key,
     )

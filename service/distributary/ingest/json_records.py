@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from distributary.consume.peek import Record
 from distributary.consume.tail import Headers
 from distributary.decode.avro.compiler import Read, compile_reader
-from distributary.decode.avro.framing import Side, find_address
+from distributary.decode.avro.framing import Side, find_address, is_json
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.avro.targets import AS_JSON
 from distributary.decode.avro.values import UNREAD
 from distributary.decode.connect_schema import connect_json
 from distributary.decode.strict_json import json_text
+from distributary.errors import TableHalt
 from distributary.ingest.registry import Registry
 
 
@@ -42,6 +44,29 @@ def json_of(data: bytes | None, headers: Headers, side: Side, registry: Registry
     except UNREAD:
         return data
     return None if payload is None else f'{{"schema":{_schema_text(schema)},"payload":{json_text(payload)}}}'.encode()
+
+
+def check_schemas(records: Sequence[Record], registry: Registry) -> None:
+    """Raises TableHalt where the values of records, as as_json() gives them, all name schemas that the registry does
+    not know: then it is another registry, or has lost them."""
+    unknown: set[str | None] = set()
+    for record in records:
+        if record.value:
+            known = {name: value for name, value in reversed(record.headers) if value is not None}
+            found = (
+                None
+                if is_json(record.value)
+                else find_address(record.value, known, "value", long_ids=registry.long_ids)
+            )
+            unknown.add(found[0] if found is not None and found[0] in registry.unknown else None)
+    if unknown and None not in unknown:
+        raise TableHalt(
+            "schema-unknown",
+            f"the schema registry does not know the schema {', '.join(sorted(filter(None, unknown)))}, which all of the"
+            " topic's first records name",
+            "check that it is the registry that the connector uses; restore the schema under the same id there, and"
+            " start the service again",
+        )
 
 
 @lru_cache(maxsize=256)

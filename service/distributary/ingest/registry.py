@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
 
 from distributary.config.source import SchemaRegistry, Source
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema, parse_avro_schema
-from distributary.errors import DistributaryError, SetupError, TableHalt, TransientError
+from distributary.decode.bounds import Bounds
+from distributary.errors import SetupError, TransientError
 from distributary.logs import get_logger
 
 _TIMEOUT = 10.0  # seconds that an answer may take
@@ -18,6 +19,9 @@ _RETRIES = 2  # by the client itself; after those the table's own turns come
 _FIRST_WAIT = 200  # milliseconds before the first of them
 # A registry of several nodes may know a new schema on some of them only for a while.
 _PATIENCE = 300.0  # seconds after which a schema that the registry does not know will not come any more
+_SHORT_PATIENCE = 10.0  # seconds, where another one did not come a while ago: ids may be made up again and again
+_A_WHILE = 3_600.0  # seconds
+_LARGEST_ID = 2**31 - 1  # of Confluent's registry; Apicurio's content ids have 64 bits
 _AVRO = (None, "AVRO")
 _log = get_logger(__name__)
 
@@ -29,33 +33,70 @@ class Registry:
     """
 
     def __init__(
-        self, settings: SchemaRegistry, clock: Callable[[], float] = time.monotonic, patience: float = _PATIENCE
+        self,
+        settings: SchemaRegistry,
+        clock: Callable[[], float] = time.monotonic,
+        patience: float = _PATIENCE,
+        bounds: Bounds | None = None,
     ) -> None:
         self._client = _client(settings)
+        self._bounds = bounds or Bounds()
         self.long_ids = settings.apicurio_use_id is not None
         """Whether ids of eight bytes in front of records are those that the registry knows."""
         self._clock = clock
         self._patience = patience
         self._known: dict[str, AvroSchema | NotAnAvroSchema] = {}
         self._unknown_since: dict[str, float] = {}
+        self._gave_up_at: float | None = None
+        self._has_answered = False
+        self.unknown: set[str] = set()
+        """Schemas that did not come. Their records are rejected."""
 
     def schema(self, address: str) -> AvroSchema | NotAnAvroSchema:
         """The schema with that number or GUID; why it is none for columns, where that is so.
 
-        Raises TransientError while the registry does not answer or does not know it yet, TableHalt where it still does
-        not know it after five minutes.
+        Raises TransientError while the registry does not answer, or does not know it yet: what it does not know for
+        five minutes will not come, and for ten seconds where that was so within the last hour.
         """
+        if address not in self._known and self._is_none(address):
+            self._known[address] = NotAnAvroSchema(f"no registry has a schema {address}")
         if address not in self._known:
-            found, references = self._asked(address)
+            try:
+                found, references = self._asked(address)
+            except TransientError as error:
+                if error.code != "schema-unknown" or not self._does_not_come(address):
+                    raise
+                _log.warning("schema not known to the registry: its records go to quarantine", schema=address, fix=_FIX)
+                self.unknown.add(address)
+                self._known[address] = NotAnAvroSchema(f"the registry does not know the schema {address}")
+                return self._known[address]
+            self._has_answered = True
             self._unknown_since.pop(address, None)
             try:
                 if found.schema_type not in _AVRO or not found.schema_str:
                     raise NotAnAvroSchema(f"a schema of type {found.schema_type}")
-                self._known[address] = parse_avro_schema(found.schema_str, references)
+                self._known[address] = parse_avro_schema(found.schema_str, references, self._bounds)
             except NotAnAvroSchema as error:
                 _log.warning("a schema of the registry can't be read", schema=address, reason=str(error))
-                self._known[address] = error
+                # Not the error itself, which holds on to what its callers held.
+                self._known[address] = NotAnAvroSchema(str(error))
         return self._known[address]
+
+    def schemas(self, addresses: Iterable[str]) -> dict[str, AvroSchema | NotAnAvroSchema]:
+        """The same of several. All are asked for, so that those that it does not know yet are waited for at once."""
+        found = {address: self._schema_or_unknown(address) for address in addresses}
+        for schema in found.values():
+            if isinstance(schema, TransientError):
+                raise schema
+        return {address: schema for address, schema in found.items() if not isinstance(schema, TransientError)}
+
+    def _schema_or_unknown(self, address: str) -> AvroSchema | NotAnAvroSchema | TransientError:
+        try:
+            return self.schema(address)
+        except TransientError as error:
+            if error.code != "schema-unknown":
+                raise
+            return error
 
     def _asked(self, address: str) -> tuple[Schema, list[str]]:
         """The registry's answer, and the schemas that it refers to."""
@@ -82,7 +123,20 @@ class Registry:
             texts.update(dict.fromkeys([*self._references(found), found.schema_str or "null"]))
         return list(texts)
 
-    def _refused(self, address: str, error: SchemaRegistryError) -> DistributaryError:
+    def _is_none(self, address: str) -> bool:
+        return address.isdecimal() and int(address) > (2**63 - 1 if self.long_ids else _LARGEST_ID)
+
+    def _does_not_come(self, address: str) -> bool:
+        """Whether the registry was asked for the schema for long enough."""
+        now = self._clock()
+        since = self._unknown_since.setdefault(address, now)
+        is_again = self._gave_up_at is not None and now - self._gave_up_at < _A_WHILE
+        if now - since < (min(self._patience, _SHORT_PATIENCE) if is_again else self._patience):
+            return False
+        self._gave_up_at = now
+        return True
+
+    def _refused(self, address: str, error: SchemaRegistryError) -> TransientError:
         status = error.http_status_code
         if status in (401, 403):
             return TransientError(
@@ -90,33 +144,42 @@ class Registry:
                 f"the schema registry refused to answer ({status})",
                 "check basic.auth.user.info, bearer.auth.token or the certificate under source.schema_registry",
             )
+        is_known = status == 404 and error.error_code in (40400, 40402, 40403)
+        self._has_answered |= is_known
+        if is_known or (self._has_answered and status in _OF_THE_ID):
+            return unknown_schema(address)
         if status != 404:
             return TransientError(
                 "registry-failed",
                 f"the schema registry answered with an error ({status})",
                 "it is asked again; look into the registry's log",
             )
-        if error.error_code not in (40400, 40402, 40403):
-            return TransientError(
-                "registry-address",
-                "source.schema_registry.url is not that of a schema registry: what listens there does not know its API",
-                "give the URL below which /schemas/ids/ lies; Apicurio's ends with /apis/ccompat/v7",
-            )
-        since = self._unknown_since.setdefault(address, self._clock())
-        message = f"the schema registry does not know the schema {address}, which records of the topic name"
-        if self._clock() - since < self._patience:
-            return TransientError("schema-unknown", message, "check that it is the registry that the connector uses")
-        return TableHalt(
-            "schema-unknown",
-            f"{message}; it was asked for more than {self._patience / 60:.0f} minutes",
-            "check that it is the registry that the connector uses; restore the schema under the same id there, then"
-            " start the table again",
+        return TransientError(
+            "registry-address",
+            "source.schema_registry.url is not that of a schema registry: what listens there does not know its API",
+            "give the URL below which /schemas/ids/ lies; Apicurio's ends with /apis/ccompat/v7",
         )
+
+
+_FIX = "check that it is the registry that the connector uses"
+_OF_THE_ID = (400, 404, 422)
+"""What a registry that knows its API says of one id: an older one knows no GUIDs."""
+
+
+def unknown_schema(address: str) -> TransientError:
+    """What is said of a schema that the registry does not know yet."""
+    return TransientError(
+        "schema-unknown",
+        f"the schema registry does not know the schema {address}, which records of the topic name",
+        _FIX,
+    )
 
 
 def registry_of(source: Source) -> Registry | None:
     """The registry of a config; None where its records are not Avro. Raises SetupError."""
-    return Registry(source.schema_registry) if source.schema_registry and source.format == "avro" else None
+    if not source.schema_registry or source.format != "avro":
+        return None
+    return Registry(source.schema_registry, bounds=source.limits.bounds())
 
 
 def _client(settings: SchemaRegistry) -> SchemaRegistryClient:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import TableSettings
+from distributary.decode.bounds import Bounds
 from distributary.decode.decoder import Decoded
 from distributary.decode.masks import NO_MASKS, Masks
 from distributary.decode.renames import Renames, check_renames
@@ -16,12 +17,15 @@ from distributary.progress.record import Progress
 
 
 class SentColumns:
-    """Gathers the columns of all records so far."""
+    """Gathers the columns of all records so far; where they have more names than `most`, not those of later records."""
 
-    def __init__(self, settings: TableSettings, table: TableColumns, log: FilteringBoundLogger) -> None:
+    def __init__(
+        self, settings: TableSettings, table: TableColumns, log: FilteringBoundLogger, most: int = 2 * Bounds.columns
+    ) -> None:
         self._settings = settings
         self._table = table
         self._log = log
+        self._most = most
         self.masks: Masks = NO_MASKS
         self.renames = Renames(settings.rename)
         """The config's renames."""
@@ -59,7 +63,8 @@ class SentColumns:
         for one in decoded.observed:
             self._marks.check(one.marks if one.is_key else self._table.tracked_columns(one.marks))
             self.renamed.update(one.renames)
-            self._names |= one.names
+            if len(self._names) < self._most:
+                self._names |= one.names
         guessed = {name: kind for one in decoded.observed for name, kind in one.guessed.items()}
         if new := {name: kind for name, kind in guessed.items() if name not in self._table.now}:
             self._log.warning(

@@ -8,6 +8,7 @@ from typing import TypeVar
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import SchemaChanges
+from distributary.decode.bounds import Bounds
 from distributary.decode.observed_columns import ObservedColumns, renames_of, table_columns
 from distributary.evolve.diff import check_key
 from distributary.evolve.policy import allowed_changes, tracked_columns
@@ -19,7 +20,7 @@ _Value = TypeVar("_Value")
 
 class TableColumns:
     """The columns of one table. `policy` is the config's `schema_changes`; `service_columns` are those that the service
-    adds of its own. `fills`: older rows get the defaults of columns that are added."""
+    adds of its own. `fills`: older rows get the defaults of columns that are added. It gets `most` columns at most."""
 
     def __init__(
         self,
@@ -29,12 +30,14 @@ class TableColumns:
         log: FilteringBoundLogger,
         *,
         fills: bool = False,
+        most: int = Bounds.columns,
     ) -> None:
         self._lake = lake
         self._policy = policy
         self._service_columns = service_columns
         self._log = log
         self._fills = fills
+        self._most = most
         self.added: Mapping[str, AddedColumn] = {}
         """Columns whose defaults older rows have (see Progress)."""
         self._now: Mapping[str, str] = {}
@@ -70,7 +73,9 @@ class TableColumns:
             if columns.is_key:
                 check_key(key, columns.types)
         renames = renames_of(observed)
-        changes = allowed_changes(self._policy, self._now, table_columns(observed), self._service_columns, key, renames)
+        changes = allowed_changes(
+            self._policy, self._now, table_columns(observed), self._service_columns, key, renames, self._most
+        )
         if not changes:
             return False
         if not self._now:

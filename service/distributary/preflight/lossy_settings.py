@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 
-from distributary.decode.bounds import Bounds
 from distributary.decode.connect_schema import ConnectField, ConnectType, NotAConnectSchema
 from distributary.decode.row_shape import row_of_schema
 from distributary.decode.source_block import BY_OFFSET
@@ -190,7 +189,7 @@ def _fields(context: TableContext, wanted: Callable[[ConnectField], bool]) -> li
     found: dict[str, None] = {}
     for schema in {json.dumps(parsed.schema) for parsed in context.records if parsed.schema is not None}:
         try:
-            row = row_of_schema(schema.encode(), Bounds(), unwrapped=context.is_unwrapped)
+            row = row_of_schema(schema.encode(), context.source.limits.bounds(), unwrapped=context.is_unwrapped)
         except NotAConnectSchema:
             continue
         found.update((part.name, None) for part in row.fields if wanted(part))

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable
 
 from distributary.config.source import Source
-from distributary.decode.bounds import Bounds
 from distributary.decode.connect_schema import ConnectType, NotAConnectSchema
 from distributary.decode.row_shape import row_of_schema
 from distributary.decode.source_block import BY_OFFSET
@@ -85,9 +84,7 @@ def _decimal_double(context: TableContext) -> PlanWarning | None:
     if context.connector_setting("decimal.handling.mode") == "double":
         lossy = [name for name, kind in context.columns.items() if kind == "double"]
     else:
-        lossy = sorted(
-            {name for parsed in context.records for name in _decimals_as_double(parsed, unwrapped=context.is_unwrapped)}
-        )
+        lossy = sorted({name for parsed in context.records for name in _decimals_as_double(parsed, context)})
     if not lossy:
         return None
     return PlanWarning(
@@ -98,12 +95,13 @@ def _decimal_double(context: TableContext) -> PlanWarning | None:
     )
 
 
-def _decimals_as_double(parsed: ParsedRecord, *, unwrapped: bool) -> Iterable[str]:
+def _decimals_as_double(parsed: ParsedRecord, context: TableContext) -> Iterable[str]:
     """Columns that are decimals at the source (column.propagate.source.type) and are sent as double."""
     if parsed.schema is None:
         return ()
     try:
-        row = row_of_schema(json.dumps(parsed.schema).encode(), Bounds(), unwrapped=unwrapped)
+        text = json.dumps(parsed.schema).encode()
+        row = row_of_schema(text, context.source.limits.bounds(), unwrapped=context.is_unwrapped)
     except NotAConnectSchema:
         return ()
     return (part.name for part in row.fields if part.type.kind == "double" and _is_exact(part.type))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -15,6 +16,7 @@ from distributary.config import Config
 from distributary.errors import SetupError, UsageError
 from distributary.storage.lake_files import plain
 
+_PYTHON_TIMES = tuple(datetime(year, 1, 1, tzinfo=timezone.utc) for year in (1, 9999))
 _PLACE = '"topic", "partition", "offset"'
 _TOLD = f'"table", {_PLACE}, "reason", "message", "key", "quarantined_at", "replayed_at"'
 
@@ -117,7 +119,18 @@ def _rows(config: Config, query: str) -> Iterator[dict[str, Any]]:
             f"the quarantine table at {path} can't be read ({type(error).__name__})",
             "check that this machine may read it; keys of an object store are taken from the environment",
         ) from error
-    yield from pa.table(found).to_pylist()
+    yield from _with_python_times(pa.table(found)).to_pylist()
+
+
+def _with_python_times(rows: pa.Table) -> pa.Table:
+    """The rows with times that Python has: a record's may be of any year."""
+    for number, column in enumerate(rows.schema):
+        if pa.types.is_timestamp(column.type):
+            first, last = (pa.scalar(time, column.type) for time in _PYTHON_TIMES)
+            values = rows.column(number)
+            values = pc.if_else(pc.greater(values, last), last, values)
+            rows = rows.set_column(number, column, pc.if_else(pc.less(values, first), first, values))
+    return rows
 
 
 def _record(row: Mapping[str, Any]) -> BadRecord:

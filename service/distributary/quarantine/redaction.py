@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,6 +17,7 @@ from distributary import sql
 from distributary.config.table import TableSettings
 from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.consume.source import RecordSource
+from distributary.decode.unwrapped import added_by
 
 HEADER = "__distributary.withheld"
 """The header that marks a redacted record in the quarantine table; its value lists the columns."""
@@ -32,13 +33,22 @@ _PLACES = f"exists(headers, h_ -> h_.key = {sql.text(HEADER)})"
 
 # Fields with the SQL statement of a change, which has values of columns: MySQL's `include.query`, Oracle's LogMiner.
 _STATEMENTS = ("query", "redo_sql")
-_STATEMENT_FIELDS = tuple(f"{prefix}{name}" for name in _STATEMENTS for prefix in ("", "__", "__source_"))
+# In the source block, in rows of ExtractNewRecordState, and as attributes of CloudEvents.
+_STATEMENT_FIELDS = (
+    *(f"{prefix}{name}" for name in _STATEMENTS for prefix in ("", "__", "__source_")),
+    *(f"iodebezium{name.replace('_', '')}" for name in _STATEMENTS),
+)
 
 
-def withheld_columns(settings: TableSettings) -> tuple[str, ...]:
-    """The excluded and masked columns; if there are any, also the fields with SQL statements."""
+def withheld_columns(settings: TableSettings, connector_properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The excluded and masked columns; if there are any, also the fields with SQL statements, under the names that the
+    connector's settings give them."""
     columns = (*settings.exclude, *settings.mask)
-    return tuple(dict.fromkeys((*columns, *_STATEMENT_FIELDS))) if columns else ()
+    if not columns:
+        return ()
+    added = added_by(connector_properties)
+    named = [name for names in (added.fields, added.headers) for name, what in names.items() if what in _STATEMENTS]
+    return tuple(dict.fromkeys((*columns, *_STATEMENT_FIELDS, *named)))
 
 
 def redact(records: DataFrame, columns: Collection[str]) -> DataFrame:

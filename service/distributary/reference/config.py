@@ -25,6 +25,7 @@ _SECTIONS = {
     "": ("The file", ""),
     "source": ("source", "Source"),
     "source.schema_registry": ("source.schema_registry", "SchemaRegistry"),
+    "source.limits": ("source.limits", "Limits"),
     "target": ("target", "Target"),
     "tables": ("tables, and defaults", "TableRule"),
     "maintenance": ("maintenance, of a table or of defaults", "MaintenanceKeys"),

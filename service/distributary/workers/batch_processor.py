@@ -71,6 +71,7 @@ class BatchProcessor:
         self._name = name
         self._log = log
         self._compacted: bool | None = None
+        self._withheld = withheld_columns(settings, context.config.source.connector_properties)
         self._portion = BatchSizer(
             context.broker, topic, context.config.trigger.max_records, batch_bytes(context.session)
         )
@@ -99,9 +100,9 @@ class BatchProcessor:
         records were bad, where that is more than the config allows."""
         self._fill_added(self._cursor.head)
         if aside := self._set_aside(part):
-            context, withheld = self._context, withheld_columns(self._settings)
+            context = self._context
             with stopwatch.phase("quarantine"):
-                put_aside(aside, self._name, self._lake.session, context.records, context.quarantine, withheld)
+                put_aside(aside, self._name, self._lake.session, context.records, context.quarantine, self._withheld)
         before = self._cursor.progress
         with stopwatch.phase("look"):
             topic_format = self._reader.detect_format(topic, part.start, _filled(before))
@@ -129,8 +130,7 @@ class BatchProcessor:
         if came.found.bad:
             with stopwatch.phase("quarantine"):
                 failpoints.passing("before-quarantine", self._name)
-                withheld = withheld_columns(self._settings)
-                reasons = self._context.quarantine.add(self._name, raw.frame, came.decoded.rejected, withheld)
+                reasons = self._context.quarantine.add(self._name, raw.frame, came.decoded.rejected, self._withheld)
                 failpoints.passing("after-quarantine", self._name)
         with stopwatch.phase("write"):
             done = self._commit(came, progress, part, goal, topic)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from click.testing import CliRunner
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from distributary.cli import main
 
@@ -74,3 +75,29 @@ def test_show_leaves_lines_as_they_are_and_steers_no_terminal(config: str) -> No
     assert "value: a\tb\n\\x1b[31mred" in result.stdout.replace("        b", "\tb")
     assert "header h: \\x1b]0;x" in result.stdout
     assert "\x1b" not in result.stdout
+
+
+@pytest.mark.parametrize("microseconds", [2**63 - 1, -(2**63) + 1])
+def test_a_record_of_a_time_that_python_does_not_have_is_shown(config: str, microseconds: int) -> None:
+    """Producers name the time, and Kafka before 4.0 takes any."""
+    place = Path(config).parent / "lake" / "_quarantine"
+    rows = DeltaTable(place).to_pyarrow_table().slice(0, 1)
+    far = pa.array([microseconds], pa.int64()).view(pa.timestamp("us", "UTC"))
+    for name, values in (("timestamp", far), ("offset", pa.array([100], pa.int64()))):
+        rows = rows.set_column(rows.column_names.index(name), name, values)
+    write_deltalake(place, rows, mode="append")
+    for words in (["list"], ["show", "p.dbo.t", "0", "100"], ["show", "p.dbo.t", "0", "100", "--output", "json"]):
+        result = CliRunner().invoke(main, ["quarantine", words[0], "-c", config, *words[1:]])
+        assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["timestamp"].startswith(("9999", "0001"))
+
+
+def test_keys_and_values_without_end_do_not_flood_the_list(config: str) -> None:
+    place = Path(config).parent / "lake" / "_quarantine"
+    rows = DeltaTable(place).to_pyarrow_table().slice(0, 1)
+    for name, values in (("key", pa.array([b"k" * 1_000_000], pa.binary())), ("offset", pa.array([101], pa.int64()))):
+        rows = rows.set_column(rows.column_names.index(name), name, values)
+    write_deltalake(place, rows, mode="append")
+    result = CliRunner().invoke(main, ["quarantine", "list", "-c", config])
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout) < 10_000

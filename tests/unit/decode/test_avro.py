@@ -7,6 +7,7 @@ import dataclasses
 import json
 import random
 import struct
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -33,6 +34,7 @@ from tests.unit.decode.test_strictness import SOURCE
 
 from distributary.decode.avro.framing import find_address
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema, parse_avro_schema
+from distributary.decode.bounds import Bounds
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.masks import Masks
 from distributary.decode.options import DecodeOptions, TypeSources
@@ -352,6 +354,26 @@ def test_what_is_wrong_with_bytes_has_a_reason_and_neighbours_are_taken() -> Non
     assert rejections(decoded) == expected
     assert struct_rows(decoded.events["row"]) == [{"id": 1, "text": "text"}, {"id": 1, "text": "\ufffd"}]
     assert "a union of several types" in str(decoded.rejected["message"].to_pylist())
+
+
+def test_6_3_the_schemas_of_a_batch_are_bounded_whether_they_are_known_or_not() -> None:
+    """Five bytes name a schema, and each is asked for."""
+    [good], schemas = in_avro(records_of([ROW]))
+    assert good.value is not None
+    others = [(good.key, struct.pack(">bIb", 0, number, 2)) for number in range(100, 130)]
+    pairs = [(good.key, good.value), *others, (good.key, good.value)]
+    raw = raw_table([Record("t", 0, place, 0, *pair, ()) for place, pair in enumerate(pairs)])
+    schema = RecordSchema({"id": "bigint"}, {"id": "bigint"})
+    known: dict[str, AvroSchema | NotAnAvroSchema] = dict(schemas)
+    decoder = Decoder(DecodeOptions("sqlserver", avro=known, bounds=Bounds(schemas=20)))
+    found, asked = decoder.decode(raw, schema), 0
+    while found.unknown_schemas:
+        asked += len(found.unknown_schemas)
+        known.update({address: NotAnAvroSchema("the registry does not know it") for address in found.unknown_schemas})
+        found = decoder.decode(raw, schema)
+    assert asked == 20
+    assert Counter(rejections(found).values()) == {"not-an-avro-schema": 20, "beyond-limits": 10}
+    assert found.events["offset"].to_pylist() == [0, 31]
 
 
 def test_a_schema_that_is_not_known_is_named_and_may_be_known_later() -> None:

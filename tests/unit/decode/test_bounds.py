@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import resource
 import time
+import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
@@ -137,6 +139,38 @@ def test_the_columns_of_a_table_are_bounded() -> None:
     assert found == {place: reason for place, reason in enumerate(sizes.values()) if reason}
 
 
+def test_all_columns_of_a_table_are_bounded() -> None:
+    """A record adds columns only while its table has not too many; those that add none are read."""
+    bounds = Bounds(columns=10)
+    table = {f"c{place}": "int" for place in range(8)}
+    values = [
+        with_schema(envelope_schema({name: {"type": "int32"} for name in names}), payload(f'{{"{names[0]}":1}}'))
+        for names in (("c0", "x0", "x1"), ("c0", "x0", "x1", "x2"), tuple(table), ("x7", "x8"))
+    ]
+    assert rejections(decoded(values, table, bounds)) == {1: "beyond-limits"}
+    full = {f"c{place}": "int" for place in range(12)}
+    values = [
+        with_schema(envelope_schema({name: {"type": "int32"} for name in names}), payload('{"c0":1}'))
+        for names in (("c0", "c11"), ("c0", "x0"))
+    ]
+    assert rejections(decoded(values, full, bounds)) == {1: "beyond-limits"}
+    ignoring = Decoder(DecodeOptions("sqlserver", bounds=bounds, adds_columns=False))
+    records = made_records([(KEY, value) for value in values])
+    assert not rejections(ignoring.decode(records, RecordSchema(full, {"id": "bigint"})))
+
+
+def test_the_types_and_the_names_of_a_schema_are_bounded() -> None:
+    inner = struct_schema({f"f{place}": {"type": "int32"} for place in range(9)})
+    many = {f"c{place}": inner for place in range(9)}
+    one = {"c0": inner}
+    long = {"c" * 1_001: {"type": "int32"}, "c0": {"type": "int32"}}
+    values = [with_schema(envelope_schema(columns), payload("{}")) for columns in (many, one, long)]
+    assert rejections(decoded(values, {"c0": "string"}, Bounds(columns=10))) == {
+        0: "beyond-limits",
+        2: "beyond-limits",
+    }
+
+
 def test_the_fields_of_a_row_without_a_schema_are_bounded() -> None:
     row = "{" + ",".join(f'"c{place}":1' for place in range(20_000)) + "}"
     found = decoded([payload('{"c0":1}').encode(), payload(row).encode()], {"c0": "int"})
@@ -155,6 +189,33 @@ def test_the_schemas_of_a_batch_are_bounded() -> None:
     assert all(values for values in struct_rows(found.events["row"]))
 
 
+def test_what_is_remembered_of_schemas_is_bounded_and_holds_on_to_no_records() -> None:
+    """Schemas that can't be read are remembered, too; and a table's decoder lives as long as the service."""
+    decoder = Decoder(DecodeOptions("sqlserver"))
+    schema = RecordSchema({"n": "int"}, {"id": "int"})
+
+    def take(number: int) -> None:
+        doc = {"doc": str(number) + "x" * 100_000}
+        values = [
+            with_schema({**envelope_schema({"n": {"type": "int32"}}), **doc}, payload('{"n":1}')),
+            with_schema({"type": "struct", **doc}, payload('{"n":1}')),
+            with_schema({"type": 1, **doc}, payload('{"n":1}')),
+        ]
+        filler = with_schema({"type": 1}, payload("x" * 1_000_000))
+        found = decoder.decode(made_records([(b'{"id":1}', value) for value in (*values, filler)]), schema)
+        assert found.events.num_rows == 1
+
+    tracemalloc.start()
+    try:
+        for number in range(60):
+            take(number)
+        gc.collect()
+        size = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert size < 60_000_000  # each batch has 1.3 MB
+
+
 def test_the_names_that_records_without_a_schema_bring_are_bounded() -> None:
     bounds = Bounds(schemas=20)
     keys = [(f'{{"id":1,"k{place}":1}}'.encode(), payload('{"n":1}').encode()) for place in range(30)]
@@ -166,6 +227,18 @@ def test_the_names_that_records_without_a_schema_bring_are_bounded() -> None:
         assert found.events.num_rows == 2 * 20
         again = decoder.decode(made_records(records), RecordSchema({"n": "int"}, {"id": "int"}))
         assert again.rejected.num_rows == 0
+
+
+def test_the_id_of_a_transaction_is_bounded() -> None:
+    """Every commit of the table has that of its newest change."""
+    values = [
+        json.dumps({**json.loads(payload('{"n":1}')), "transaction": {"id": "x" * size}}).encode()
+        for size in (1_000, 1_001, 100_000)
+    ]
+    raw, schema = made_records([(b'{"id":1}', value) for value in values]), RecordSchema({"n": "int"}, {"id": "int"})
+    found = Decoder(DecodeOptions("sqlserver", transactions=True)).decode(raw, schema)
+    assert rejections(found) == {1: "beyond-limits", 2: "beyond-limits"}
+    assert not rejections(Decoder(DecodeOptions("sqlserver")).decode(raw, schema))
 
 
 def test_no_column_beyond_the_bound_is_passed_over() -> None:

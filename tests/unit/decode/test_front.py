@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import zlib
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from tests.support.decoding import SQLSERVER_SOURCE, compact, made_records, rejections, struct_schema, with_schema
 from tests.support.learning import learn
 
-from distributary.decode import front
+from distributary.decode.bounds import Bounds
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.decode.unwrapped import added_by
@@ -58,7 +59,7 @@ def test_1_1_json_behind_the_header_of_aws_glue_is_read_as_without(compressed: b
 def test_6_3_what_zlib_can_not_inflate_or_inflates_beyond_a_record_is_no_json() -> None:
     key, value = written({"id": 1}), written(ENVELOPE)
     whole = glue(value, compressed=True)
-    bomb = glue(b" " * (front._MOST_INFLATED + 1) + value, compressed=True)
+    bomb = glue(b" " * (Bounds().record_bytes + 1) + value, compressed=True)
     found = decoded((key, whole), (key, whole[:-5]), (key, whole[:18]), (key, whole[:18] + b"no zlib"), (key, bomb))
     assert rejections(found) == dict.fromkeys(range(1, 5), "not-json")
 
@@ -96,3 +97,27 @@ def test_1_1_rows_under_payload_alone_are_read() -> None:
     found = decoded((written({"id": 1}), written(row)), payload_alone=True, unwrapped=added_by({}))
     assert found.events["row"].to_pylist() == [{"id": 1, "v": "a"}]
     assert found.events["operation"].to_pylist() == ["u"]
+
+
+def test_6_3_small_records_that_inflate_to_much_are_taken_in_parts() -> None:
+    value = glue(b" " * 2**16 + written(ENVELOPE), compressed=True)
+    assert len(value) < 500
+    raw = made_records([(written({"id": 1}), value)] * 500)  # 33 MB together
+    decoder = Decoder(DecodeOptions("sqlserver", bounds=Bounds(record_bytes=2**18)))
+    schema = learn(decoder, raw.slice(0, 1))
+    tracemalloc.start()
+    try:
+        found = decoder.decode(raw, schema)
+        assert tracemalloc.get_traced_memory()[1] < 8_000_000
+    finally:
+        tracemalloc.stop()
+    assert found.events["row"].to_pylist() == [{"id": 1, "v": "a"}] * 500
+
+
+def test_6_3_the_limit_of_a_record_holds_for_what_is_compressed() -> None:
+    key, value = written({"id": 1}), glue(b" " * 10_000 + written(ENVELOPE), compressed=True)
+    assert rejections(decoded((key, value), (key, value), bounds=Bounds(record_bytes=5_000))) == {
+        0: "not-json",
+        1: "not-json",
+    }
+    assert not rejections(decoded((key, value), (key, value), bounds=Bounds(record_bytes=15_000)))

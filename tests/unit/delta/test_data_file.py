@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -278,11 +279,29 @@ def test_a_file_with_other_types_than_the_table_is_told(tmp_path: Path) -> None:
         ("false", "boolean", False),
         ("", "string", None),
         (None, "date", None),
+        ("0001-01-02", "date", date(1, 1, 2)),
     ],
 )
 def test_values_of_a_partition_are_read(text: str | None, kind: str, value: Any) -> None:
     (column,) = TableSchema.of(struct(field("p", kind))).columns
     assert constant(text, column, 2).to_pylist() == [value, value]
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "date"])
+@pytest.mark.parametrize("year", [-290_000, -43, 0, 1, 9_999, 10_000, 290_000])
+def test_partitions_by_any_year_come_back(tmp_path: Path, kind: str, year: int) -> None:
+    """Records may have dates that few readers know; one that can't be read again would stop the table."""
+    HandMadeTable(tmp_path).create(field("id", "long"), field("p", kind), partition_by=["p"])
+    files, table = snapshot_of(tmp_path)
+    column = table.schema.by_name["p"].logical.type
+    day = int((year - 1970) * 365.2425)
+    numbers = pa.array([day], pa.int32()) if kind == "date" else pa.array([86_400_000_000 * day + 5], pa.int64())
+    rows = pa.table({"id": pa.array([1], pa.int64()), "p": numbers.view(column)})
+    [written] = write_files(files, table, rows, ["id"], FileOptions())
+    [text] = written.file.action["partitionValues"].values()
+    assert re.fullmatch(r"([0-9]{4}|[+-][0-9]{4,6})-[0-9]{2}-[0-9]{2}([ T].*)?", text)
+    [back] = DataReader(files, table.schema).pieces(written.file, ["id", "p"])
+    assert back["p"].cast(numbers.type).to_pylist() == numbers.to_pylist()
 
 
 @pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "boolean", "decimal(5,2)", "byte", "date"])

@@ -381,6 +381,7 @@ ALERT_OF = {
     "ageSeconds": "DistributaryTableTooOld",
     "silenceSeconds": "DistributaryNotLive",
     "planSeconds": "DistributaryPlansNothing",
+    "heartbeatSeconds": "DistributaryConnectorSilent",
     "maintenanceTries": "DistributaryMaintenanceFails",
 }
 

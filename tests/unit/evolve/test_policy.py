@@ -24,3 +24,14 @@ def test_of_what_is_ignored_a_table_takes_the_columns_that_it_has_and_a_new_one_
 def test_5_1_a_column_that_is_ignored_may_have_any_name_and_type() -> None:
     wire = [{**WIRE, "ID": "int", "__op": "string"}, {**WIRE, "more": "date"}]
     assert not allowed_changes("ignore", {"id": "int"}, wire, ["__op"])
+
+
+def test_6_3_a_table_gets_so_many_columns_at_most() -> None:
+    """The records of what adds none are rejected, once the table has the others."""
+    wire = [{"id": "int", "a": "int"}, {"id": "bigint", "b": "int", "c": "int"}, {"id": "bigint", "d": "int"}]
+    assert allowed_changes("evolve", {"id": "int"}, wire, (), most=3).added == {"a": "int", "d": "int"}
+    assert allowed_changes("evolve", {}, [{"a": "int", "b": "int"}, {"c": "int"}], (), most=1).added == {
+        "a": "int",
+        "b": "int",
+    }
+    assert allowed_changes("evolve", {"a": "int", "b": "int"}, [{"b": "bigint"}], (), most=1).widened == {"b": "bigint"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import cast
@@ -116,3 +117,12 @@ def test_places_are_spread_from_the_start_to_the_end_of_all_partitions() -> None
 )
 def test_a_schema_beside_the_payload_does_not_count(value: bytes | None, size: int) -> None:
     assert payload_size(value) == size
+
+
+def test_what_is_compressed_counts_inflated() -> None:
+    """AWS Glue's serializer compresses records; a few hundred bytes may become a megabyte."""
+    header = b"\x03\x05" + bytes(16)
+    assert payload_size(header + zlib.compress(b" " * 100_000)) == 100_000
+    assert payload_size(header + zlib.compress(b" " * 100 * _MB)) == _MB
+    assert payload_size(header + zlib.compress(b" " * 100_000)[:50]) < 100_000
+    assert payload_size(header + b"no zlib") == len(b"no zlib") + 18

@@ -1,4 +1,4 @@
-"""The registry's errors mean either a retry or a halt."""
+"""The registry's errors mean a retry; of a schema that does not come, the records are rejected."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
+from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient, SchemaRegistryError
 
 from distributary.config.source import SchemaRegistry
+from distributary.consume.peek import Record
 from distributary.decode.avro.schema import AvroType, NotAnAvroSchema
 from distributary.errors import SetupError, TableHalt, TransientError
+from distributary.ingest.json_records import check_schemas
 from distributary.ingest.registry import Registry
 
 NUMBER = json.dumps({"type": "record", "name": "Key", "fields": [{"name": "id", "type": "int"}]})
@@ -51,27 +53,93 @@ def test_an_unknown_schema_is_waited_for_and_found_once_it_is_there() -> None:
     assert isinstance(registry.schema("1"), AvroType)
 
 
-def test_a_schema_that_does_not_come_halts_the_table() -> None:
+def test_6_3_a_schema_that_does_not_come_is_given_up() -> None:
     clock = Clock()
     registry = Registry(settings(url="mock://c"), clock, patience=300)
     for clock.now in (0.0, 299.0):
         with pytest.raises(TransientError):
             registry.schema("7")
+    assert not registry.unknown
     clock.now = 300.0
-    with pytest.raises(TableHalt, match=r"schema 7.*5 minutes") as caught:
-        registry.schema("7")
-    assert caught.value.code == "schema-unknown"
-    assert caught.value.fix
+    assert isinstance(registry.schema("7"), NotAnAvroSchema)
+    assert registry.unknown == {"7"}
 
 
-def test_each_unknown_schema_has_a_time_of_its_own() -> None:
+def test_a_schema_that_came_while_nobody_asked_is_found_however_late() -> None:
+    clock = Clock()
+    registry = Registry(settings(url="mock://j"), clock, patience=300)
+    with pytest.raises(TransientError):
+        registry.schema("1")
+    registry._client.register_schema("s", Schema(NUMBER, "AVRO"))
+    clock.now = 10_000.0
+    assert isinstance(registry.schema("1"), AvroType)
+
+
+def test_6_3_each_unknown_schema_has_a_time_of_its_own_that_is_short_after_another_one() -> None:
+    """Else whoever writes ids that nobody registered would hold up the table with each of them."""
     clock = Clock()
     registry = Registry(settings(url="mock://d"), clock, patience=300)
+    times = {"7": (0.0, 301.0), "8": (302.0, 311.0, 312.0), "9": (400.0, 410.0), "10": (5_000.0, 5_299.0, 5_300.0)}
+    for address, asked in times.items():
+        for clock.now in asked[:-1]:
+            with pytest.raises(TransientError):
+                registry.schema(address)
+        clock.now = asked[-1]
+        assert isinstance(registry.schema(address), NotAnAvroSchema)
+
+
+def test_6_3_all_unknown_schemas_of_a_batch_are_waited_for_at_once() -> None:
+    clock = Clock()
+    registry = Registry(settings(url="mock://g"), clock, patience=300)
+    known = str(registry._client.register_schema("s", Schema(NUMBER, "AVRO")))
     with pytest.raises(TransientError):
-        registry.schema("7")
-    clock.now = 1000.0
-    with pytest.raises(TransientError):
-        registry.schema("8")
+        registry.schemas(["7", "8", known])
+    clock.now = 300.0
+    found = registry.schemas(["7", "8", known])
+    assert [isinstance(schema, NotAnAvroSchema) for schema in found.values()] == [True, True, False]
+
+
+@pytest.mark.parametrize("address", ["2147483648", "4294967295", "18446744073709551615"])
+def test_6_3_a_number_that_no_registry_gives_is_not_asked_for(address: str) -> None:
+    registry = Registry(settings(url="mock://h"))
+    assert isinstance(registry.schema(address), NotAnAvroSchema)
+
+
+@pytest.mark.parametrize("status", [400, 404, 422])
+def test_6_3_what_an_older_registry_says_of_a_guid_does_not_hold_up_the_table(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its address was right for others, so that it is the id that is wrong."""
+    clock = Clock()
+    registry = Registry(settings(url="mock://i"), clock, patience=300)
+    known = str(registry._client.register_schema("s", Schema(NUMBER, "AVRO")))
+
+    def refuse(_: str) -> None:
+        raise SchemaRegistryError(status, status, "HTTP 404 Not Found")
+
+    monkeypatch.setattr(registry._client, "get_schema_by_guid", refuse)
+    guid = "89791762-2336-4186-9674-299b90a802e2"
+    with pytest.raises(TransientError) as caught:
+        registry.schema(guid)
+    assert caught.value.code in ("registry-address", "registry-failed")
+    registry.schema(known)
+    with pytest.raises(TransientError) as caught:
+        registry.schema(guid)
+    assert caught.value.code == "schema-unknown"
+    clock.now = 300.0
+    assert isinstance(registry.schema(guid), NotAnAvroSchema)
+
+
+def test_6_3_a_new_table_whose_records_all_name_unknown_schemas_halts() -> None:
+    """It is another registry, or has lost its schemas: all records would go to quarantine."""
+    registry = Registry(settings(url="mock://k"), patience=0)
+    registry.schemas(["7", "8"])
+    seven, eight, nine = (Record(0, 0, None, b"\0" + number.to_bytes(4, "big") + b"x") for number in (7, 8, 9))
+    with pytest.raises(TableHalt, match="schema 7, 8"):
+        check_schemas([seven, eight, Record(0, 1, None, None)], registry)
+    for other in (nine, Record(0, 1, None, b"{}"), Record(0, 1, None, b"x")):
+        check_schemas([seven, other], registry)
+    check_schemas([], registry)
 
 
 def test_a_schema_of_another_kind_is_not_readable() -> None:

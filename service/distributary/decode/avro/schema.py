@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from distributary.decode.bounds import Bounds
-from distributary.decode.connect_schema import ConnectField, ConnectType
+from distributary.decode.connect_schema import LONGEST_NAME, TYPES_PER_COLUMN, ConnectField, ConnectType
 from distributary.decode.types.nested import is_readable
 
 Json = Any
@@ -35,9 +35,6 @@ _NO_PRECISION = 64
 """The converters write this as Avro's precision where Connect's Decimal has none."""
 _LONGEST_SYMBOL = 1_000
 """Characters of an enum's symbol. One byte of a record stands for all of them."""
-_TYPES_PER_COLUMN = 10
-"""A schema may expand to this many types for each column that a struct may have: a few names that use one another
-twice each would else stand for more types than memory holds."""
 
 
 class NotAnAvroSchema(ValueError):
@@ -186,8 +183,8 @@ class _Parser:
         height = 1 + max((kind.height for kind in inner), default=0)
         if height > self._bounds.nesting:
             raise NotAnAvroSchema(f"more than {self._bounds.nesting} types in one another")
-        if types > _TYPES_PER_COLUMN * self._bounds.columns:
-            raise NotAnAvroSchema(f"more than {_TYPES_PER_COLUMN * self._bounds.columns} types")
+        if types > TYPES_PER_COLUMN * self._bounds.columns:
+            raise NotAnAvroSchema(f"more than {TYPES_PER_COLUMN * self._bounds.columns} types")
         return replace(outer, types=types, height=height)
 
 
@@ -205,6 +202,8 @@ def _defined_name(node: Mapping[str, Json], namespace: str) -> str:
 def _field_name(name: Json) -> str:
     if not isinstance(name, str) or not is_readable(name):
         raise NotAnAvroSchema("a field's name that Avro does not allow")
+    if len(name) > LONGEST_NAME:
+        raise NotAnAvroSchema(f"a name of more than {LONGEST_NAME} characters")
     return name
 
 

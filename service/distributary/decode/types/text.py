@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 
 import pyarrow as pa
 
@@ -26,6 +25,7 @@ from distributary.decode.types.base import (
     only_text,
     text_of,
 )
+from distributary.decode.types.documents import document_text
 
 
 def base64_bytes(value: Json) -> bytes:
@@ -46,18 +46,6 @@ def _url_safe(value: str) -> bytes:
     return base64_bytes(value.translate(str.maketrans("-_", "+/")))
 
 
-def _json(value: str) -> str:
-    try:
-        json.loads(value, parse_float=str, parse_int=str, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise BadValue(value) from None
-    return value
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
-
-
 def _unchanged(value: str) -> str:
     return value
 
@@ -66,7 +54,7 @@ STRING = ColumnType("string", pa.string(), str, convert_whole(pa.string(), _unch
 BINARY = ColumnType("binary", pa.binary(), bytes, convert_whole(pa.binary(), _unchanged), base64_bytes, True)
 BINARY_HEX = ColumnType("binary", pa.binary(), str, convert_each(pa.binary(), _hexadecimal), only_text, True)
 BINARY_URL_SAFE = ColumnType("binary", pa.binary(), str, convert_each(pa.binary(), _url_safe), only_text, True)
-VARIANT = ColumnType("variant", pa.string(), str, convert_each(pa.string(), _json), text_of, True)
+VARIANT = ColumnType("variant", pa.string(), str, convert_each(pa.string(), document_text), text_of, True)
 
 _BYTES = "Base64 in JSON, bytes in Avro"
 NOTES: tuple[TypeNote, ...] = (

@@ -23,7 +23,12 @@ function showTotals(tables, now) {
   say(total("freshness-note"), slow ? `slowest: ${slow.table}` : "from the source to the table");
   say(total("quarantined"), count(sum((t) => t.quarantined)));
   say(total("quarantined-note"), bad ? `most: ${bad.table}` : "records");
-  const transactions = status.transactions;
+  const { transactions, heartbeat_at: heartbeat } = status;
+  $("heartbeat").hidden = heartbeat === undefined;
+  if (heartbeat !== undefined) {
+    say(total("heartbeat"), duration(Math.max(0, now - heartbeat)));
+    attribute(total("heartbeat"), "title", moment(heartbeat));
+  }
   $("transactions").hidden = !transactions;
   if (transactions) {
     const complete = transactions.complete, waiting = transactions.waiting_for;

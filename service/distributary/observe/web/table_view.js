@@ -73,6 +73,7 @@ function drawTable() {
   single.columnCount = make("summary");
   single.noCommits = make("p", { class: "soft" }, "No commit since the service started.");
   single.noStored = make("p", { class: "soft" }, "Known after the first commit since the service started.");
+  single.noStages = make("p", { class: "soft" }, "No change was streamed since the service started.");
   single.noChanges = make("p", { class: "soft" });
   single.noQuarantine = make("p", { class: "soft" }, "No record of this table is in quarantine.");
   const columns = make("details", {}, single.columnCount, grid("columns", "Columns", [["Column"], ["Type"], ["Role"]], "narrow"));
@@ -80,6 +81,7 @@ function drawTable() {
     make("dl", { class: "totals" }, ...Object.entries(FIGURES).map(([id, label]) => figure(id, label))),
     single.error.node, single.paused.node, single.warnings,
     make("div", { class: "charts" }, big("rateCurve", "Throughput, last 30 minutes"), big("freshCurve", "Freshness, last 30 minutes")),
+    panel("Who is late", single.noStages, facts("stages")),
     panel("Partitions", grid("partitions", "Partitions of the topic", [["Partition"], ["Next offset", true], ["End in Kafka", true], ["Lag", true]], "narrow")),
     panel("Last commits", single.noCommits, grid("commits", "Last commits, the newest first", [["Committed"], ["Records", true], ["Rows", true], ["Took", true], ["By phase"]])),
     panel("Columns", single.noStored, columns, make("h4", {}, "Changes since the service started"), single.noChanges, grid("changes", "Changes of the columns", [["When"], ["What"], ["Columns"]], "narrow")),
@@ -183,6 +185,12 @@ function showDetails(table, detail, now) {
   single.list.show("To see them:", table.quarantined ? commands.quarantine_list : null);
   single.replay.show("To apply them again, once the cause is mended:", table.quarantined ? commands.quarantine_replay : null);
   const since = (seconds) => (seconds === null ? "not yet" : ago(Math.max(0, now - seconds)));
+  const { stages } = table, heartbeat = status.heartbeat_at;
+  single.noStages.hidden = stages !== null;
+  fillFacts("stages", [
+    ...STAGES.map(([id, words]) => [words, stages && (stages[id] === null ? "not known" : duration(stages[id]))]),
+    ["Connector's last heartbeat", heartbeat === undefined ? null : ago(Math.max(0, now - heartbeat))],
+  ]);
   fillFacts("layout", [
     ["Layout in force", LAYOUTS[table.layout] ?? table.layout],
     ["Files", stored && `${count(stored.files)}, ${size(stored.bytes)}${stored.rows === null ? "" : `, ${plural(stored.rows, "row")}`}`],

@@ -14,7 +14,11 @@ function duration(s) {
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
 }
 const ago = (s) => (s < 1 ? "just now" : s < 60 ? `${Math.floor(s)} s ago` : `${duration(s)} ago`);
-const moment = (seconds) => new Date(seconds * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC";
+// Of times that records name, which may be beyond what a date of the browser is.
+function moment(seconds) {
+  const date = new Date(seconds * 1000);
+  return Number.isNaN(date.valueOf()) ? `${seconds} s since 1970` : date.toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC");
+}
 // The time of day where it is today's.
 const clockTime = (seconds, now) => (moment(seconds).slice(0, 10) === moment(now).slice(0, 10) ? moment(seconds).slice(11) : moment(seconds).slice(0, 16));
 function size(n) {
@@ -23,6 +27,7 @@ function size(n) {
   while (value >= 1000 && unit < units.length - 1) { value /= 1000; unit += 1; }
   return `${unit && value < 100 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
+const STAGES = [["to_connector", "Source to connector"], ["to_kafka", "Connector to Kafka"], ["to_table", "Kafka to table"]];
 function stagesText(stages) {
   const parts = [["to_connector", "to the connector"], ["to_kafka", "from there to Kafka"], ["to_table", "from there to the table"]];
   return parts.map(([id, words]) => `${words}: ${stages[id] === null ? "not known" : duration(stages[id])}`).join(", ");

@@ -1,0 +1,66 @@
+"""What one record of the source may ask for."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from distributary.config.scalars import Section, WholeNumber
+from distributary.decode.bounds import Bounds
+
+_USUAL = Bounds()
+
+
+class Limits(Section):
+    """Limits of the source's records. A record beyond one goes to quarantine (`beyond-limits`, `bad-value`,
+    `bad-schema`), before the work is done that it asks for; its table continues."""
+
+    record_bytes: WholeNumber = Field(
+        _USUAL.record_bytes,
+        ge=1024,
+        le=2**30,
+        description="The most bytes of a key or a value, after AWS Glue's compression is undone. 128 MiB.",
+    )
+    decimal_bytes: WholeNumber = Field(
+        _USUAL.decimal_bytes,
+        ge=16,
+        le=2**20,
+        description="The most bytes of a decimal's unscaled number, where the column is text; DECIMAL itself has 16 at "
+        "most. The default holds the 147,455 digits of PostgreSQL's numeric.",
+    )
+    decimal_scale: WholeNumber = Field(
+        _USUAL.decimal_scale,
+        ge=38,
+        le=1_000_000,
+        description="The most digits behind the point of a decimal that becomes text, or zeros in front of it.",
+    )
+    text_bytes: WholeNumber = Field(
+        _USUAL.text_bytes,
+        ge=1024,
+        le=2**30,
+        description="The most bytes that the decimals of one record and column become as text, as a few bytes may "
+        "become a long one; eight times as much of all its columns. 64 MiB.",
+    )
+    nesting: WholeNumber = Field(
+        _USUAL.nesting,
+        ge=8,
+        le=128,
+        description="The most types in one another in a schema, and levels of objects and arrays in one another in a "
+        "value that has to be read with care.",
+    )
+    columns: WholeNumber = Field(
+        _USUAL.columns,
+        ge=10,
+        le=100_000,
+        description="The most fields of one row or one nested type; the columns of a table are bounded by it, too.",
+    )
+    schemas: WholeNumber = Field(
+        _USUAL.schemas,
+        ge=1,
+        le=10_000,
+        description="The most schemas that one batch of a table may bring, and the most times that records without a "
+        "schema may bring new fields.",
+    )
+
+    def bounds(self) -> Bounds:
+        """The same for the decoder."""
+        return Bounds(**self.model_dump())

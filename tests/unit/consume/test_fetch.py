@@ -1,0 +1,42 @@
+"""Kafka's records as Arrow, whatever their producer says."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+from tests.support.decoding import plain_change, rejections
+from tests.support.mock_kafka import running_mock_kafka
+
+from distributary.consume.fetch import RecordFetcher, raw_table
+from distributary.consume.offsets import OffsetRange
+from distributary.consume.peek import Record, records_from
+from distributary.decode.decoder import Decoder
+from distributary.decode.options import DecodeOptions
+from distributary.decode.record_schema import RecordSchema
+
+
+@pytest.mark.parametrize("time", [2**63 - 1, 10**16, 253_402_300_800_000])
+def test_a_record_of_a_time_beyond_all_clocks_is_of_the_last_one(time: int) -> None:
+    [found] = raw_table("t", [Record(0, 0, b"k", b"v", (), time)])["timestamp"].to_pylist()
+    assert found == datetime(9999, 12, 31, 23, 59, 59, 999_000, timezone.utc)
+
+
+def test_6_3_a_header_whose_name_is_no_text_is_one_records_fault() -> None:
+    """Kafka's client for Python raises where it is asked for such headers."""
+    with running_mock_kafka() as kafka:
+        for number, headers in enumerate(({b"a": b"1"}, {b"ok": b"1", b"\xff\xfe": b"2"}, {b"__op": b"\xff"}, {})):
+            change = plain_change(number, {"id": number})
+            assert change.value is not None
+            kafka.produce("t", b'{"id":%d}' % number, change.value, headers, timestamp=10**17)
+        options = {"bootstrap.servers": kafka.bootstrap, "log_level": 0}
+        fetcher = RecordFetcher(options)
+        raw = fetcher.fetch(OffsetRange("t", {0: 0}, {0: 4}))
+        fetcher.close()
+        looked_at = records_from(options, "t", {0: 0}, 20, 4, 10)
+    assert raw is not None
+    assert [len(record.headers) for record in looked_at] == [1, 1, 1, 0]
+    for table in (raw, raw_table("t", looked_at)):
+        found = Decoder(DecodeOptions("sqlserver")).decode(table, RecordSchema({"id": "int"}, {"id": "int"}))
+        assert rejections(found) == {1: "not-utf8"}
+        assert found.events["offset"].to_pylist() == [0, 2, 3]

@@ -1,0 +1,34 @@
+"""The fields that quarantine does not keep of a table with masked or excluded columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from distributary.config.table import TableSettings
+from distributary.quarantine.redaction import withheld_columns
+
+SETTINGS = TableSettings("dbo.t", exclude=("ssn",), mask={"email": "redact"})
+
+
+def test_a_table_that_withholds_nothing_keeps_all() -> None:
+    assert withheld_columns(TableSettings("dbo.t"), {"add.fields": "source.query"}) == ()
+
+
+def test_statements_go_with_the_columns_whose_values_they_have() -> None:
+    found = set(withheld_columns(SETTINGS, {}))
+    statements = {"query", "redo_sql", "__query", "__source_query", "__source_redo_sql", "iodebeziumredosql"}
+    assert {"ssn", "email", *statements} <= found
+
+
+@pytest.mark.parametrize(
+    ("properties", "field"),
+    [
+        ({"transforms.unwrap.add.fields": "op,source.query:sql_text"}, "__sql_text"),
+        ({"add.fields": "source.redo_sql", "add.fields.prefix": "meta_"}, "meta_source_redo_sql"),
+        ({"add.fields.prefix": "cdc."}, "cdc.source_query"),
+        ({"transforms.x.add.headers": "query", "transforms.x.add.headers.prefix": ""}, "query"),
+        ({"transforms.x.add.headers": "source.query:statement"}, "__statement"),
+    ],
+)
+def test_the_connectors_own_names_of_statements_count(properties: dict[str, str], field: str) -> None:
+    assert field in withheld_columns(SETTINGS, properties)
