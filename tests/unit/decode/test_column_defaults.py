@@ -18,7 +18,7 @@ from distributary.decode.column_default import ColumnDefault, array_of_text, def
 from distributary.decode.connect_schema import ConnectField
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.masks import Masks
-from distributary.decode.options import DecodeOptions
+from distributary.decode.options import DecodeOptions, TypeSources
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.types.from_schema import type_of_schema
 from distributary.ingest.table_columns import defaults_of
@@ -131,6 +131,25 @@ def test_a_masked_column_has_a_masked_default() -> None:
     options = DecodeOptions("sqlserver", defaults={}, masks=Masks({"c": "redact"}, ""))
     (new,) = [one for one in decoded(CHANGES, options).observed if one.defaults]
     assert new.defaults == {"c": "***"}
+
+
+@pytest.mark.parametrize("kind", [DAY, INSTANT, ZONED])
+@pytest.mark.parametrize("options", [{"masks": Masks({"c": "hash"}, "salt")}, {"types": TypeSources({"c": "string"})}])
+def test_a_default_that_is_an_expression_stays_unknown_as_a_hash_and_as_a_text(kind: Row, options: Any) -> None:
+    zero = 0 if kind is not ZONED else "1970-01-01T00:00:00Z"
+    for default, is_known in ((zero, False), (19782 if kind is not ZONED else "2024-02-29T12:00:00Z", True)):
+        struct = {"id": INT, "c": {**kind, "optional": False, "default": default}}
+        found = records((0, 4, 2, struct, {"c": default}))
+        told = [one.defaults for one in decoded(found, DecodeOptions("sqlserver", defaults={}, **options)).observed]
+        assert any("c" in defaults for defaults in told) == is_known
+
+
+def test_a_text_of_which_the_config_makes_a_day_has_its_default_1970() -> None:
+    text = {**TEXT, "optional": False, "default": "1970-01-01"}
+    found = records((0, 4, 2, {**OLD, "c": text}, {"c": "2024-02-29"}))
+    options = DecodeOptions("sqlserver", defaults={}, types=TypeSources({"c": "date"}))
+    (new,) = [one for one in decoded(found, options).observed if one.defaults]
+    assert new.defaults == {"c": "1970-01-01"}
 
 
 def test_recorded_rows_of_before_a_column_are_as_the_source_has_them() -> None:
