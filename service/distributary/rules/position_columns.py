@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from distributary.rules.columns import Bools, as_bools
 from distributary.rules.event import Position
 from distributary.rules.order import compare, precedes_truncate
-from distributary.rules.position_text import read_position, write_position
+from distributary.rules.position_text import position_order, read_position, write_position
 
 _EPOCH_END = len("000:")
 _BINLOG = ("mysql", "mariadb")
@@ -45,6 +45,44 @@ def follow(connector: str, texts: pa.Array, at: Position) -> Bools:
 
     exactly = _one_by_one(connector, is_behind)
     return _compared(connector, texts, at, pc.greater, exactly)
+
+
+def precede(connector: str, texts: pa.Array, at: str) -> Bools:
+    """Whether each position stands before another one in the source's log (rule 2.1), places that are only Kafka's
+    before another one of these. False where nothing tells: one of each kind, or none (null, and an empty `at`)."""
+    place = read_position(connector, at) if at else None
+    if place is None:
+        is_like = pc.invert(pc.or_(_has_place(texts), _has_place(pa.scalar(at))))
+        return as_bools(pc.and_(is_like, pc.less(texts, at)))
+
+    def is_before(one: Position | None) -> bool:
+        return one is not None and compare(connector, one, place) < 0
+
+    return _compared(connector, texts, place, pc.less, _one_by_one(connector, is_before))
+
+
+def lowest_position(connector: str, texts: pa.Array) -> str | None:
+    """The position that stands before all others; one of the source's if there is any. None without positions."""
+    found = pc.unique(texts.drop_null())
+    # Of those that sort as texts only the first one is compared.
+    kinds = _kinds(connector, found)
+    for kind in pc.unique(kinds.drop_null()).to_pylist():
+        of_kind = pc.fill_null(pc.equal(kinds, kind), False)
+        rest = pc.invert(of_kind)
+        first = pa.array([pc.min(found.filter(of_kind)).as_py()], found.type)
+        found = pa.concat_arrays([found.filter(rest), first])
+        kinds = pa.concat_arrays([kinds.filter(rest), pa.nulls(1, kinds.type)])
+    return min(found.to_pylist(), key=position_order(connector), default=None)
+
+
+def _kinds(connector: str, texts: pa.Array) -> pa.Array:
+    """Equal for positions that sort as their texts; null where they may not."""
+    kinds = pc.utf8_slice_codeunits(texts, 0, 0)
+    if connector == "postgresql":
+        kinds = pc.if_else(pc.match_substring(texts, "."), kinds, None)
+    elif connector in _BINLOG:
+        kinds = pc.replace_substring_regex(texts, _BINLOG_PLACE, r"\2")
+    return pc.if_else(_has_place(texts), kinds, "Kafka's")
 
 
 def _has_place(texts: pa.Array) -> pa.Array:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cmp_to_key
+from typing import Any
 
 from distributary.rules.event import Position
+from distributary.rules.order import compare
 
 _EPOCH_END = len("000:")
 _SEPARATOR = "/"
@@ -59,3 +63,16 @@ def write_position(connector: str, at: Position) -> str:
     if at.server is not None and at.transaction is not None:
         parts += [str(at.server), *at.transaction.rsplit(":", 1)]
     return epoch + _SEPARATOR.join(map(str, parts))
+
+
+def position_order(connector: str) -> Callable[[str], Any]:
+    """A key that sorts positions by the source's log (rule 2.1); empty ones and places that are only Kafka's come
+    last."""
+
+    def order(one: str, other: str) -> int:
+        at, other_at = (read_position(connector, text) if text else None for text in (one, other))
+        if at is None or other_at is None:
+            return ((at is None) - (other_at is None)) or ((one > other) - (one < other))
+        return compare(connector, at, other_at)
+
+    return cmp_to_key(order)
