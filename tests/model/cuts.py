@@ -18,12 +18,14 @@ SIZES = (0, 0, 1, 1, 2, 3, 5, 20)
 @dataclass(frozen=True)
 class Batch:
     """Records of one batch. `grown`: it is noticed before it that the topic has grown. `settled`: all that was sent
-    before is read after it. `stop`: the number of the stop that is reached after it."""
+    before is read after it. `stop`: the number of the stop that is reached after it. `caught_up`: all that the topic
+    had at some moment was read, and nothing else."""
 
     records: tuple[Arrived, ...]
     grown: bool = False
     settled: bool = False
     stop: int | None = None
+    caught_up: bool = False
 
 
 class Reading:
@@ -42,6 +44,8 @@ class Reading:
             self._old[record.partition] += record.sending < grown
         self._at = [0] * self.partitions
         self._noticed = self._settled = grown >= sent
+        self._sent, self._rests = len(arrived), bool(delivery.rests)
+        self._moments_share = self._random.choice((0.05, 0.2, 0.6)) if self._rests else 0.0
 
     def counts(self, sent: int) -> list[int]:
         """How many of the first `sent` records each partition has."""
@@ -54,8 +58,19 @@ class Reading:
     def batches(self, stops: Sequence[Sequence[int]]) -> Iterator[Batch]:
         """The batches, one after the other."""
         for number, stop in enumerate(stops):
+            for moment in self._moments(stop):
+                yield from self._until(moment)
+                yield Batch((), caught_up=True)
             yield from self._until(stop)
             yield Batch((), stop=number)
+
+    def _moments(self, stop: Sequence[int]) -> list[list[int]]:
+        """Where everything that the topic had at some moments is read, on the way to a stop."""
+        if not self._rests:
+            return []
+        ends = [self.counts(sent) for sent in range(1, self._sent + 1)]
+        ends = [end for end in ends if all(a <= n <= b for a, n, b in zip(self._at, end, stop, strict=True))]
+        return [end for end in ends if self._random.random() < self._moments_share]
 
     def _until(self, stop: Sequence[int]) -> Iterator[Batch]:
         random = self._random

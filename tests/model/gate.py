@@ -62,6 +62,7 @@ class Report:
     records: int = 0
     replayed: int = 0
     plain: int = 0
+    rested: int = 0
     ambiguous: int = 0
     unknown: int = 0
     failures: list[tuple[Case, int, str]] = field(default_factory=list)
@@ -74,6 +75,8 @@ class Table(Protocol):
     unknown: int
     plain: int
     """How many keys were settled as columns."""
+    rested: int
+    """How often idle partitions came to count as having passed what was read before a rest."""
 
     def process(
         self, batch: Batch, read: ReadEvent, partitions: int, replayed: Iterable[tuple[Event, Sent]] = ()
@@ -156,6 +159,7 @@ class _Check:
         self._report.ambiguous += table.ambiguous
         self._report.unknown += table.unknown
         self._report.plain += table.plain
+        self._report.rested += table.rested
         self._quarantined = set()
         return self._in_other_cuts()
 
@@ -297,7 +301,7 @@ def main() -> int:
     seconds = time.process_time() - start
     write(f"{report.checked.total()} histories, {report.records} records, {report.stops} comparisons with the books, ")
     write(f"{report.replayed} replays from quarantine, {report.ambiguous} ambiguous deletes, ")
-    write(f"{report.plain} keys settled as columns, ")
+    write(f"{report.plain} keys settled as columns, {report.rested} times idle partitions counted as passed, ")
     write(f"{report.unknown} unknown values, {seconds:.0f} CPU s, {len(report.failures)} failures\n")
     for case, seed, difference in report.failures:
         write(f"\nreading {seed}: {difference}\n{case}\n")

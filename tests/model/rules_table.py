@@ -29,7 +29,7 @@ from distributary.rules.outcome import Changes, Outcome
 from distributary.rules.position_text import read_position
 from distributary.rules.state import Row, Rules, TableState
 from distributary.rules.truncate import end_by_truncate
-from distributary.rules.watermark import grow, schedule_growth_end
+from distributary.rules.watermark import grow, note_caught_up, schedule_growth_end
 
 Values = Mapping[str, Any]
 
@@ -58,7 +58,8 @@ class EventReader:
             self._known[id(sent)] = (sent, self._event(sent))
         event = self._known[id(sent)][1]
         place = (record.partition, record.offset)
-        return replace(event, partition=place[0], offset=place[1], timestamp=record.timestamp, quarantined=quarantined)
+        micros = 1000 * record.timestamp
+        return replace(event, partition=place[0], offset=place[1], timestamp=micros, quarantined=quarantined)
 
     def _event(self, sent: Sent) -> Event:
         key = None if sent.key is None else key_text(sent.key)
@@ -109,8 +110,8 @@ class RulesTable:
         )
         self.state = TableState(partitions)
         self.by_columns = by_columns
-        self.plain = 0
-        """How many keys were settled as columns."""
+        self.plain = self.rested = 0
+        """See gate.Table."""
         self.ambiguous = self.seen = self.unknown = 0
         self._kept: dict[str, list[_Kept]] = {}
         self._appended: list[Values] = []
@@ -129,6 +130,10 @@ class RulesTable:
         quarantined = self.take(map(read, batch.records), replayed)
         if batch.settled:
             schedule_growth_end(self.rules.connector, self.state)
+        if batch.caught_up:
+            before = self.state.quiet
+            note_caught_up(self.rules.connector, self.state)
+            self.rested += self.state.quiet != before
         return quarantined
 
     def take(
