@@ -16,7 +16,13 @@ import pyarrow.compute as pc
 from distributary.rules.columns import Bools, as_bools
 from distributary.rules.event import Position
 from distributary.rules.order import compare, precedes_truncate
-from distributary.rules.position_text import position_order, read_position, write_position
+from distributary.rules.position_text import (
+    BY_OFFSET_SIGN,
+    highest_of,
+    lowest_of,
+    read_position,
+    write_position,
+)
 
 _EPOCH_END = len("000:")
 _BINLOG = ("mysql", "mariadb")
@@ -63,26 +69,31 @@ def precede(connector: str, texts: pa.Array, at: str) -> Bools:
 
 def lowest_position(connector: str, texts: pa.Array) -> str | None:
     """The position that stands before all others; one of the source's if there is any. None without positions."""
-    found = pc.unique(texts.drop_null())
-    # Of those that sort as texts only the first one is compared.
-    kinds = _kinds(connector, found)
-    for kind in pc.unique(kinds.drop_null()).to_pylist():
-        of_kind = pc.fill_null(pc.equal(kinds, kind), False)
-        rest = pc.invert(of_kind)
-        first = pa.array([pc.min(found.filter(of_kind)).as_py()], found.type)
-        found = pa.concat_arrays([found.filter(rest), first])
-        kinds = pa.concat_arrays([kinds.filter(rest), pa.nulls(1, kinds.type)])
-    return min(found.to_pylist(), key=position_order(connector), default=None)
+    return lowest_of(connector, _extremes(connector, texts, pc.min))
+
+
+def highest_position(connector: str, texts: pa.Array) -> str | None:
+    """The position that stands behind all others; one of Kafka's if there is any. None without positions."""
+    return highest_of(connector, _extremes(connector, texts, pc.max))
+
+
+def _extremes(connector: str, texts: pa.Array, function: Callable[[pa.Array], pa.Scalar]) -> list[str]:
+    """Of positions that sort as their texts the first or last one, and all others."""
+    texts = texts.drop_null()
+    kinds = _kinds(connector, texts)
+    found = [function(texts.filter(pc.equal(kinds, kind))).as_py() for kind in pc.unique(kinds.drop_null())]
+    return [*found, *pc.unique(texts.filter(kinds.is_null())).to_pylist()]
 
 
 def _kinds(connector: str, texts: pa.Array) -> pa.Array:
     """Equal for positions that sort as their texts; null where they may not."""
-    kinds = pc.utf8_slice_codeunits(texts, 0, 0)
+    is_kafka_s = pc.equal(pc.utf8_slice_codeunits(texts, _EPOCH_END, _EPOCH_END + 1), BY_OFFSET_SIGN)
+    kinds = pc.if_else(is_kafka_s, BY_OFFSET_SIGN, "")
     if connector == "postgresql":
-        kinds = pc.if_else(pc.match_substring(texts, "."), kinds, None)
-    elif connector in _BINLOG:
-        kinds = pc.replace_substring_regex(texts, _BINLOG_PLACE, r"\2")
-    return pc.if_else(_has_place(texts), kinds, "Kafka's")
+        return pc.if_else(pc.or_(is_kafka_s, pc.match_substring(texts, ".")), kinds, None)
+    if connector in _BINLOG:
+        return pc.if_else(is_kafka_s, kinds, pc.replace_substring_regex(texts, _BINLOG_PLACE, r"\2"))
+    return kinds
 
 
 def _has_place(texts: pa.Array) -> pa.Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cmp_to_key
 from typing import Any
 
@@ -76,3 +76,13 @@ def position_order(connector: str) -> Callable[[str], Any]:
         return compare(connector, at, other_at)
 
     return cmp_to_key(order)
+
+
+def highest_of(connector: str, texts: Iterable[str | None]) -> str | None:
+    """Of a few positions the one that stands behind all others; None without any."""
+    return max(filter(None, texts), key=position_order(connector), default=None)
+
+
+def lowest_of(connector: str, texts: Iterable[str | None]) -> str | None:
+    """The one that stands before all others."""
+    return min(filter(None, texts), key=position_order(connector), default=None)
