@@ -6,6 +6,7 @@ grown, and not of before where an old partition may still have one: so does the 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -13,6 +14,7 @@ from random import Random
 from tests.model.delivery import Arrived, Delivery
 
 SIZES = (0, 0, 1, 1, 2, 3, 5, 20)
+_PLACES = 8
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,10 @@ class Batch:
 
 
 class Reading:
-    """Reads `arrived` up to each of the `stops`: how many records of each partition, one stop after the other."""
+    """Reads `arrived` up to each of the `stops`: how many records of each partition, one stop after the other.
+    `notes`: it is noted where all that the topic had was read."""
 
-    def __init__(self, arrived: Sequence[Arrived], delivery: Delivery, seed: int) -> None:
+    def __init__(self, arrived: Sequence[Arrived], delivery: Delivery, seed: int, *, notes: bool = True) -> None:
         self.partitions = max(delivery.partitions, delivery.more)
         self._random = Random(seed)
         self._logs: list[list[tuple[int, Arrived]]] = [[] for _ in range(self.partitions)]
@@ -42,18 +45,23 @@ class Reading:
         for number, record in enumerate(arrived):
             self._logs[record.partition].append((number, record))
             self._old[record.partition] += record.sending < grown
+        self._numbers = [[number for number, _ in log] for log in self._logs]
         self._at = [0] * self.partitions
         self._noticed = self._settled = grown >= sent
-        self._sent, self._rests = len(arrived), bool(delivery.rests)
+        self._sent, self._rests = len(arrived), notes and bool(delivery.rests)
         self._moments_share = self._random.choice((0.05, 0.2, 0.6)) if self._rests else 0.0
 
     def counts(self, sent: int) -> list[int]:
         """How many of the first `sent` records each partition has."""
-        return [sum(number < sent for number, _ in log) for log in self._logs]
+        return [bisect_left(numbers, sent) for numbers in self._numbers]
 
-    def some_counts(self) -> list[int]:
-        """Any place that can be reached: if one partition is beyond the time the topic grew, that was noticed."""
-        return [self._random.randint(0, len(log)) for log in self._logs]
+    def some_places(self) -> list[list[int]]:
+        """Any place that can be reached: if one partition is beyond the time the topic grew, that was noticed. Where
+        there are rests, several at which all that was sent is read: there idle partitions count."""
+        if self._rests:
+            sent = range(self._sent + 1)
+            return [self.counts(number) for number in sorted(self._random.sample(sent, min(_PLACES, len(sent))))]
+        return [[self._random.randint(0, len(log)) for log in self._logs]]
 
     def batches(self, stops: Sequence[Sequence[int]]) -> Iterator[Batch]:
         """The batches, one after the other."""
@@ -80,7 +88,7 @@ class Reading:
         while self._at != list(stop):
             limits = [min(end, self._old[p]) if not self._noticed else end for p, end in enumerate(stop)]
             open_ = [p for p in range(self.partitions) if self._at[p] < limits[p]]
-            grown = not self._noticed and (not open_ or random.random() < 0.2)
+            grown = not self._noticed and (not open_ or random.random() < (0.02 if self._rests else 0.2))
             if grown:
                 self._noticed = True
                 yield Batch((), grown=True)

@@ -45,21 +45,25 @@ class _Kept:
 
 
 class EventReader:
-    """Makes events of what a connector sent. The same record is read once."""
+    """Makes events of what a connector sent. The same record is read once, however often the topic is."""
 
     def __init__(self, connector: str) -> None:
         self._connector = connector
         self._known: dict[int, tuple[Sent, Event]] = {}
+        self._placed: dict[int, tuple[Arrived, Event]] = {}
 
     def read(self, record: Arrived, *, quarantined: bool = False) -> Event:
         """The event of a record; `quarantined`: it is to be set aside."""
-        sent = record.sent
-        if id(sent) not in self._known:
-            self._known[id(sent)] = (sent, self._event(sent))
-        event = self._known[id(sent)][1]
-        place = (record.partition, record.offset)
-        micros = 1000 * record.timestamp
-        return replace(event, partition=place[0], offset=place[1], timestamp=micros, quarantined=quarantined)
+        if id(record) not in self._placed:
+            sent = record.sent
+            if id(sent) not in self._known:
+                self._known[id(sent)] = (sent, self._event(sent))
+            known = self._known[id(sent)][1]
+            micros = 1000 * record.timestamp
+            placed = replace(known, partition=record.partition, offset=record.offset, timestamp=micros)
+            self._placed[id(record)] = (record, placed)
+        event = self._placed[id(record)][1]
+        return replace(event, quarantined=True) if quarantined else event
 
     def _event(self, sent: Sent) -> Event:
         key = None if sent.key is None else key_text(sent.key)
@@ -188,8 +192,8 @@ class RulesTable:
         kept = (versions[-1] for versions in self._kept.values())
         return counted({**one.values, "__deleted": bool(one.row.ended)} if marked else one.values for one in kept)
 
-    def content(self) -> Any:
-        """All that must not depend on cuts, history's ends too."""
+    def content(self) -> tuple[Rows, Any]:
+        """See gate.Table."""
         ends = Counter(
             (key, number, str(version.end))
             for key, versions in self._kept.items()
