@@ -157,6 +157,16 @@ class LakeTable:
 
         return run
 
+    @contextmanager
+    def signed(self, name: str) -> Iterator[None]:
+        """Has the commits that add columns or fill them have that text as their user metadata."""
+        with self._with_settings({USER_METADATA: name}):
+            yield
+
+    def are_signed(self, after: Head, until: Head, name: str) -> bool:
+        """Whether all commits in between were made inside of signed() of that name."""
+        return self._log.are_signed(after.version, until.version, name)
+
     def widen_columns(self, columns: Mapping[str, str]) -> None:
         """Gives columns wider types; existing files are read as these. If interrupted, the next call repeats it.
 
@@ -235,6 +245,11 @@ class LakeTable:
             _TXN_APP_ID: APP_ID,
             _TXN_VERSION: str(progress.sequence),
         }
+        with self._with_settings(settings):
+            yield
+
+    @contextmanager
+    def _with_settings(self, settings: Mapping[str, str]) -> Iterator[None]:
         for key, value in settings.items():
             self.session.conf.set(key, value)
         try:
