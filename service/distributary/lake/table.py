@@ -85,9 +85,13 @@ class LakeTable:
 
     def create(self, columns: Mapping[str, str]) -> None:
         """Creates an empty table with the source's and the service's columns; replaces a cleared one (see clear()).
-        Raises TableHalt if it can't have the wanted layout."""
+        Raises TableHalt if it can't have the wanted layout, TransientError where another driver has made it since it
+        was looked at: that one may have rows already."""
         check_layout(self._layout, {**columns, **self._service_columns}, self.path)
-        self._build(DeltaTable.replace if self.exists() else DeltaTable.create, columns, self._layout)
+        exists = self.exists()
+        if exists and self.columns():
+            raise concurrent_change(self.path, -1)
+        self._build(DeltaTable.replace if exists else DeltaTable.create, columns, self._layout)
 
     def _build(
         self, make: Callable[[SparkSession], DeltaTableBuilder], columns: Mapping[str, str], layout: Layout
