@@ -241,6 +241,35 @@ def test_a_job_that_still_writes_is_noticed(bench: Bench, monkeypatch: pytest.Mo
     assert bench.rows() == [(1, "theirs"), (1, "twice")]
 
 
+@pytest.mark.parametrize("method", ["add_columns", "fill_nulls", "head", "commit"])
+def test_a_job_that_writes_during_the_take_over_is_noticed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """It writes right behind the service's columns, their values or the last look, or right before the commit."""
+    bench.rule = {"deletes": "soft"}
+    topic = Topic(bench.create().topic)
+    topic.change("u", key(1), row(1, "ours"), at=1)
+    produce(bench.kafka, told(topic))
+    write(bench, [row(1, "theirs")])
+    theirs = pa.table({"id": pa.array([1], pa.int32()), "v": ["twice"]})
+    own, calls = getattr(LakeTable, method), itertools.count()
+
+    def interrupted(lake: LakeTable, *given: Any) -> Any:
+        number = next(calls)
+        found = None if method == "commit" else own(lake, *given)
+        # The table is looked at twice before it is changed.
+        if number == (2 if method == "head" else 0):
+            write_deltalake(bench.table, theirs, mode="append", schema_mode="merge")
+        return own(lake, *given) if method == "commit" else found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LakeTable, method, interrupted)
+        with pytest.raises(UsageError, match="still-written"):
+            adopt(bench)
+    assert bench.rows() == [(1, "theirs"), (1, "twice")]
+    assert "several rows" in str(differences(bench)), "it is checked again, and refused"
+
+
 @pytest.mark.parametrize("connector", ["sqlserver", "postgresql", "oracle", "mysql"])
 def test_a_snapshot_over_the_rows_tells_which_of_them_the_source_no_longer_has(bench: Bench, connector: str) -> None:
     topic = Topic(bench.create(partitions=2).topic, connector)

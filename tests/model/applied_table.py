@@ -28,7 +28,7 @@ from distributary.rules.event import Event, Position
 from distributary.rules.order import compare, precedes_truncate
 from distributary.rules.position_text import read_position, write_position
 from distributary.rules.state import Rules
-from distributary.rules.watermark import grow, schedule_growth_end
+from distributary.rules.watermark import grow, note_caught_up, schedule_growth_end
 
 _TYPES = {"int64": "bigint", "int32": "int", "string": "string"}
 _SERVICE = (
@@ -83,7 +83,7 @@ class AppliedTable:
         self._decoder = Decoder(DecodeOptions(connector.name, before=kept.mode == "append", keyless=keyless))
         self._writer = RecordWriter(connector, Form())
         self._stored = (make_store or RowList)(self._layout)
-        self.ambiguous = self.seen = self.unknown = self.plain = 0
+        self.ambiguous = self.seen = self.unknown = self.plain = self.rested = 0
 
     def process(
         self,
@@ -100,6 +100,10 @@ class AppliedTable:
         quarantined = self._apply(records, list(replayed))
         if batch.settled:
             schedule_growth_end(connector, state)
+        if batch.caught_up:
+            before = state.quiet
+            note_caught_up(connector, state)
+            self.rested += state.quiet != before
         return [record for record in records if record[0].at in quarantined]
 
     def _apply(
@@ -135,7 +139,7 @@ class AppliedTable:
             "t",
             event.partition,
             event.offset,
-            event.timestamp,
+            event.timestamp // 1000,
             writer.key(sent),
             writer.value(sent),
             writer.headers(sent),

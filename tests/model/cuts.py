@@ -6,6 +6,7 @@ grown, and not of before where an old partition may still have one: so does the 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -13,23 +14,27 @@ from random import Random
 from tests.model.delivery import Arrived, Delivery
 
 SIZES = (0, 0, 1, 1, 2, 3, 5, 20)
+_PLACES = 8
 
 
 @dataclass(frozen=True)
 class Batch:
     """Records of one batch. `grown`: it is noticed before it that the topic has grown. `settled`: all that was sent
-    before is read after it. `stop`: the number of the stop that is reached after it."""
+    before is read after it. `stop`: the number of the stop that is reached after it. `caught_up`: all that the topic
+    had at some moment was read, and nothing else."""
 
     records: tuple[Arrived, ...]
     grown: bool = False
     settled: bool = False
     stop: int | None = None
+    caught_up: bool = False
 
 
 class Reading:
-    """Reads `arrived` up to each of the `stops`: how many records of each partition, one stop after the other."""
+    """Reads `arrived` up to each of the `stops`: how many records of each partition, one stop after the other.
+    `notes`: it is noted where all that the topic had was read."""
 
-    def __init__(self, arrived: Sequence[Arrived], delivery: Delivery, seed: int) -> None:
+    def __init__(self, arrived: Sequence[Arrived], delivery: Delivery, seed: int, *, notes: bool = True) -> None:
         self.partitions = max(delivery.partitions, delivery.more)
         self._random = Random(seed)
         self._logs: list[list[tuple[int, Arrived]]] = [[] for _ in range(self.partitions)]
@@ -40,22 +45,40 @@ class Reading:
         for number, record in enumerate(arrived):
             self._logs[record.partition].append((number, record))
             self._old[record.partition] += record.sending < grown
+        self._numbers = [[number for number, _ in log] for log in self._logs]
         self._at = [0] * self.partitions
         self._noticed = self._settled = grown >= sent
+        self._sent, self._rests = len(arrived), notes and bool(delivery.rests)
+        self._moments_share = self._random.choice((0.05, 0.2, 0.6)) if self._rests else 0.0
 
     def counts(self, sent: int) -> list[int]:
         """How many of the first `sent` records each partition has."""
-        return [sum(number < sent for number, _ in log) for log in self._logs]
+        return [bisect_left(numbers, sent) for numbers in self._numbers]
 
-    def some_counts(self) -> list[int]:
-        """Any place that can be reached: if one partition is beyond the time the topic grew, that was noticed."""
-        return [self._random.randint(0, len(log)) for log in self._logs]
+    def some_places(self) -> list[list[int]]:
+        """Any place that can be reached: if one partition is beyond the time the topic grew, that was noticed. Where
+        there are rests, several at which all that was sent is read: there idle partitions count."""
+        if self._rests:
+            sent = range(self._sent + 1)
+            return [self.counts(number) for number in sorted(self._random.sample(sent, min(_PLACES, len(sent))))]
+        return [[self._random.randint(0, len(log)) for log in self._logs]]
 
     def batches(self, stops: Sequence[Sequence[int]]) -> Iterator[Batch]:
         """The batches, one after the other."""
         for number, stop in enumerate(stops):
+            for moment in self._moments(stop):
+                yield from self._until(moment)
+                yield Batch((), caught_up=True)
             yield from self._until(stop)
             yield Batch((), stop=number)
+
+    def _moments(self, stop: Sequence[int]) -> list[list[int]]:
+        """Where everything that the topic had at some moments is read, on the way to a stop."""
+        if not self._rests:
+            return []
+        ends = [self.counts(sent) for sent in range(1, self._sent + 1)]
+        ends = [end for end in ends if all(a <= n <= b for a, n, b in zip(self._at, end, stop, strict=True))]
+        return [end for end in ends if self._random.random() < self._moments_share]
 
     def _until(self, stop: Sequence[int]) -> Iterator[Batch]:
         random = self._random
@@ -65,7 +88,7 @@ class Reading:
         while self._at != list(stop):
             limits = [min(end, self._old[p]) if not self._noticed else end for p, end in enumerate(stop)]
             open_ = [p for p in range(self.partitions) if self._at[p] < limits[p]]
-            grown = not self._noticed and (not open_ or random.random() < 0.2)
+            grown = not self._noticed and (not open_ or random.random() < (0.02 if self._rests else 0.2))
             if grown:
                 self._noticed = True
                 yield Batch((), grown=True)

@@ -17,6 +17,8 @@ from tests.model.source.sent import TOMBSTONE, Sent
 Json = Any
 START_MS = 1_750_000_000_000
 """When the first record got to Kafka."""
+REST_MS = 2 * 3_600_000
+"""A rest of a source."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,9 @@ class Delivery:
     `partitions` the topic has at first, `more` from record `grown` on (0: never). Below record `compacted` only each
     key's last record is left in its partition. `pauses`: records before which the service has applied all that came
     earlier. `held`: what comes into this partition, from the first pause on, is applied only after all else.
-    `at_most`: records in a batch.
+    `at_most`: records in a batch. `rests`: records before whose transaction two hours pass in which nothing happens.
+    What is sent again is no older than the last rest but one; what was sent before a rest, only when the connector was
+    down meanwhile.
     """
 
     again: tuple[Again, ...] = ()
@@ -52,6 +56,7 @@ class Delivery:
     pauses: tuple[int, ...] = ()
     held: int | None = None
     at_most: int = 1000
+    rests: tuple[int, ...] = ()
 
     def to_json(self) -> Json:
         """What differs from the plain delivery."""
@@ -62,7 +67,8 @@ class Delivery:
     def from_json(document: Json) -> Delivery:
         """The inverse of to_json."""
         again = tuple(Again(**entry) for entry in document.get("again", ()))
-        return Delivery(**{**document, "again": again, "pauses": tuple(document.get("pauses", ()))})
+        places = {name: tuple(document.get(name, ())) for name in ("pauses", "rests")}
+        return Delivery(**{**document, "again": again, **places})
 
 
 @dataclass(frozen=True)
@@ -80,9 +86,11 @@ class Arrived:
 
 def delivered(stream: Sequence[Sent], delivery: Delivery) -> list[Arrived]:
     """The records of the topic in the order of sending."""
-    sendings = _sent_again(stream, delivery.again)
+    rested = _Rests(stream, delivery.rests)
+    sendings, clocks = _sent_again(rested.stream, delivery.again, rested)
     if not delivery.tombstones:
-        sendings = [sent for sent in sendings if sent.op != TOMBSTONE]
+        kept = [number for number, sent in enumerate(sendings) if sent.op != TOMBSTONE]
+        sendings, clocks = [sendings[number] for number in kept], [clocks[number] for number in kept]
     count = max(1, len(sendings))
     grown = delivery.grown % count if delivery.grown else count
     pauses = sorted({pause % count for pause in delivery.pauses} - {0})
@@ -92,25 +100,53 @@ def delivered(stream: Sequence[Sent], delivery: Delivery) -> list[Arrived]:
         phase = sum(pause <= number for pause in pauses)
         if pauses and phase and partition == delivery.held:
             phase = len(pauses) + 1
-        arrived.append(Arrived(sent, partition, 0, START_MS + number, phase, number))
+        arrived.append(Arrived(sent, partition, 0, START_MS + number + clocks[number] * REST_MS, phase, number))
     return _numbered(_compacted(arrived, delivery.compacted % count))
 
 
-def _sent_again(stream: Sequence[Sent], repetitions: Iterable[Again]) -> list[Sent]:
-    """The stream with what is sent again, each time from the start of a change."""
+class _Rests:
+    """How many rests there were before each record; `stream`: the records with the times that they have then."""
+
+    def __init__(self, stream: Sequence[Sent], places: Iterable[int]) -> None:
+        self._entries = sorted({stream[place % len(stream)].entry for place in places} if stream else ())
+        self.stream = [self._later(sent) for sent in stream]
+
+    def before(self, sent: Sent) -> int:
+        """How many rests lie before a record."""
+        return sum(entry <= sent.entry for entry in self._entries)
+
+    def _later(self, sent: Sent) -> Sent:
+        count = self.before(sent)
+        if not count:
+            return sent
+        units = {"ts_ms": 1, "ts_us": 1_000, "ts_ns": 1_000_000}
+        times = {
+            name: sent.source[name] + count * REST_MS * unit for name, unit in units.items() if name in sent.source
+        }
+        return replace(sent, source={**sent.source, **times})
+
+
+def _sent_again(stream: Sequence[Sent], repetitions: Iterable[Again], rests: _Rests) -> tuple[list[Sent], list[int]]:
+    """The stream with what is sent again, each time from the start of a change, and how many rests Kafka had before
+    each record."""
     sendings: list[Sent] = []
+    clocks: list[int] = []
     waiting = sorted(repetitions, key=lambda again: again.after % max(1, len(stream)))
     unknown = -1
     for number, sent in enumerate(stream):
         sendings.append(_without_level(sent) if sent.entry == unknown else sent)
+        clocks.append(rests.before(sent))
         while waiting and waiting[0].after % len(stream) == number:
             again = waiting.pop(0)
             part = _repeated(stream, number, again)
+            clock = rests.before(stream[min(number + 1, len(stream) - 1)])
+            part = [one for one in part if rests.before(one) >= clock - 1]
             if again.unknowing and again.only is None and part:
                 unknown = part[0].entry
                 part = [_without_level(sent) if sent.entry == unknown else sent for sent in part]
             sendings += part
-    return sendings
+            clocks += [clock] * len(part)
+    return sendings, clocks
 
 
 def _repeated(stream: Sequence[Sent], number: int, again: Again) -> list[Sent]:

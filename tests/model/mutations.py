@@ -14,13 +14,15 @@ SERVICE = Path(__file__).parents[2] / "service"
 
 @dataclass(frozen=True)
 class Mutation:
-    """A fault: which rule it breaks, and how."""
+    """A fault: which rule it breaks, and how. `tests`: files or folders of tests that must notice it; none for those
+    that have the rule in their names, and random histories."""
 
     name: str
     rule: str
     file: str
     old: str
     new: str
+    tests: tuple[str, ...] = ()
 
     def apply(self, service: Path) -> None:
         """Patches a copy of the package's parent. Raises ValueError where the text is not there exactly once."""
@@ -81,5 +83,101 @@ MUTATIONS = (
         "progress/advance.py",
         "next={**first, **progress.next, **end}",
         "next={**first, **end, **progress.next}",
+    ),
+    Mutation(
+        "offsets that come again are not noticed",
+        "6.4",
+        "apply/repeated_offsets.py",
+        "sent[partition, offset] not in (key, None)",
+        "False",
+        ("tests/unit/apply",),
+    ),
+    Mutation(
+        "a record of another partition counts as the one that a row names",
+        "6.4",
+        "apply/repeated_offsets.py",
+        'places = zip(near["partition"].to_pylist(), near',
+        "places = zip([0] * near.num_rows, near",
+        ("tests/unit/apply",),
+    ),
+    Mutation(
+        "a kept row gets the default of a column that is older",
+        "5.1",
+        "apply/values.py",
+        "is_older = pc.or_(positions.is_null(), pa.array(precede(connector, positions, default.before)))",
+        "is_older = positions.is_valid()",
+        ("tests/unit/apply",),
+    ),
+    Mutation(
+        "the place in the topic of transactions proves that tables are complete",
+        "3.9",
+        "transactions/ledger.py",
+        "        if not not_later:\n            return True\n",
+        "        return True\n",
+        ("tests/unit/transactions",),
+    ),
+    Mutation(
+        "counts of a transaction that was sent again prove something",
+        "3.9",
+        "transactions/ledger.py",
+        "seq, counted = seen.seq, seen.begins == 1",
+        "seq, counted = seen.seq, True",
+        ("tests/unit/transactions",),
+    ),
+    Mutation(
+        "the frontier of before a start counts",
+        "3.9",
+        "transactions/ledger.py",
+        " or self._old.get((topic, partition)) == frontier.transaction:",
+        ":",
+        ("tests/unit/transactions",),
+    ),
+    Mutation(
+        "a claim holds for tables that are filled again",
+        "3.9",
+        "transactions/frontier.py",
+        " and topic in progress and passed(progress[topic], claim.held[topic], claim.held[topic])\n",
+        "\n",
+        ("tests/unit/transactions",),
+    ),
+    Mutation(
+        "a claim is not saved again where its versions change",
+        "3.9",
+        "transactions/follower.py",
+        "if claim is None or claim == self._saved:",
+        "if claim is None or (self._saved is not None and claim.transaction == self._saved.transaction):",
+        ("tests/unit/transactions",),
+    ),
+    Mutation(
+        "a compaction brings dead rows back",
+        "6.1",
+        "delta/writer.py",
+        "tuple((one, one.dead) for one in touched)",
+        "tuple((one, BitMap64()) for one in touched)",
+        ("tests/unit/delta",),
+    ),
+    Mutation(
+        "a compaction counts as a change of rows",
+        "6.1",
+        "delta/writer.py",
+        "plan, record, changes_rows=False)",
+        "plan, record, changes_rows=True)",
+        ("tests/unit/delta",),
+    ),
+    Mutation(
+        "files of several partitions are joined",
+        "6.1",
+        "delta/compaction.py",
+        "by_partition.setdefault(_values(file.partition_values), [])",
+        "by_partition.setdefault((), [])",
+        ("tests/unit/delta",),
+    ),
+    Mutation(
+        "another job's commits during a take-over are not noticed",
+        "6.1",
+        "workers/adopt.py",
+        " or not self._lake.are_signed(head, now, signature):",
+        ":",
+        ("tests/integration/test_adopt.py",),
     ),
 )

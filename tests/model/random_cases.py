@@ -43,6 +43,7 @@ MODES = (
 """All modes with all settings that make a difference."""
 
 _COMPACTED_SHARE = 0.15
+_RESTING_SHARE = 0.3
 
 
 def random_case(flavour: str, seed: int, kept: Kept) -> Case:
@@ -53,7 +54,11 @@ def random_case(flavour: str, seed: int, kept: Kept) -> Case:
     if not compacted and kept.truncate == "ignore" and random.random() < 0.5:
         wanted = replace(wanted, moves=True, truncates=False)
     history = random_history(random, wanted)
-    return Case(flavour, history, "whole", random_delivery(random, compacted=compacted), kept=kept)
+    delivery = random_delivery(random, compacted=compacted)
+    others = Random(f"rests {flavour} {seed}")
+    if not compacted and others.random() < _RESTING_SHARE:
+        delivery = replace(delivery, rests=tuple(others.randrange(LARGEST) for _ in range(others.randint(2, 8))))
+    return Case(flavour, history, "whole", delivery, kept=kept)
 
 
 def random_history(random: Random, wanted: Wanted = ALL) -> History:

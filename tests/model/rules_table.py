@@ -29,7 +29,7 @@ from distributary.rules.outcome import Changes, Outcome
 from distributary.rules.position_text import read_position
 from distributary.rules.state import Row, Rules, TableState
 from distributary.rules.truncate import end_by_truncate
-from distributary.rules.watermark import grow, schedule_growth_end
+from distributary.rules.watermark import grow, note_caught_up, schedule_growth_end
 
 Values = Mapping[str, Any]
 
@@ -45,20 +45,25 @@ class _Kept:
 
 
 class EventReader:
-    """Makes events of what a connector sent. The same record is read once."""
+    """Makes events of what a connector sent. The same record is read once, however often the topic is."""
 
     def __init__(self, connector: str) -> None:
         self._connector = connector
         self._known: dict[int, tuple[Sent, Event]] = {}
+        self._placed: dict[int, tuple[Arrived, Event]] = {}
 
     def read(self, record: Arrived, *, quarantined: bool = False) -> Event:
         """The event of a record; `quarantined`: it is to be set aside."""
-        sent = record.sent
-        if id(sent) not in self._known:
-            self._known[id(sent)] = (sent, self._event(sent))
-        event = self._known[id(sent)][1]
-        place = (record.partition, record.offset)
-        return replace(event, partition=place[0], offset=place[1], timestamp=record.timestamp, quarantined=quarantined)
+        if id(record) not in self._placed:
+            sent = record.sent
+            if id(sent) not in self._known:
+                self._known[id(sent)] = (sent, self._event(sent))
+            known = self._known[id(sent)][1]
+            micros = 1000 * record.timestamp
+            placed = replace(known, partition=record.partition, offset=record.offset, timestamp=micros)
+            self._placed[id(record)] = (record, placed)
+        event = self._placed[id(record)][1]
+        return replace(event, quarantined=True) if quarantined else event
 
     def _event(self, sent: Sent) -> Event:
         key = None if sent.key is None else key_text(sent.key)
@@ -109,8 +114,8 @@ class RulesTable:
         )
         self.state = TableState(partitions)
         self.by_columns = by_columns
-        self.plain = 0
-        """How many keys were settled as columns."""
+        self.plain = self.rested = 0
+        """See gate.Table."""
         self.ambiguous = self.seen = self.unknown = 0
         self._kept: dict[str, list[_Kept]] = {}
         self._appended: list[Values] = []
@@ -129,6 +134,10 @@ class RulesTable:
         quarantined = self.take(map(read, batch.records), replayed)
         if batch.settled:
             schedule_growth_end(self.rules.connector, self.state)
+        if batch.caught_up:
+            before = self.state.quiet
+            note_caught_up(self.rules.connector, self.state)
+            self.rested += self.state.quiet != before
         return quarantined
 
     def take(
@@ -183,8 +192,8 @@ class RulesTable:
         kept = (versions[-1] for versions in self._kept.values())
         return counted({**one.values, "__deleted": bool(one.row.ended)} if marked else one.values for one in kept)
 
-    def content(self) -> Any:
-        """All that must not depend on cuts, history's ends too."""
+    def content(self) -> tuple[Rows, Any]:
+        """See gate.Table."""
         ends = Counter(
             (key, number, str(version.end))
             for key, versions in self._kept.items()

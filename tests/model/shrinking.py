@@ -50,6 +50,8 @@ def _plainer(delivery: Delivery) -> Iterator[Delivery]:
         yield replace(delivery, again=delivery.again[:number] + delivery.again[number + 1 :])
     for number in range(len(delivery.pauses)):
         yield replace(delivery, pauses=delivery.pauses[:number] + delivery.pauses[number + 1 :])
+    for number in range(len(delivery.rests)):
+        yield replace(delivery, rests=delivery.rests[:number] + delivery.rests[number + 1 :])
     plain = Delivery()
     for name in ("grown", "compacted", "held", "partitions", "tombstones", "at_most"):
         if getattr(delivery, name) != getattr(plain, name):

@@ -27,6 +27,7 @@ def expect_no_difference(flavour: str, histories: int) -> None:
     assert len(report.checked) == len(MODES)
     assert report.stops > report.checked.total()
     assert report.replayed > 0
+    assert report.rested > 0
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)

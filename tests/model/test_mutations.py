@@ -25,11 +25,12 @@ def test_the_code_still_has_what_the_fault_changes(mutation: Mutation, tmp_path:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: str(mutation.name))
 def test_a_fault_is_noticed(mutation: Mutation, tmp_path: Path) -> None:
-    """By the tests whose names have the rule, else by random histories."""
+    """By the tests that the fault names, or by those whose names have the rule, else by random histories."""
     service = mutated(mutation, tmp_path)
     rule = f"_{mutation.rule.replace('.', '_')}_"
     said = ""
-    for tests, chosen in (
+    named = [(list(mutation.tests), "")] if mutation.tests else []
+    for tests, chosen in named or (
         ([*("tests/unit", "tests/spark"), *_holding(rule)], rule),
         (["tests/integration/test_histories.py"], ALL_HISTORIES),
     ):

@@ -174,7 +174,7 @@ class _Batch:
         aliases = self._memory.aliases
         wanted = pointers | self._named() | {aliases[at] for at in pointers if at in aliases}
         events = [values_of_events(one) for one in self._events]
-        kept = with_columns(self._memory.values, self._layout.row, self._layout.defaults)
+        kept = with_columns(self._memory.values, self._layout.row, self._layout.defaults, self._layout.rules.connector)
         return ValueSources([kept, *events, self._read_rows(wanted, keys)])
 
     def _keep(self, sources: ValueSources) -> None:

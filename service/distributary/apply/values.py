@@ -26,6 +26,7 @@ from distributary.apply.key_text import key_json
 from distributary.decode.column_default import ColumnDefault, array_of_text
 from distributary.rules.columns import Ints, one_array
 from distributary.rules.event import Pointer
+from distributary.rules.position_columns import precede
 from distributary.rules.state import Origin
 
 SERVICE = {
@@ -105,9 +106,11 @@ def values_of_rows(rows: pa.Table, row: pa.StructType) -> pa.Table:
     return pa.table(columns).cast(values_type(row))
 
 
-def with_columns(values: pa.Table, row: pa.StructType, defaults: Mapping[str, ColumnDefault]) -> pa.Table:
+def with_columns(
+    values: pa.Table, row: pa.StructType, defaults: Mapping[str, ColumnDefault], connector: str
+) -> pa.Table:
     """The values when the table has got other columns: types are widened, new columns have their default in rows of
-    before them, and are null elsewhere."""
+    before them, by the connector's positions, and are null elsewhere."""
     for place, (name, kind) in enumerate(SERVICE.items()):
         if name not in values.column_names:  # kept by a version that did not know of it
             values = values.add_column(place, name, pa.nulls(values.num_rows, kind))
@@ -118,19 +121,21 @@ def with_columns(values: pa.Table, row: pa.StructType, defaults: Mapping[str, Co
     arrays = [
         known[field.name].cast(field.type)
         if field.name in known
-        else _older(values["position"], field.type, defaults.get(field.name))
+        else _older(values["position"], field.type, defaults.get(field.name), connector)
         for field in row
     ]
     struct = pa.StructArray.from_arrays(arrays, fields=list(row), mask=old.is_null())
     return values.set_column(values.schema.get_field_index("row"), "row", struct)
 
 
-def _older(position: pa.ChunkedArray, kind: pa.DataType, default: ColumnDefault | None) -> pa.Array:
-    """A new column of rows with these positions."""
+def _older(position: pa.ChunkedArray, kind: pa.DataType, default: ColumnDefault | None, connector: str) -> pa.Array:
+    """A new column of rows with these positions. A row without one was in the table before the service had it, and got
+    the default with all that it had then."""
     nothing = pa.nulls(len(position), kind)
     if default is None:
         return nothing
-    is_older = pc.fill_null(pc.less(one_array(position), default.before), False)
+    positions = one_array(position)
+    is_older = pc.or_(positions.is_null(), pa.array(precede(connector, positions, default.before)))
     return pc.if_else(is_older, array_of_text(default.value, kind)[0], nothing)
 
 

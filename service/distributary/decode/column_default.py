@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 from distributary.decode.connect_schema import ConnectField
 from distributary.decode.strict_json import Number
 from distributary.decode.types.base import FAILURES, ColumnType, WrongKind
+from distributary.decode.types.from_schema import SEMANTIC
 from distributary.decode.types.spark_text import spark_texts
 
 _FILLING = ("postgresql", "mysql", "mariadb", "oracle", "db2")
@@ -37,10 +39,12 @@ def default_text(field: ConnectField, kind: ColumnType, connector: str) -> str |
         return None
     document = json.loads(json.dumps(field.default), parse_int=Number, parse_float=Number)
     try:
+        if _is_zero_time(field, document):
+            return None
         array, bad = kind.convert([kind.restate(document)])
     except (*FAILURES, WrongKind, pa.ArrowException):
         return None
-    if bad or array.null_count or pa.types.is_nested(array.type) or _is_zero_time(array):
+    if bad or array.null_count or pa.types.is_nested(array.type):
         return None
     (text,) = spark_texts(array, kind.spark)
     try:
@@ -49,10 +53,15 @@ def default_text(field: ConnectField, kind: ColumnType, connector: str) -> str |
         return None
 
 
-def _is_zero_time(array: pa.Array) -> bool:
-    if pa.types.is_timestamp(array.type):
-        return bool(array.view(pa.int64())[0].as_py() == 0)
-    return bool(pa.types.is_date32(array.type) and array.view(pa.int32())[0].as_py() == 0)
+def _is_zero_time(field: ConnectField, document: Any) -> bool:
+    """Whether a default is a time's zero. The source's type tells: what the config makes of it, a hash or a text, does
+    not show it any more. Raises what converting does."""
+    sent = SEMANTIC.get(field.type.name or "")
+    if sent is None or not (pa.types.is_timestamp(sent.arrow) or pa.types.is_date32(sent.arrow)):
+        return False
+    array, _ = sent.convert([sent.restate(document)])
+    whole = pa.int64() if pa.types.is_timestamp(sent.arrow) else pa.int32()
+    return bool(array.view(whole)[0].as_py() == 0)
 
 
 def array_of_text(text: str, arrow: pa.DataType) -> pa.Array:

@@ -42,7 +42,7 @@ def make_events(
     most = 8 * options.bounds.text_bytes + 2 * step.nbytes
     after = _columns(batch.after, schema.row, batch.count, placeholder, most)
     before = _columns(batch.before, schema.row, batch.count, placeholder, most) if options.reads_before else None
-    fill_older_rows(after, batch, options.defaults or {})
+    fill_older_rows(after, batch, options.defaults or {}, options.connector)
     _judge_values(batch, after, before, options)
     if options.key_from_row and before is not None:
         keys_of_rows = RowKeys(batch, after, before, options.key_from_row)

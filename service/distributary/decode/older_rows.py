@@ -5,25 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.decode.batch import Batch
 from distributary.decode.column_default import ColumnDefault, array_of_text
 from distributary.decode.columns import Columns
+from distributary.rules.position_columns import precede
 
 
-def fill_older_rows(columns: Columns, batch: Batch, defaults: Mapping[str, ColumnDefault]) -> None:
-    """Puts defaults into the rows that lack a column which was added after them."""
+def fill_older_rows(columns: Columns, batch: Batch, defaults: Mapping[str, ColumnDefault], connector: str) -> None:
+    """Puts defaults into the rows that lack a column which was added after them, by the connector's positions."""
+    if not defaults:
+        return
+    positions = pa.array(batch.positions, pa.string())
     for name, default in defaults.items():
         array = columns.arrays.get(name)
         if array is None:
             continue
-        older = [
-            row is not None and position is not None and position < default.before and name not in has
-            for row, position, has in zip(batch.after.rows, batch.positions, _names(batch.after.readers), strict=True)
+        lacks = [
+            row is not None and name not in has
+            for row, has in zip(batch.after.rows, _names(batch.after.readers), strict=True)
         ]
-        if any(older):
+        older = precede(connector, positions, default.before) & np.array(lacks, np.bool_)
+        if older.any():
             value = array_of_text(default.value, array.type)[0]
             columns.arrays[name] = pc.if_else(pa.array(older), value, array)
 

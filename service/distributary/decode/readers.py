@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, MutableMapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from distributary.decode import reasons
 from distributary.decode.avro.readers import AvroKeyReader, AvroRowReader
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
@@ -27,6 +29,7 @@ from distributary.decode.row_shape import (
 from distributary.decode.types.base import ColumnType
 from distributary.decode.wrapping import is_null, unwrap
 from distributary.errors import TableHalt
+from distributary.rules.position_columns import lowest_position
 
 _REMEMBERED = 512
 _REMEMBERED_BYTES = 16 * 2**20
@@ -102,11 +105,14 @@ class Readers:
 
     def note_positions(self, positions: Iterable[str | None], readers: Iterable[RowReader | None]) -> None:
         """Keeps the lowest position of the records of each reader."""
+        found: dict[int, list[str]] = {known: [position] for known, position in self._since.items()}
         for position, reader in zip(positions, readers, strict=True):
             if position is not None and reader is not None:
-                known = self._since.get(id(reader))
-                if known is None or position < known:
-                    self._since[id(reader)] = position
+                found.setdefault(id(reader), []).append(position)
+        for known, texts in found.items():
+            lowest = lowest_position(self._options.connector, pa.array(texts))
+            assert lowest is not None
+            self._since[known] = lowest
 
     def observed_columns(self) -> tuple[ObservedColumns, ...]:
         """The columns of the batch's records, one entry for each reader, in the order of their first use."""

@@ -23,7 +23,7 @@ from distributary.rules.columns import as_bools, one_array
 from distributary.rules.event import Position
 from distributary.rules.order import compare
 from distributary.rules.position_columns import follow, precede_truncate
-from distributary.rules.position_text import read_position, write_position
+from distributary.rules.position_text import position_order, read_position, write_position
 
 _Mask = npt.NDArray[np.bool_]
 
@@ -51,7 +51,9 @@ class AppliedWriter:
         """Of each key the place of its newest version, or of its newest streamed change."""
         newest: dict[int, int] = {}
         if self._layout.rules.mode == "history":
-            rank = [(current, end or "") for current, end in zip(*_lists(rows, CURRENT, END), strict=True)]
+            order = position_order(self._layout.rules.connector)
+            ends = zip(*_lists(rows, CURRENT, END), strict=True)
+            rank = [(current, end is not None, 0 if end is None else order(end)) for current, end in ends]
             for place, number in enumerate(numbers.tolist()):
                 if number not in newest or rank[place] > rank[newest[number]]:
                     newest[number] = place

@@ -15,6 +15,8 @@ from distributary.ingest.passage import STREAMED, passage_of
 from distributary.progress.batch_stats import BatchStats, PartitionStats
 from distributary.progress.record import InTransaction, Progress
 from distributary.rules.columns import one_array
+from distributary.rules.position_columns import highest_position, lowest_position
+from distributary.rules.position_text import highest_of, lowest_of, position_order
 
 _CHANGES = pa.array(["c", "u", "d"])
 _OTHER_FORM = pa.array([NOT_AN_ENVELOPE.code, NOT_A_ROW.code])
@@ -23,11 +25,14 @@ _UNCLEAR = "?"
 
 def facts_of(decoded: Decoded, progress: Progress) -> BatchStats:
     """The facts about a batch against what the table has applied before."""
-    parts = [_Part(decoded, partition) for partition in sorted(_partitions(decoded))]
-    known = _largest((progress.position, progress.snapshot.position if progress.snapshot else None))
-    lowest, lowest_read = _lowest(part.lowest for part in parts), _lowest(part.lowest_read for part in parts)
+    connector = progress.connector
+    parts = [_Part(decoded, partition, connector) for partition in sorted(_partitions(decoded))]
+    known = highest_of(connector, (progress.position, progress.snapshot.position if progress.snapshot else None))
+    lowest = lowest_of(connector, (part.lowest for part in parts))
+    lowest_read = lowest_of(connector, (part.lowest_read for part in parts))
+    order = position_order(connector)
     return BatchStats(
-        connector=progress.connector,
+        connector=connector,
         records=sum(part.records for part in parts),
         applied=sum(part.applied for part in parts),
         bad=sum(part.bad for part in parts),
@@ -36,17 +41,17 @@ def facts_of(decoded: Decoded, progress: Progress) -> BatchStats:
         deletes=sum(part.deletes + part.tombstones for part in parts),
         moved=sum(part.moved for part in parts),
         lone=any(part.tombstones > part.deletes for part in parts),
-        truncated=_largest(part.truncated for part in parts),
-        late=lowest is not None and known is not None and lowest <= known,
+        truncated=highest_of(connector, (part.truncated for part in parts)),
+        late=lowest is not None and known is not None and order(lowest) <= order(known),
         placeholders=sum(part.placeholders for part in parts),
         filled=progress.filled,
         suspect=False,
         newest_ts_ms=_largest(part.newest_ts_ms for part in parts),
         read_ts_ms=_largest(part.read_ts_ms for part in parts),
         partitions={part.partition: part.facts for part in parts},
-        snapshot=_largest(part.snapshot for part in parts),
-        lowest=_lowest((lowest, lowest_read)),
-        read=_largest(part.read for part in parts),
+        snapshot=highest_of(connector, (part.snapshot for part in parts)),
+        lowest=lowest_of(connector, (lowest, lowest_read)),
+        read=highest_of(connector, (part.read for part in parts)),
         unread=sum(part.unread for part in parts),
         payload=sum(part.payload for part in parts),
         creates=sum(part.creates for part in parts),
@@ -63,7 +68,7 @@ def _partitions(decoded: Decoded) -> set[int]:
 class _Part:
     """One partition of a batch."""
 
-    def __init__(self, decoded: Decoded, partition: int) -> None:
+    def __init__(self, decoded: Decoded, partition: int, connector: str) -> None:
         self.partition = partition
         events = decoded.events.filter(pc.equal(decoded.events["partition"], partition))
         rejected = decoded.rejected.filter(pc.equal(decoded.rejected["partition"], partition))
@@ -78,16 +83,15 @@ class _Part:
         self.tombstones = _count(pc.equal(kinds, TOMBSTONE))
         self.moved = _count(pc.or_(one_array(events["moved_in"]), one_array(events["moved_out"])))
         self.placeholders = _count(one_array(events["unavailable"]).is_valid())
-        self.truncated = _most(position.filter(pc.equal(kinds, "t")))
-        self.lowest, self.lowest_read = _least(position.filter(streamed)), _least(position.filter(reads))
+        self.truncated = highest_position(connector, position.filter(pc.equal(kinds, "t")))
+        self.lowest = lowest_position(connector, position.filter(streamed))
+        self.lowest_read = lowest_position(connector, position.filter(reads))
         self.newest_ts_ms, self.read_ts_ms = _most(time), _most(time.filter(reads))
-        self.snapshot = _most(position.filter(one_array(events["snapshot_end"])))
+        self.snapshot = highest_position(connector, position.filter(one_array(events["snapshot_end"])))
         rejected_kinds = one_array(rejected["operation"])
-        self.read = _largest(
-            (
-                _most(position.filter(reads)),
-                _most(one_array(rejected["position"]).filter(pc.equal(rejected_kinds, "r"))),
-            )
+        bad_reads = one_array(rejected["position"]).filter(pc.equal(rejected_kinds, "r"))
+        self.read = highest_of(
+            connector, (highest_position(connector, position.filter(reads)), highest_position(connector, bad_reads))
         )
         told = pc.is_in(rejected_kinds, pa.array([*STREAMED.to_pylist(), TOMBSTONE]))
         self.unread = self.bad - _count(told)
@@ -95,21 +99,27 @@ class _Part:
         other = one_array(rejected["offset"]).filter(pc.is_in(one_array(rejected["reason"]), _OTHER_FORM))
         self.other_form = _least(other)
         self.facts = PartitionStats(
-            self.records, _most(position.filter(streamed)), _most(time.filter(streamed)), None, _transaction(events)
+            self.records,
+            highest_position(connector, position.filter(streamed)),
+            _most(time.filter(streamed)),
+            None,
+            _transaction(connector, events),
         )
 
 
-def _transaction(events: pa.Table) -> InTransaction | None:
+def _transaction(connector: str, events: pa.Table) -> InTransaction | None:
     if "transaction_id" not in events.column_names:
         return None
     clear = pc.invert(pc.fill_null(pc.match_substring(events["position"], _UNCLEAR), True))
     told = events.filter(
         pc.and_(pc.and_(pc.is_in(events["operation"], STREAMED), clear), pc.is_valid(events["transaction_id"]))
     )
-    rows = told.select(["position", "transaction_order", "transaction_id"]).to_pylist()
-    if not rows:
+    highest = highest_position(connector, one_array(told["position"]))
+    if highest is None:
         return None
-    best = max(rows, key=lambda row: (row["position"], row["transaction_order"] or -1, row["transaction_id"]))
+    rows = told.filter(pc.equal(told["position"], highest))
+    rows = rows.select(["position", "transaction_order", "transaction_id"]).to_pylist()
+    best = max(rows, key=lambda row: (row["transaction_order"] or -1, row["transaction_id"]))
     return InTransaction(position=best["position"], id=best["transaction_id"], order=best["transaction_order"])
 
 
@@ -123,10 +133,6 @@ def _most(array: pa.Array) -> Any:
 
 def _least(array: pa.Array) -> Any:
     return pc.min(array).as_py()
-
-
-def _lowest(values: Iterable[Any]) -> Any:
-    return min((value for value in values if value is not None), default=None)
 
 
 def _largest(values: Iterable[Any]) -> Any:

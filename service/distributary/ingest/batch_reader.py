@@ -207,8 +207,8 @@ class BatchReader:
 
     def _follow_columns(self, observed: Sequence[ObservedColumns], progress: Progress) -> bool:
         if progress.is_new:
-            self._table.note_defaults(observed)
-        return self._table.follow(observed, progress.key)
+            self._table.note_defaults(observed, progress.connector)
+        return self._table.follow(observed, progress.key, progress.connector)
 
     def _decode(self, raw: RawRecords, topic_format: TopicFormat, progress: Progress) -> Decoded:
         """Decodes the records with the table's columns."""

@@ -17,6 +17,7 @@ from distributary.decode.decoder import Decoded
 from distributary.decode.envelope import TOMBSTONE
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress
+from distributary.rules.position_text import highest_of
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ def replayed(decoded: Decoded, found: BatchStats, progress: Progress, *, truncat
     truncated = found.truncated if truncates else None
     after = progress.next_commit(
         filled=progress.filled or found.placeholders > 0,
-        position=max(filter(None, (progress.position, found.position)), default=None),
-        truncated=max(filter(None, (progress.truncated, truncated)), default=None),
+        position=highest_of(progress.connector, (progress.position, found.position)),
+        truncated=highest_of(progress.connector, (progress.truncated, truncated)),
         records=progress.records + usable.num_rows,
     )
     without_place = decoded.events.num_rows - usable.num_rows

@@ -14,6 +14,7 @@ from distributary.evolve.diff import check_key
 from distributary.evolve.policy import allowed_changes, tracked_columns
 from distributary.lake.table import LakeTable
 from distributary.progress.record import AddedColumn
+from distributary.rules.position_text import position_order
 
 _Value = TypeVar("_Value")
 
@@ -56,19 +57,21 @@ class TableColumns:
         """Those of a row's columns that count for the table."""
         return tracked_columns(self._policy, self._now, row)
 
-    def note_defaults(self, observed: Sequence[ObservedColumns]) -> None:
+    def note_defaults(self, observed: Sequence[ObservedColumns], connector: str) -> None:
         """Keeps the defaults of the columns of a table's first records: of those that come later some may be older than
         a column."""
         if self._fills:
-            found = defaults_of(observed)
+            found = defaults_of(observed, connector)
             for name, known in self.added.items():
                 if name in found:
-                    found[name] = known.model_copy(update={"before": min(known.before, found[name].before)})
+                    before = min(known.before, found[name].before, key=position_order(connector))
+                    found[name] = known.model_copy(update={"before": before})
             self.added = {**self.added, **found}
 
-    def follow(self, observed: Sequence[ObservedColumns], key: tuple[str, ...]) -> bool:
+    def follow(self, observed: Sequence[ObservedColumns], key: tuple[str, ...], connector: str) -> bool:
         """Makes the table, adds columns or widens them, where records have more than it holds; whether it did. `key`
-        are the table's key columns. Raises TableHalt where the table can't take what the records have."""
+        are the table's key columns, `connector` orders its positions. Raises TableHalt where the table can't take what
+        the records have."""
         for columns in observed:
             if columns.is_key:
                 check_key(key, columns.types)
@@ -82,7 +85,7 @@ class TableColumns:
             self._lake.create(changes.added)
             self._log.info("table created", path=self._lake.path, columns=dict(changes.added))
         elif changes.added:
-            self._add(changes.added, observed)
+            self._add(changes.added, observed, connector)
         if changes.widened:
             self._lake.widen_columns(changes.widened)
             self._log.warning(
@@ -92,10 +95,10 @@ class TableColumns:
         self._now = self._lake.columns()
         return True
 
-    def _add(self, columns: Mapping[str, str], observed: Sequence[ObservedColumns]) -> None:
+    def _add(self, columns: Mapping[str, str], observed: Sequence[ObservedColumns], connector: str) -> None:
         """Adds columns. That older rows are to get their defaults is in the table's record before it has the columns:
         whatever ends the service in between, it is done (see column_fill.py)."""
-        defaults = {name: one for name, one in defaults_of(observed).items() if name in columns}
+        defaults = {name: one for name, one in defaults_of(observed, connector).items() if name in columns}
         if self._fills and defaults:
             head = self._lake.head()
             if head is not None and head.progress is not None and not head.progress.is_new:
@@ -113,12 +116,15 @@ class TableColumns:
         self._log.info("columns added", columns=dict(columns))
 
 
-def defaults_of(observed: Sequence[ObservedColumns]) -> dict[str, AddedColumn]:
+def defaults_of(observed: Sequence[ObservedColumns], connector: str) -> dict[str, AddedColumn]:
     """The defaults of columns of such records, each with the lowest position of the records that have its column. Of
     several schemas the oldest one counts: a default that a column gets or changes later is not that of older rows."""
     found: dict[str, AddedColumn | None] = {}
     rows = [one for one in observed if not one.is_key]
-    for one in sorted(rows, key=lambda one: (one.since is None, one.since or "")):
+    placed = [one for one in rows if one.since is not None]
+    order = position_order(connector)
+    placed.sort(key=lambda one: order(one.since or ""))
+    for one in [*placed, *(one for one in rows if one.since is None)]:
         for name in one.types:
             value = one.defaults.get(name)
             found.setdefault(name, None if value is None else AddedColumn(value=value, before=one.since or ""))

@@ -85,6 +85,11 @@ class DeltaLog:
             head = (self._restored(found) if isinstance(found, Restored) else found) or head
         return replace(head, version=version)
 
+    def are_signed(self, after: int, until: int, name: str) -> bool:
+        """Whether all commits behind version `after` up to `until` have that text as their user metadata."""
+        lines = map(self._commit_info, range(after + 1, until + 1))
+        return all(line is not None and user_metadata(line) == name for line in lines)
+
     def _below(self, versions: Sequence[int]) -> Head | None:
         """The newest record in these versions (sorted, newest first); None if none has one."""
         for version in versions[:_LOOK_BACK]:
@@ -121,13 +126,20 @@ class DeltaLog:
 
         Spark writes the commitInfo as the file's first line, deltalake as its last.
         """
+        line = self._commit_info(version)
+        if line is None:
+            return None
+        progress = Progress.from_json(user_metadata(line))
+        return restored(line, version) if progress is None else Head(version, progress, committed_at(line))
+
+    def _commit_info(self, version: int) -> str | None:
+        """The line of a commit that tells of it; None if it has none."""
         stream = self._files.open(self._file(version))
         try:
             lines = lines_of(self._session, stream)
             while (line := lines.readLine()) is not None:
                 if '"commitInfo"' in line:
-                    progress = Progress.from_json(user_metadata(line))
-                    return restored(line, version) if progress is None else Head(version, progress, committed_at(line))
+                    return str(line)
         finally:
             stream.close()
         return None

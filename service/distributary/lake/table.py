@@ -85,9 +85,13 @@ class LakeTable:
 
     def create(self, columns: Mapping[str, str]) -> None:
         """Creates an empty table with the source's and the service's columns; replaces a cleared one (see clear()).
-        Raises TableHalt if it can't have the wanted layout."""
+        Raises TableHalt if it can't have the wanted layout, TransientError where another driver has made it since it
+        was looked at: that one may have rows already."""
         check_layout(self._layout, {**columns, **self._service_columns}, self.path)
-        self._build(DeltaTable.replace if self.exists() else DeltaTable.create, columns, self._layout)
+        exists = self.exists()
+        if exists and self.columns():
+            raise concurrent_change(self.path, -1)
+        self._build(DeltaTable.replace if exists else DeltaTable.create, columns, self._layout)
 
     def _build(
         self, make: Callable[[SparkSession], DeltaTableBuilder], columns: Mapping[str, str], layout: Layout
@@ -156,6 +160,16 @@ class LakeTable:
                 self.empty_commit()(now, progress)  # no row had NULL, and Delta wrote nothing
 
         return run
+
+    @contextmanager
+    def signed(self, name: str) -> Iterator[None]:
+        """Has the commits that add columns or fill them have that text as their user metadata."""
+        with self._with_settings({USER_METADATA: name}):
+            yield
+
+    def are_signed(self, after: Head, until: Head, name: str) -> bool:
+        """Whether all commits in between were made inside of signed() of that name."""
+        return self._log.are_signed(after.version, until.version, name)
 
     def widen_columns(self, columns: Mapping[str, str]) -> None:
         """Gives columns wider types; existing files are read as these. If interrupted, the next call repeats it.
@@ -235,6 +249,11 @@ class LakeTable:
             _TXN_APP_ID: APP_ID,
             _TXN_VERSION: str(progress.sequence),
         }
+        with self._with_settings(settings):
+            yield
+
+    @contextmanager
+    def _with_settings(self, settings: Mapping[str, str]) -> Iterator[None]:
         for key, value in settings.items():
             self.session.conf.set(key, value)
         try:

@@ -8,6 +8,7 @@ from distributary.consume.offsets import Offsets
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Last, Progress, later
 from distributary.progress.snapshots import after_batch
+from distributary.rules.position_text import highest_of
 
 
 def advanced(
@@ -23,14 +24,14 @@ def advanced(
     `end`: the offsets behind the batch's last records; `truncated`: the position of the newest truncate in it that
     counts; `first`: the first offset that Kafka had of each partition; `latest` asks Kafka for the ends of them all.
     """
-    last = dict(progress.last)
+    connector, last = progress.connector, dict(progress.last)
     for p, seen in found.partitions.items():
         before = last.get(p, Last())
         last[p] = Last(
-            position=max(filter(None, (before.position, seen.position)), default=None),
+            position=highest_of(connector, (before.position, seen.position)),
             ts_ms=max(filter(None, (before.ts_ms, seen.ts_ms)), default=None),
             deleted_key=seen.deleted_key,
-            transaction=later(before.transaction, seen.transaction),
+            transaction=later(connector, before.transaction, seen.transaction),
         )
     return progress.next_commit(
         **after_batch(progress, found, {**first, **progress.next, **end}, latest),
@@ -38,8 +39,8 @@ def advanced(
         next={**first, **progress.next, **end},
         last=last,
         filled=progress.filled or found.placeholders > 0,
-        position=max(filter(None, (progress.position, found.position)), default=None),
-        truncated=max(filter(None, (progress.truncated, truncated)), default=None),
+        position=highest_of(connector, (progress.position, found.position)),
+        truncated=highest_of(connector, (progress.truncated, truncated)),
         source_ts_ms=max(filter(None, (progress.source_ts_ms, found.newest_ts_ms)), default=None),
         read_ts_ms=max(filter(None, (progress.read_ts_ms, found.read_ts_ms)), default=None),
         records=progress.records + found.applied,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from distributary.progress.record import InTransaction
+from distributary.rules.position_text import highest_of
 
 
 @dataclass(frozen=True)
@@ -94,4 +95,4 @@ class BatchStats:
     @property
     def position(self) -> str | None:
         """The largest position of the batch's streamed changes."""
-        return max((p.position for p in self.partitions.values() if p.position), default=None)
+        return highest_of(self.connector, (p.position for p in self.partitions.values()))

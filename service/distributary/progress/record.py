@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from distributary.errors import TableHalt
+from distributary.rules.position_text import position_order
 
 APP_ID = "distributary"
 _FORMAT = 2
@@ -189,9 +190,10 @@ def first_progress(topic: str, topic_id: str, connector: str, mode: str, key: tu
     )
 
 
-def later(one: InTransaction | None, other: InTransaction | None) -> InTransaction | None:
+def later(connector: str, one: InTransaction | None, other: InTransaction | None) -> InTransaction | None:
     """Of two places the one with the larger position."""
-    return max(filter(None, (one, other)), key=lambda at: (at.position, at.order or 0), default=None)
+    order = position_order(connector)
+    return max(filter(None, (one, other)), key=lambda at: (order(at.position), at.order or 0), default=None)
 
 
 @dataclass(frozen=True)

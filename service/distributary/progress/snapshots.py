@@ -13,6 +13,7 @@ from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import UsageError
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress, Snapshot
+from distributary.rules.position_text import highest_of, lowest_of, position_order
 
 
 def after_batch(
@@ -24,23 +25,26 @@ def after_batch(
     `taken` is the next offset per partition after the batch. `latest` asks Kafka for the ends of all partitions; it is
     asked for a batch that ends a snapshot alone, as rows of the snapshot may lie before them.
     """
-    lowest = min(filter(None, (progress.lowest, found.lowest)), default=None)
+    connector, order = progress.connector, position_order(progress.connector)
+    lowest = lowest_of(connector, (progress.lowest, found.lowest))
     if (progress.records or progress.adopted is not None) and progress.lowest is None:
         lowest = None  # a record of a version that did not keep it, or rows of another writer: some may be older
-    read = max(filter(None, (progress.read, found.read)), default=None)
+    read = highest_of(connector, (progress.read, found.read))
     snapshot = progress.snapshot
     # A record that can't be read may be a snapshot's row, also in a batch that has no other one.
-    may_be_read = found.read is not None or snapshot is None or snapshot.open or str(read) > snapshot.position
+    is_behind = snapshot is not None and read is not None and order(read) > order(snapshot.position)
+    may_be_read = found.read is not None or snapshot is None or snapshot.open or is_behind
     # Nor does anything tell what was among records that are lost, up to what Kafka had when that was accepted.
     missed = found.unread > 0 or progress.lost is not None
-    unread = max(filter(None, (progress.unread, read if missed and may_be_read else None)), default=None)
+    unread = highest_of(connector, (progress.unread, read if missed and may_be_read else None))
     lost = {p: end for p, end in (progress.lost or {}).items() if end > taken.get(p, 0)} or None
     if _ends_one(progress, found):
         snapshot = Snapshot(position=str(found.snapshot), open=latest())
     if snapshot is not None and snapshot.open:
         left = {p: end for p, end in snapshot.open.items() if end > taken.get(p, 0)}
         snapshot = snapshot.model_copy(update={"open": left})
-    if _to_count(snapshot, unread) and snapshot is not None and lowest is not None and lowest >= snapshot.position:
+    counts = _to_count(connector, snapshot, unread)
+    if counts and snapshot is not None and lowest is not None and order(lowest) >= order(snapshot.position):
         snapshot = snapshot.model_copy(update={"ghosts": 0})  # no row can be older: the table need not be looked at
     return {"snapshot": snapshot, "lowest": lowest, "read": read, "unread": unread, "lost": lost}
 
@@ -51,7 +55,7 @@ def after_loss(progress: Progress, end: Mapping[int, int]) -> dict[str, Any]:
     partitions now."""
     snapshot = progress.snapshot
     unfinished = snapshot.position if snapshot is not None and snapshot.open else None
-    unread = max(filter(None, (progress.unread, unfinished)), default=None)
+    unread = highest_of(progress.connector, (progress.unread, unfinished))
     return {"lost": {p: at for p, at in end.items() if at > 0} or None, "unread": unread}
 
 
@@ -59,18 +63,20 @@ def _ends_one(progress: Progress, found: BatchStats) -> bool:
     # By offset each row has a position of its own. Other modes than upsert keep rows that no snapshot has.
     if found.snapshot is None or progress.connector == BY_OFFSET or progress.mode != "upsert":
         return False
-    return progress.snapshot is None or found.snapshot > progress.snapshot.position
+    order = position_order(progress.connector)
+    return progress.snapshot is None or order(found.snapshot) > order(progress.snapshot.position)
 
 
 def to_count(progress: Progress) -> bool:
     """Whether the rows that the newest complete snapshot leaves over can be counted, and were not yet."""
-    return _to_count(progress.snapshot, progress.unread)
+    return _to_count(progress.connector, progress.snapshot, progress.unread)
 
 
-def _to_count(snapshot: Snapshot | None, unread: str | None) -> bool:
+def _to_count(connector: str, snapshot: Snapshot | None, unread: str | None) -> bool:
     if snapshot is None or snapshot.open or snapshot.ghosts is not None:
         return False
-    return unread is None or unread < snapshot.position
+    order = position_order(connector)
+    return unread is None or order(unread) < order(snapshot.position)
 
 
 def complete_snapshot(table: str, progress: Progress) -> Snapshot:
@@ -96,7 +102,8 @@ def complete_snapshot(table: str, progress: Progress) -> Snapshot:
             f"rows of the snapshot may still be unread: {table} has to apply the records up to {ends} first",
             "run the service until it has: distributary run --once",
         )
-    if progress.unread is not None and progress.unread >= snapshot.position:
+    order = position_order(progress.connector)
+    if progress.unread is not None and order(progress.unread) >= order(snapshot.position):
         raise UsageError(
             "snapshot-incomplete",
             f"records that came with the rows of {table}'s snapshot are in the quarantine table, or were gone from"

@@ -30,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from distributary.rules.event import TOMBSTONE, Arrival, Event, Position
-from distributary.rules.order import compare_arrival, sort_key
+from distributary.rules.order import compare_arrival, has_rising_times, sort_key
 
 READS_REMEMBERED = 10_000
 """Snapshot rows whose identities a table remembers. A producer repeats a batch of records at most, right behind it."""
@@ -104,12 +104,14 @@ def admit(
     *,
     deletes_are_null: bool = False,
     grown: bool = False,
+    unsettled: bool = False,
+    partitions: int = 1,
 ) -> Admitted:
     """Judges events and moves the marks.
 
     `events`: of any partitions, each partition's by offset, none twice. `deletes_are_null`: the stream tells deletes by
-    tombstones alone. `grown`: a partition may get what another one had. An event that went back moves no mark: the
-    table has to halt.
+    tombstones alone. `grown`: a partition may get what another one had, or (`unsettled`) has and was not read yet;
+    truncates come by any of the `partitions`. An event that went back moves no mark: the table has to halt.
     """
     admitted = Admitted()
     for event in events:
@@ -117,9 +119,11 @@ def admit(
         mark.clock = max(mark.clock, event.timestamp)
         event = replace(event, arrival=(mark.clock, event.partition, event.offset))
         verdict = _judge(connector, mark, event)
-        if verdict is Verdict.WENT_BACK and (grown or event.op == "t") and _was_reached(marks, event):
-            # Another partition read it. Binlogs have the times of statements, which do not rise with the positions.
-            verdict = Verdict.SEEN
+        if verdict is Verdict.WENT_BACK and (grown or event.op == "t"):
+            if _was_reached(marks, event):
+                verdict = Verdict.SEEN  # another partition read it
+            elif not has_rising_times(connector) and (unsettled or (event.op == "t" and partitions > 1)):
+                verdict = Verdict.NEW  # it may be a copy of what another partition has not read yet
         if event.key is not None:
             if verdict is Verdict.NEW and event.op == TOMBSTONE and deletes_are_null:
                 mark.cleared.add(event.key)

@@ -101,7 +101,15 @@ def _admit_one_by_one(
     rules: Rules, state: TableState, columns: EventColumns, rows: Ints, admitted: AdmittedColumns
 ) -> None:
     events = [columns.event(row) for row in rows.tolist()]
-    found = admit(rules.connector, state.marks, events, deletes_are_null=rules.deletes_are_null, grown=state.grown)
+    found = admit(
+        rules.connector,
+        state.marks,
+        events,
+        deletes_are_null=rules.deletes_are_null,
+        grown=state.grown,
+        unsettled=state.is_unsettled,
+        partitions=state.partitions,
+    )
     for row, (event, verdict) in zip(rows.tolist(), found.judged, strict=True):
         admitted.events[row] = event
         admitted.clock[row] = event.arrival[0]

@@ -43,6 +43,8 @@ def apply(
         events,
         deletes_are_null=rules.deletes_are_null,
         grown=state.grown or rules.keyless,
+        unsettled=state.is_unsettled,
+        partitions=state.partitions,
     )
     changes = Changes(went_back=admitted.of(Verdict.WENT_BACK))
     if rules.truncate == "halt":

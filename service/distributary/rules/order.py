@@ -27,6 +27,15 @@ _GROUPED_BY_LEVEL = ("oracle", "sqlserver")
 may share a commit SCN, and SQL Server's change tables, read directly, give a statement's deletes before its inserts."""
 
 
+_TIMES_OF_CHANGES = ("mysql", "mariadb", "oracle")
+"""Connectors whose changes have the time of their statement, not of the commit: it does not rise with the positions."""
+
+
+def has_rising_times(connector: str) -> bool:
+    """Whether the source times of changes rise with their positions."""
+    return connector not in _TIMES_OF_CHANGES
+
+
 def ties_by_arrival(connector: str) -> bool:
     """Whether nothing but their arrival orders changes of one row that share a position."""
     return connector in _TIES_BY_ARRIVAL

@@ -16,7 +16,13 @@ import pyarrow.compute as pc
 from distributary.rules.columns import Bools, as_bools
 from distributary.rules.event import Position
 from distributary.rules.order import compare, precedes_truncate
-from distributary.rules.position_text import read_position, write_position
+from distributary.rules.position_text import (
+    BY_OFFSET_SIGN,
+    highest_of,
+    lowest_of,
+    read_position,
+    write_position,
+)
 
 _EPOCH_END = len("000:")
 _BINLOG = ("mysql", "mariadb")
@@ -45,6 +51,49 @@ def follow(connector: str, texts: pa.Array, at: Position) -> Bools:
 
     exactly = _one_by_one(connector, is_behind)
     return _compared(connector, texts, at, pc.greater, exactly)
+
+
+def precede(connector: str, texts: pa.Array, at: str) -> Bools:
+    """Whether each position stands before another one in the source's log (rule 2.1), places that are only Kafka's
+    before another one of these. False where nothing tells: one of each kind, or none (null, and an empty `at`)."""
+    place = read_position(connector, at) if at else None
+    if place is None:
+        is_like = pc.invert(pc.or_(_has_place(texts), _has_place(pa.scalar(at))))
+        return as_bools(pc.and_(is_like, pc.less(texts, at)))
+
+    def is_before(one: Position | None) -> bool:
+        return one is not None and compare(connector, one, place) < 0
+
+    return _compared(connector, texts, place, pc.less, _one_by_one(connector, is_before))
+
+
+def lowest_position(connector: str, texts: pa.Array) -> str | None:
+    """The position that stands before all others; one of the source's if there is any. None without positions."""
+    return lowest_of(connector, _extremes(connector, texts, pc.min))
+
+
+def highest_position(connector: str, texts: pa.Array) -> str | None:
+    """The position that stands behind all others; one of Kafka's if there is any. None without positions."""
+    return highest_of(connector, _extremes(connector, texts, pc.max))
+
+
+def _extremes(connector: str, texts: pa.Array, function: Callable[[pa.Array], pa.Scalar]) -> list[str]:
+    """Of positions that sort as their texts the first or last one, and all others."""
+    texts = texts.drop_null()
+    kinds = _kinds(connector, texts)
+    found = [function(texts.filter(pc.equal(kinds, kind))).as_py() for kind in pc.unique(kinds.drop_null())]
+    return [*found, *pc.unique(texts.filter(kinds.is_null())).to_pylist()]
+
+
+def _kinds(connector: str, texts: pa.Array) -> pa.Array:
+    """Equal for positions that sort as their texts; null where they may not."""
+    is_kafka_s = pc.equal(pc.utf8_slice_codeunits(texts, _EPOCH_END, _EPOCH_END + 1), BY_OFFSET_SIGN)
+    kinds = pc.if_else(is_kafka_s, BY_OFFSET_SIGN, "")
+    if connector == "postgresql":
+        return pc.if_else(pc.or_(is_kafka_s, pc.match_substring(texts, ".")), kinds, None)
+    if connector in _BINLOG:
+        return pc.if_else(is_kafka_s, kinds, pc.replace_substring_regex(texts, _BINLOG_PLACE, r"\2"))
+    return kinds
 
 
 def _has_place(texts: pa.Array) -> pa.Array:

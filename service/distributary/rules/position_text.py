@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
+from functools import cmp_to_key
+from typing import Any
 
 from distributary.rules.event import Position
+from distributary.rules.order import compare
 
 _EPOCH_END = len("000:")
 _SEPARATOR = "/"
@@ -59,3 +63,26 @@ def write_position(connector: str, at: Position) -> str:
     if at.server is not None and at.transaction is not None:
         parts += [str(at.server), *at.transaction.rsplit(":", 1)]
     return epoch + _SEPARATOR.join(map(str, parts))
+
+
+def position_order(connector: str) -> Callable[[str], Any]:
+    """A key that sorts positions by the source's log (rule 2.1); empty ones and places that are only Kafka's come
+    last."""
+
+    def order(one: str, other: str) -> int:
+        at, other_at = (read_position(connector, text) if text else None for text in (one, other))
+        if at is None or other_at is None:
+            return ((at is None) - (other_at is None)) or ((one > other) - (one < other))
+        return compare(connector, at, other_at)
+
+    return cmp_to_key(order)
+
+
+def highest_of(connector: str, texts: Iterable[str | None]) -> str | None:
+    """Of a few positions the one that stands behind all others; None without any."""
+    return max(filter(None, texts), key=position_order(connector), default=None)
+
+
+def lowest_of(connector: str, texts: Iterable[str | None]) -> str | None:
+    """The one that stands before all others."""
+    return min(filter(None, texts), key=position_order(connector), default=None)

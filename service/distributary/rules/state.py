@@ -118,6 +118,11 @@ class TableState:
     quiet: CaughtUp | None = None
 
     @property
+    def is_unsettled(self) -> bool:
+        """Whether records of the time before the topic got more partitions may be unread."""
+        return self.grown and self.growth_ends is None
+
+    @property
     def has_quarantined(self) -> bool:
         """Whether any event is in quarantine: then nothing is forgotten."""
         return any(key.has_quarantined for key in self.special.values()) or any(

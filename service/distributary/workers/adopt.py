@@ -9,6 +9,7 @@ applied, and all others are as the job left them.
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -28,7 +29,7 @@ from distributary.delta.log_reader import LogReader
 from distributary.delta.snapshot import Snapshot
 from distributary.delta.table_storage import table_files
 from distributary.error_mapping import classify
-from distributary.errors import TableHalt, UsageError
+from distributary.errors import TableHalt, TransientError, UsageError
 from distributary.evolve.adoption import Difference, OtherTable, differences, mode_refused, not_sent
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.batch_reader import BatchReader
@@ -204,21 +205,33 @@ class Adoption:
         )
 
     def _take_over(self, head: Head, added: Mapping[str, str], record: Progress) -> None:
-        """Cut short, it is done again by the next."""
-        lake = self._lake
+        """Cut short, it is done again by the next. Commits that are not its own came from the other job: what they
+        brought was not checked."""
+        lake, signature = self._lake, f"adoption {uuid.uuid4()}"
+        self._expect_own(head, lake.head(head), signature)
+        with lake.signed(signature):
+            if added:
+                lake.add_columns(added)
+            if self._one.settings.marks_deleted:
+                lake.fill_nulls(DELETED, "false")
         now = lake.head(head)
-        if now is None or now.version != head.version:
-            raise UsageError(
-                "still-written",
-                f"another job wrote to the table {self._one.name} while it was checked",
-                "stop that job, and adopt the table again",
-            )
-        if added:
-            lake.add_columns(added)
-        if self._one.settings.marks_deleted:
-            lake.fill_nulls(DELETED, "false")
-        now = lake.head(head) or head
-        lake.commit(now, record.next_commit(), lake.empty_commit())
+        self._expect_own(head, now, signature)
+        try:
+            lake.commit(now or head, record.next_commit(), lake.empty_commit())
+        except TransientError as error:
+            raise self._still_written() from error
+
+    def _expect_own(self, head: Head, now: Head | None, signature: str) -> None:
+        """Raises UsageError where others have committed since `head`."""
+        if now is None or now.version < head.version or not self._lake.are_signed(head, now, signature):
+            raise self._still_written()
+
+    def _still_written(self) -> UsageError:
+        return UsageError(
+            "still-written",
+            f"another job wrote to the table {self._one.name} while it was taken over",
+            "stop that job, and adopt the table again",
+        )
 
 
 def adopt(config: Config, name: str, point: StartingPoint, *, check_only: bool = False) -> Adopted:

@@ -81,7 +81,7 @@ def test_1_2_messages_are_passed_over() -> None:
     assert table.apply({**message, "at": 13}).rows.num_rows == 0
 
 
-@pytest.mark.parametrize(("before", "value"), [("", None), ("999", 5)])
+@pytest.mark.parametrize(("before", "value"), [("", None), (f"000:{'9' * 20}.{'9' * 20}@{'0' * 13}", 5)])
 def test_5_1_values_that_are_kept_get_columns_that_are_new(before: str, value: int | None) -> None:
     table = Table({"id": "int", "v": "string"})
     placeholder = "__debezium_unavailable_value"

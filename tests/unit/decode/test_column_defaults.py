@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from distributary.decode.column_default import ColumnDefault, array_of_text, def
 from distributary.decode.connect_schema import ConnectField
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.masks import Masks
-from distributary.decode.options import DecodeOptions
+from distributary.decode.options import DecodeOptions, TypeSources
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.types.from_schema import type_of_schema
 from distributary.ingest.table_columns import defaults_of
@@ -127,10 +128,64 @@ def test_rows_from_before_a_column_get_its_default_and_no_others() -> None:
     assert rows == {1: 5, 2: 7, 3: None, 4: 5, 5: None}
 
 
+def failed_over() -> list[Record]:
+    """A MySQL server gets a row; the one that takes over, whose files begin anew, gets the column and two rows more. A
+    row of the first one's comes after that, by another partition."""
+    found = []
+    for record, (server, number) in zip(
+        records((0, 905, 1, OLD, {}), (1, 104, 2, NEW, {"c": 7}), (2, 103, 3, NEW, {"c": 8}), (3, 908, 4, OLD, {}),
+                connector="mysql"),
+        [(1, 7), (2, 21), (2, 20), (1, 9)], strict=True,
+    ):  # fmt: skip
+        value = json.loads(record.value or b"")
+        value["payload"]["source"] |= {"server_id": server, "gtid": f"3e11fa47-71ca-11e1-9e33-c80aa9429562:{number}"}
+        fields = next(one for one in value["schema"]["fields"] if one["field"] == "source")["fields"]
+        fields.append({"type": "string", "optional": True, "field": "gtid"})
+        found.append(replace(record, value=json.dumps(value).encode()))
+    return found
+
+
+def test_rows_of_a_server_that_another_one_took_over_from_are_older_than_its_columns() -> None:
+    (new,) = [one for one in decoded(failed_over(), DecodeOptions("mysql", defaults={})).observed if one.defaults]
+    told = defaults_of([new], "mysql")["c"]
+    assert "00000000000000000020" in told.before
+    options = DecodeOptions("mysql", defaults={"c": ColumnDefault(told.value, told.before)})
+    events = decoded(failed_over(), options, c="bigint").events
+    rows = {row["id"]: row["c"] for row in struct_rows(events["row"]) if row is not None}
+    assert rows == {1: 5, 2: 7, 3: 8, 4: 5}
+
+
+def test_of_schemas_of_two_servers_the_one_of_the_older_server_tells_the_default() -> None:
+    observed = decoded(failed_over(), DecodeOptions("mysql", defaults={})).observed
+    older, newer = (one for one in observed if not one.is_key)
+    assert (older.defaults, newer.defaults) == ({}, {"c": "5"})
+    with_column = replace(older, types=newer.types)  # it had the column already, and no default of it
+    assert defaults_of([newer, with_column], "mysql") == {}
+
+
 def test_a_masked_column_has_a_masked_default() -> None:
     options = DecodeOptions("sqlserver", defaults={}, masks=Masks({"c": "redact"}, ""))
     (new,) = [one for one in decoded(CHANGES, options).observed if one.defaults]
     assert new.defaults == {"c": "***"}
+
+
+@pytest.mark.parametrize("kind", [DAY, INSTANT, ZONED])
+@pytest.mark.parametrize("options", [{"masks": Masks({"c": "hash"}, "salt")}, {"types": TypeSources({"c": "string"})}])
+def test_a_default_that_is_an_expression_stays_unknown_as_a_hash_and_as_a_text(kind: Row, options: Any) -> None:
+    zero = 0 if kind is not ZONED else "1970-01-01T00:00:00Z"
+    for default, is_known in ((zero, False), (19782 if kind is not ZONED else "2024-02-29T12:00:00Z", True)):
+        struct = {"id": INT, "c": {**kind, "optional": False, "default": default}}
+        found = records((0, 4, 2, struct, {"c": default}))
+        told = [one.defaults for one in decoded(found, DecodeOptions("sqlserver", defaults={}, **options)).observed]
+        assert any("c" in defaults for defaults in told) == is_known
+
+
+def test_a_text_of_which_the_config_makes_a_day_has_its_default_1970() -> None:
+    text = {**TEXT, "optional": False, "default": "1970-01-01"}
+    found = records((0, 4, 2, {**OLD, "c": text}, {"c": "2024-02-29"}))
+    options = DecodeOptions("sqlserver", defaults={}, types=TypeSources({"c": "date"}))
+    (new,) = [one for one in decoded(found, options).observed if one.defaults]
+    assert new.defaults == {"c": "1970-01-01"}
 
 
 def test_recorded_rows_of_before_a_column_are_as_the_source_has_them() -> None:
@@ -139,7 +194,7 @@ def test_recorded_rows_of_before_a_column_are_as_the_source_has_them() -> None:
     records = [one for one in scenario.records if one.topic.endswith(".evo")]
     options = DecodeOptions("postgresql", exclude=frozenset({"gone"}), defaults={})
     found, schema = decode_all(records, options)
-    told = defaults_of(found.observed)
+    told = defaults_of(found.observed, "postgresql")
     # c_null got its default later, and that of c_ts is now().
     assert {name: one.value for name, one in told.items()} == {"c_nn": "42"}
     filled = replace(options, defaults={name: ColumnDefault(one.value, one.before) for name, one in told.items()})

@@ -82,10 +82,16 @@ def test_what_a_later_version_added_is_kept_over_commits_of_this_one() -> None:
 def test_of_two_places_the_one_with_the_larger_position_is_later_whichever_came_last() -> None:
     low, high = InTransaction(position="1", id="a", order=9), InTransaction(position="2", id="b", order=1)
     half = InTransaction(position="2", id="b", order=2)  # a delete and a create of one position
-    assert later(low, high) == later(high, low) == high
-    assert later(half, high) == later(high, half) == half
-    assert later(None, low) == later(low, None) == low
-    assert later(None, None) is None
+    assert later("db2", low, high) == later("db2", high, low) == high
+    assert later("db2", half, high) == later("db2", high, half) == half
+    assert later("db2", None, low) == later("db2", low, None) == low
+    assert later("db2", None, None) is None
+
+
+def test_a_place_of_a_server_that_took_over_is_later_though_its_files_are_counted_anew() -> None:
+    before = InTransaction(position=f"000:{9:020d}/{5:020d}/{0:010d}/1/a/{7:020d}", id="a:7", order=1)
+    after = InTransaction(position=f"000:{1:020d}/{4:020d}/{0:010d}/2/a/{8:020d}", id="a:8", order=1)
+    assert later("mysql", before, after) == later("mysql", after, before) == after
 
 
 def test_a_commit_tells_its_time_where_delta_has_written_it_down() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from tests.unit.rules.history import Table, at, event
 
 from distributary.rules.admit import DELETES_REMEMBERED, READS_REMEMBERED, Mark, Verdict, admit, remember_read
 from distributary.rules.event import Event, Position
 from distributary.rules.order import compare
 from distributary.rules.state import Rules
-from distributary.rules.watermark import grow
+from distributary.rules.watermark import grow, schedule_growth_end
 
 SQLSERVER = Rules("sqlserver")
 
@@ -88,7 +89,28 @@ def test_2_6_a_change_that_another_partition_had_read_before_the_topic_grew_does
     table = Table(Rules("mysql"), partitions=2).take(*events)
     grow("mysql", table.state, 3)
     assert not table.take(replace(events[0], partition=1)).changes[1].went_back
+    schedule_growth_end("mysql", table.state)
     assert table.take(event("u", "a", at(4, time=30), partition=1)).changes[2].went_back
+
+
+def test_2_6_nor_does_one_that_another_partition_has_not_read_yet() -> None:
+    """Binlogs have the times of statements: the copy in partition 1 has a later one than all that was read."""
+    table = Table(Rules("mysql"), partitions=2).take(event("c", "b", at(5, time=10), partition=1))
+    grow("mysql", table.state, 3)
+    copied = event("c", "a", at(3, time=20))
+    table.take(replace(copied, partition=1), copied)
+    assert not table.changes[1].went_back
+    assert table.places() == {"b": (1, 0), "a": (1, 1)}
+
+
+@pytest.mark.parametrize(("connector", "partitions", "went_back"), [("mysql", 2, 0), ("mysql", 1, 1), ("db2", 2, 1)])
+def test_2_6_nor_does_a_truncate_of_another_partition(connector: str, partitions: int, went_back: int) -> None:
+    table = Table(Rules(connector), partitions=partitions).take(event("c", "b", at(5, time=10)))
+    truncate = event("t", None, at(3, time=20))
+    assert len(table.take(truncate).changes[1].went_back) == went_back
+    if not went_back:
+        table.take(event("c", "a", at(2, time=5), partition=1), replace(truncate, partition=1))
+        assert table.places() == {"b": (0, 0)}
 
 
 def test_2_6_an_epoch_sorts_before_the_position() -> None:

@@ -94,3 +94,4 @@ def test_6_1_what_a_connector_sends_again_after_an_hour_s_rest_is_no_new_row() -
 def test_a_source_whose_clock_ran_ahead_once_holds_nothing_up() -> None:
     years = 60 * 24 * 365
     assert quiet_after((1, 1), (years, 2), (70, 70), (140, 140)) == 1
+    assert quiet_after((years, 1), (2, 2), (70, 70), (140, 140)) == 2

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -23,10 +24,11 @@ from distributary.transactions.follower import TransactionFollower
 
 
 class FakeKafka:
-    """A Kafka with a transaction topic of so many partitions (0: none), and no tables."""
+    """A Kafka with a transaction topic of so many partitions (0: none), and the topics of `tables`, each of which has
+    so many records in its one partition."""
 
-    def __init__(self, partitions: int = 1) -> None:
-        self.numbers = tuple(range(partitions))
+    def __init__(self, partitions: int = 1, tables: Mapping[str, int] = MappingProxyType({})) -> None:
+        self.numbers, self.tables = tuple(range(partitions)), tables
         self.faults: list[Exception] = []
         end = {"status": "END", "id": "t1", "ts_ms": 5, "data_collections": []}
         self.values = [json.dumps(value).encode() for value in ({"status": "BEGIN", "id": "t1"}, end)]
@@ -37,10 +39,13 @@ class FakeKafka:
         return {name: Topic(name, "id", self.numbers) for name in names if self.numbers}
 
     def partitions(self) -> dict[str, tuple[int, ...]]:
-        return {"p.transaction": self.numbers}
+        return {"p.transaction": self.numbers, **dict.fromkeys(self.tables, (0,))}
 
     def earliest(self, topic: Topic) -> dict[int, int]:
         return dict.fromkeys(topic.partitions, 0)
+
+    def latest(self, topic: Topic) -> dict[int, int]:
+        return {0: self.tables[topic.name]}
 
     def tail(self, _topic: str, offset: int) -> FakeTail:
         return FakeTail(self.values, offset)
@@ -61,13 +66,13 @@ class FakeTail:
 
 class FakeNote:
     def __init__(self, value: Any = None) -> None:
-        self.value = value
+        self.value, self.writes = value, 0
 
     def read(self) -> Any:
         return self.value
 
     def write(self, value: Any) -> None:
-        self.value = value
+        self.value, self.writes = value, self.writes + 1
 
 
 @pytest.fixture
@@ -93,10 +98,17 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def follow(
-    config: Config, kafka: FakeKafka, status: ServiceStatus, note: FakeNote
+    config: Config,
+    kafka: FakeKafka,
+    status: ServiceStatus,
+    note: FakeNote,
+    tables: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[TransactionFollower, threading.Event]:
     found = threading.Event()
-    return TransactionFollower(config, cast(Broker, kafka), cast(JsonFile, note), status, dict, found), found
+    return (
+        TransactionFollower(config, cast(Broker, kafka), cast(JsonFile, note), status, lambda: tables, found),
+        found,
+    )
 
 
 def wait_until(fulfilled: Callable[[], bool]) -> None:
@@ -155,3 +167,22 @@ def test_a_note_that_can_not_be_used_means_from_the_beginning(
     following.start()
     following.stop(to_the_end=True)
     assert status.transactions == SHOWN
+
+
+@pytest.mark.parametrize(("version", "told"), [(7, {"p.s.t": 7}), (9, {"p.s.t": 7}), (3, {})])
+def test_3_9_a_claim_is_saved_again_where_only_its_versions_change(
+    config: Config, status: ServiceStatus, version: int, told: dict[str, int]
+) -> None:
+    """A table that was filled again has lower versions, which must not be taken for those of the claim."""
+    claim = {"topic_id": "id", "next": 2, "complete": {"id": "t1", "ts_ms": 5}, "held": {"p.s.t": {"0": 5}}}
+    note = FakeNote({**claim, "versions": {"p.s.t": 7}})
+    progress = SimpleNamespace(next={0: 5}, last={}, connector="postgresql")
+    head = SimpleNamespace(version=version, progress=progress)
+    table = SimpleNamespace(name="s.t", first={0: 0}, head=head, progress=progress)
+    following, _ = follow(config, FakeKafka(tables={"p.s.t": 5}), status, note, {"p.s.t": table})
+    following.start()
+    following.stop(to_the_end=True)
+    assert note.value == {**claim, "versions": told}
+    assert note.writes == (told == {})
+    assert status.transactions is not None
+    assert status.transactions["complete"] == {"id": "t1", "ts_ms": 5, "versions": {"s.t": 7} if told else {}}

@@ -1,0 +1,31 @@
+"""Which of a key's rows the rules are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from distributary.apply.memory import TableLayout
+from distributary.delta.writer import TableWriter
+from distributary.ingest.applied_writer import AppliedWriter
+from distributary.rules.state import Rules
+
+KEY = pa.struct([("id", pa.int64())])
+OLD_SERVER = "000:00000000000000000009/00000000000000000005/0000000000/1/a/00000000000000000007"
+TOOK_OVER = "000:00000000000000000001/00000000000000000004/0000000000/2/a/00000000000000000020"
+
+
+@pytest.mark.parametrize("ends", [(OLD_SERVER, TOOK_OVER), (TOOK_OVER, OLD_SERVER), (None, TOOK_OVER)])
+def test_4_2_the_newest_of_ended_versions_is_that_of_the_server_that_took_over(ends: Sequence[str | None]) -> None:
+    """Its binlog's files are counted anew, and sort below as texts."""
+    columns = {"id": [1, 1], "__end_at": pa.array(ends, pa.string()), "__current": [False, False]}
+    rows = SimpleNamespace(keys=np.array([0, 0]), rows=pa.table(columns))
+    writer = cast(TableWriter, SimpleNamespace(read_rows=lambda *_: rows))
+    layout = TableLayout(Rules("mysql", "history"), "t", KEY, KEY)
+    found: Any = AppliedWriter(writer, layout).read(pa.array([{"id": 1}], KEY), ["__end_at"])
+    assert found["__end_at"].to_pylist() == [TOOK_OVER]
