@@ -51,7 +51,8 @@ class AppliedWriter:
         """Of each key the place of its newest version, or of its newest streamed change."""
         newest: dict[int, int] = {}
         if self._layout.rules.mode == "history":
-            rank = [(current, end or "") for current, end in zip(*_lists(rows, CURRENT, END), strict=True)]
+            # Rows that others wrote may have none of both.
+            rank = [(bool(current), end or "") for current, end in zip(*_lists(rows, CURRENT, END), strict=True)]
             for place, number in enumerate(numbers.tolist()):
                 if number not in newest or rank[place] > rank[newest[number]]:
                     newest[number] = place
