@@ -38,9 +38,12 @@ class ChangeKeeper:
         self._tells_transactions = options.tells_transactions
         self._named: tuple[str | None, str | None, str | None] = (None, None, None)
         self._source_table: str | None = None
+        self.nothings: list[int] = []
+        """The places of records without a value."""
 
     def nothing(self, place: int) -> None:
         """A record without a value."""
+        self.nothings.append(place)
         self._batch.operations[place] = MESSAGE if self._options.key_from_row else TOMBSTONE
 
     def change(self, place: int, reader: Any, change: Any) -> None:

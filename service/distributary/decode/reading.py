@@ -13,6 +13,7 @@ from distributary.decode.avro.readers import ReaderFinder
 from distributary.decode.avro.reading import read_avro_keys, read_avro_values
 from distributary.decode.avro.values import UNREAD
 from distributary.decode.bad_utf8 import find_bad_utf8
+from distributary.decode.bare_key import read_bare_keys
 from distributary.decode.batch import Batch
 from distributary.decode.change_keeper import ChangeKeeper
 from distributary.decode.cloud_event import envelope_of
@@ -57,13 +58,15 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
         values = [envelope_of(value, order) for value in values]
     keep = ChangeKeeper(batch, options)
     if options.unwrapped is not None:
-        _read_rows(step, values, value_places, headers, framing, batch, readers, options)
+        _read_rows(step, values, value_places, headers, framing, batch, readers, options, keep)
     else:
         _read_values(values, value_places, batch, readers, keep)
         if options.avro is not None:
             others = _others(batch.count, value_places)
             read_avro_values(values, others, framing, batch, readers, options, keep)
-    if not options.key_from_row:
+    if options.key_from_row:
+        read_bare_keys(keys, keep.nothings, batch, readers, options)
+    else:
         _read_keys(keys, key_places, batch, readers, options)
         if options.avro is not None:
             read_avro_keys(keys, _others(batch.count, key_places), framing, batch, readers, options)
@@ -137,10 +140,10 @@ def _read_rows(
     batch: Batch,
     readers: Readers,
     options: DecodeOptions,
+    keep: ChangeKeeper,
 ) -> None:
     """Rows without an envelope; where their source tells no position, it is Kafka's place."""
     assert options.unwrapped is not None
-    keep = ChangeKeeper(batch, options)
     finder = ReaderFinder("value", framing, readers.of_avro_value, long_ids=options.long_ids)
     in_json = set(json_places)
     for place, value in enumerate(values):
@@ -171,9 +174,10 @@ def _read_rows(
             assert value is not None
             batch.faults.add(place, reader.payload.rejection(error, value, begin).reason)
             continue
+        is_nothing = change is None
         if change is None:
             change = change_of_row(None, told, options.connector, has_value=False, has_old_key=has_old_key)
-        if change.op is None or (value is None and options.key_from_row):
+        if change.op is None or (is_nothing and options.key_from_row):
             keep.nothing(place)
         else:
             keep.change(place, reader, change)

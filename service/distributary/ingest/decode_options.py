@@ -40,6 +40,8 @@ def decode_options(
         placeholder=properties.get(PLACEHOLDER, DEFAULT_PLACEHOLDER),
         keyless=settings.mode == "append" and not key,
         key_from_row=key if settings.key and not topic_format.key else (),
+        key_from_rows_without_key=key if settings.key and topic_format.key else (),
+        bare_key=topic_format.bare_key,
         before=reads_before,
         unwrapped=topic_format.unwrapped,
         order=order_of(topic_format.order, source.order_fields),

@@ -46,7 +46,7 @@ class TopicFormat:
     without an envelope. `only_truncates`: all of them are truncates, which have no key, so that nothing tells yet
     whether the table has one; `only_tombstones`: none has a value, or there are none, so that nothing tells the form.
     `payload_alone`: keys and values are objects with the one field `payload`, which holds them. `cloud_events`: values
-    are Debezium's CloudEvents.
+    are Debezium's CloudEvents. `bare_key`: keys are bare values of this column (see bare_keys.py).
     """
 
     order: str
@@ -57,6 +57,7 @@ class TopicFormat:
     only_tombstones: bool = False
     payload_alone: bool = False
     cloud_events: bool = False
+    bare_key: str | None = None
 
     @property
     def tells_all(self) -> bool:
@@ -167,7 +168,7 @@ def _unwrapped(
     return replace(
         look,
         order=order,
-        unwrapped=Unwrapped(added.fields, headers, connector),
+        unwrapped=Unwrapped(added.fields, headers, connector, bool({"op", "deleted"} & present)),
         only_tombstones=not rows,
     )
 
