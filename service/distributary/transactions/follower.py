@@ -102,7 +102,7 @@ class TransactionFollower:
         if not self._thread.is_alive():
             return
         self._stopping.set()
-        self._thread.join(_JOIN_SECONDS)
+        self._thread.join(_FINAL_READ_SECONDS if to_the_end else _JOIN_SECONDS)  # it may be writing for readers
         if self._thread.is_alive():
             return
         try:
