@@ -58,8 +58,8 @@ class DecodeOptions:
     addresses in the registry; the caller may add to them between two batches. `defaults`: what older rows
     get in columns that were added after them, by the lake's names; None where they keep NULL. `payload_alone`: keys and
     values are objects with the one field `payload`, which holds them. `cloud_events`: values are Debezium's
-    CloudEvents. `source_in_key`: the key has the name of the source table (SOURCE_TABLE_COLUMN), as the topic has
-    several. `order` are the fields that make positions, where the connector has
+    CloudEvents. `documents`: they are MongoDB's. `source_in_key`: the key has the name of the source table
+    (SOURCE_TABLE_COLUMN), as the topic has several. `order` are the fields that make positions, where the connector has
     no rules of its own. `long_ids`: ids of schemas in eight bytes are Apicurio's content ids.
     """
 
@@ -80,6 +80,7 @@ class DecodeOptions:
     avro: AvroSchemas | None = None
     payload_alone: bool = False
     cloud_events: bool = False
+    documents: bool = False
     source_in_key: bool = False
     order: Order = ()
     long_ids: bool = False

@@ -17,6 +17,7 @@ from distributary.decode.bare_key import read_bare_keys
 from distributary.decode.batch import Batch
 from distributary.decode.change_keeper import ChangeKeeper
 from distributary.decode.cloud_event import envelope_of
+from distributary.decode.document import change_of_document, key_of_document
 from distributary.decode.envelope import MESSAGE, NEW_KEY_HEADER, OLD_KEY_HEADER
 from distributary.decode.front import without_payload_alone, without_schema_ids
 from distributary.decode.headers import added_texts, find_headers
@@ -56,6 +57,9 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
     if options.cloud_events:
         order = tuple(field.name for field in options.order)
         values = [envelope_of(value, order) for value in values]
+    if options.documents:
+        values = [*map(change_of_document, values, keys)]
+        keys = [*map(key_of_document, keys)]
     keep = ChangeKeeper(batch, options)
     if options.unwrapped is not None:
         _read_rows(step, values, value_places, headers, framing, batch, readers, options, keep)

@@ -121,7 +121,7 @@ class BatchReader:
             return None
         self._table.look(None if progress is None else progress.added)
         topic_format = self._detect(records, topic, progress)
-        check_supported(self._settings, topic_format)
+        check_supported(self._settings, topic_format, is_avro=self._avro is not None)
         topic_format = with_source_in_key(topic_format, self._settings)
         self._format = topic_format if topic_format.tells_all else None
         if topic_format.order == BY_OFFSET:

@@ -8,6 +8,7 @@ from distributary.config.connector import PLACEHOLDER
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.decode.column_default import ColumnDefault
+from distributary.decode.document import DOCUMENT_COLUMNS
 from distributary.decode.masks import Masks
 from distributary.decode.options import DEFAULT_PLACEHOLDER, DecodeOptions, TypeSources
 from distributary.decode.source_block import SOURCE_TABLE_COLUMN
@@ -33,7 +34,12 @@ def decode_options(
     return DecodeOptions(
         connector=topic_format.order,
         epoch=settings.epoch,
-        types=TypeSources(settings.columns, {}, properties, settings.timestamps),
+        types=TypeSources(
+            {**DOCUMENT_COLUMNS, **settings.columns} if topic_format.documents else settings.columns,
+            {},
+            properties,
+            settings.timestamps,
+        ),
         exclude=frozenset(settings.exclude),
         renames=settings.rename,
         masks=masks,
@@ -48,6 +54,7 @@ def decode_options(
         long_ids=source.has_long_ids,
         payload_alone=topic_format.payload_alone,
         cloud_events=topic_format.cloud_events,
+        documents=topic_format.documents,
         defaults=defaults if settings.fills_defaults or defaults else None,
         source_in_key=SOURCE_TABLE_COLUMN in topic_format.key,
     )

@@ -158,6 +158,16 @@ def connector_not_built(topic: str, connector: str) -> TableHalt:
     )
 
 
+def documents_not_asked_for(topic: str) -> TableHalt:
+    """The halt of a topic of MongoDB's, whose documents are no rows, before the config says that they are wanted."""
+    return TableHalt(
+        "documents-not-rows",
+        f"the records of {topic} come from the connector 'mongodb': they have documents and no columns",
+        "set source.connector: mongodb for tables of `_id` and `document`, have ExtractNewDocumentState make rows of"
+        " the documents, or leave the topic out of `tables`",
+    )
+
+
 def source_connector(envelopes: Iterable[Mapping[str, Any]]) -> str | None:
     """The connector that the first of the envelopes names."""
     named = (value["source"].get("connector") for value in envelopes)
