@@ -9,6 +9,7 @@ from typing import Any
 
 from distributary.consume.peek import Record
 from distributary.decode.cloud_event import envelope_of
+from distributary.decode.document import change_of_document, key_of_document
 from distributary.decode.front import without_payload_alone, without_schema_id
 from distributary.decode.source_block import CONNECTORS
 from distributary.decode.source_order import BUILT_IN
@@ -81,6 +82,12 @@ def envelope_of_event(record: Record) -> Record:
     """The record with the envelope that a CloudEvent holds in place of its value."""
     value = envelope_of(record.value)
     return record if value is record.value else replace(record, value=value)
+
+
+def row_of_document(record: Record) -> Record:
+    """The record with rows in place of MongoDB's documents."""
+    value = change_of_document(record.value, record.key)
+    return replace(record, key=key_of_document(record.key), value=value)
 
 
 def _holds_change(value: Mapping[str, Any], added: Unwrapped) -> bool:

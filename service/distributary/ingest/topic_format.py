@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from distributary.consume.peek import Record
-from distributary.decode.document import MONGODB, change_of_document, key_of_document
+from distributary.decode.document import MONGODB
 from distributary.decode.position import NEEDED
 from distributary.decode.source_block import BY_OFFSET, CONNECTORS
 from distributary.decode.source_order import BUILT_IN, BY_FIELDS
@@ -22,6 +22,7 @@ from distributary.ingest.record_form import (
     opened,
     refuse_broken_envelopes,
     refuse_other_forms,
+    row_of_document,
     source_connector,
     without_payloads_alone,
 )
@@ -92,18 +93,13 @@ def detect_format(
     Raises TableHalt where they are not change events that can be applied.
     """
     if configured == MONGODB:
-        rows = [_row_of_document(record) for record in records]
+        rows = [row_of_document(record) for record in records]
         found = _detect(rows, topic, configured, added, known, has_order)
         if found.unwrapped is None:  # ExtractNewDocumentState makes rows with columns
             return replace(found, documents=True)
     inner, events = without_payloads_alone(records, added), envelopes_of_cloud_events(records)
     found = _detect(inner or events or records, topic, configured, added, known, has_order)
     return replace(found, payload_alone=inner is not None, cloud_events=events is not None)
-
-
-def _row_of_document(record: Record) -> Record:
-    value = change_of_document(record.value, record.key)
-    return replace(record, key=key_of_document(record.key), value=value)
 
 
 def _detect(
