@@ -13,6 +13,8 @@ from tests.support.changes import Row, Topic, key, row
 from tests.support.lake import read_table
 from tests.support.spark import Bench
 
+from distributary.errors import TableHalt
+
 MODES: dict[str, dict[str, Any]] = {"upsert": {}, "soft": {"deletes": "soft"}, "history": {"mode": "history"}}
 LAYOUTS: dict[str, dict[str, Any]] = {"rewrite": {"layout": "rewrite"}, "vectors": {}}
 VECTORS = {"delta.enableDeletionVectors": True}
@@ -94,3 +96,26 @@ def test_2_4_readers_of_the_change_feed_see_each_change_once(
         worker = bench.take([record], worker)
     assert feed(session, bench) == told
     assert DeltaTable(str(bench.table)).version() > max(one[0] for one in told)
+
+
+def test_6_2_constraints_of_the_lakes_people_are_kept_and_a_row_that_breaks_one_halts(bench: Bench) -> None:
+    topic = Topic(bench.create().topic, "db2")
+    for number in (1, 2):
+        topic.change("c", key(number), {"id": number, "v": 10 * number}, at=number)
+    worker = bench.take(topic.records)
+    bench.session.sql(f"ALTER TABLE delta.`{bench.table}` ADD CONSTRAINT positive CHECK (v > 0)")
+    more = Topic(bench.topic, "db2")
+    more.change("u", key(1), {"id": 1, "v": 11}, at=11)
+    more.change("d", key(2), at=12)
+    bench.take(more.records, worker)
+    assert bench.rows() == [(1, 11)]
+    last = Topic(bench.topic, "db2")
+    last.change("u", key(1), {"id": 1, "v": -5}, at=21)
+    with pytest.raises(TableHalt, match="constraint-broken") as halt:
+        bench.take(last.records, worker)
+    assert "positive (v > 0)" in halt.value.message
+    assert "offset 4" in halt.value.message
+    assert bench.rows() == [(1, 11)]
+    bench.session.sql(f"ALTER TABLE delta.`{bench.table}` DROP CONSTRAINT positive")
+    bench.take([])
+    assert bench.rows() == [(1, -5)]

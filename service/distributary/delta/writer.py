@@ -166,6 +166,8 @@ class TableWriter:
         self, upserts: pa.Table, found: Sequence[FoundInFile], change_bytes: int, record: ProgressRecord
     ) -> int:
         table = self.snapshot
+        if upserts.num_rows and table.constraints:
+            self._committer.check(upserts, table.constraints)
         touched = list(self._touched(found))
         if touched and table.is_append_only:
             raise TableHalt(

@@ -311,10 +311,20 @@ def test_a_wrong_or_missing_count_in_the_log_takes_no_live_row(tmp_path: Path, l
 
 
 def test_a_refused_table_is_not_written(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, properties={"delta.constraints.positive": "id > 0"})
-    with pytest.raises(TableHalt, match="the constraint positive"):
+    lake = Lake(tmp_path, properties={"delta.columnMapping.mode": "id"})
+    with pytest.raises(TableHalt, match="column mapping by id"):
         lake.write({1: "a"})
     assert [path.name for path in lake.path.iterdir()] == ["_delta_log"]
+
+
+def test_rows_that_break_a_constraint_of_the_table_are_not_written(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, properties={"delta.constraints.positive": "id > 0"})
+    lake.write({1: "a", 2: "b"})
+    with pytest.raises(TableHalt, match="the constraint positive"):
+        lake.write({1: "c", -1: "d"})
+    assert lake.rows() == {1: "a", 2: "b"}
+    lake.write({3: "c"}, [1])
+    assert lake.rows() == {2: "b", 3: "c"}
 
 
 def test_a_lost_vector_halts_and_revives_no_row(tmp_path: Path) -> None:
