@@ -24,6 +24,7 @@ from distributary.decode.types.from_name import element_of_name, fields_of_name,
 from distributary.decode.types.from_schema import DECIMAL, SEMANTIC, VARIABLE_DECIMAL, type_of_schema
 from distributary.decode.types.nested import array_of, map_of, struct_of
 from distributary.decode.types.numbers import fraction
+from distributary.decode.types.structured import of_structured
 from distributary.decode.types.text import STRING
 from distributary.decode.types.times_of_day import TIME_MICROS, TIME_MILLIS, TIME_NANOS
 from distributary.decode.types.unscaled import decimals_of_bytes
@@ -61,6 +62,11 @@ def type_over(sent: ConnectType, name: str, properties: Mapping[str, str], bound
     elif sent.kind == "struct" and sent.name != VARIABLE_DECIMAL and (fields := fields_of_name(given)) is not None:
         return struct_of({field: _part(sent.field(field), kind, properties, bounds) for field, kind in fields})
     own = type_of_schema(sent, bounds)
+    if sent.kind == "struct" and sent.name != VARIABLE_DECIMAL:
+        fields_sent = [field.name for field in sent.fields]
+        turned = of_structured(sent.name, own, fields_sent, type_of_name(given, properties, bounds))
+        if turned is not None:
+            return turned
     if sent.name in (DECIMAL, VARIABLE_DECIMAL):
         found = _of_decimal(own, given, bounds)
     elif sent.name in SEMANTIC:
