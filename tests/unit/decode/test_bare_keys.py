@@ -125,3 +125,17 @@ def test_3_8_rows_stand_for_the_keys_of_those_records_alone_that_have_none(form:
     for record in records:
         alone = rows_by(options, [record])
         assert told(alone) == [one for one in told(decoded) if one[0] == record.offset]
+
+
+def test_3_8_a_delete_in_a_table_without_a_key_has_at_least_what_its_key_tells() -> None:
+    topic = Topic("t", "mysql")
+    topic.change("c", key(1), row(1, "a"), at=1)
+    topic.change("d", key(1), at=2)
+    topic.change("d", key(2), at=3, before=row(2, "b"))
+    topic.change("d", None, at=4)
+    records = [Record("t", 0, n, 1_700_000_000_000, one.key, one.value, ()) for n, one in enumerate(topic.records)]
+    options = DecodeOptions("mysql", keyless=True, before=True)
+    decoded = Decoder(options).decode(raw_table(records), RecordSchema(SCHEMA.row))
+    assert rejections(decoded) == {}
+    assert struct_rows(decoded.events["before"]) == [None, row(1, None), row(2, "b"), None]
+    assert struct_rows(decoded.events["row"]) == [row(1, "a"), None, None, None]
