@@ -92,7 +92,7 @@ def test_3_4_every_mode_has_the_fields_of_the_key(make_bench: Callable[..., Benc
     change("d", key(1, "s2"), None, 5)
     topic.tombstone(key(1, "s2"))
     change("d", key(1), None, 6, tx=6, headers={"newkey": {"id": 9}})
-    change("c", key(9), DEFAULT_PLACEHOLDER, 6, step=2, tx=6, headers={"oldkey": {"id": 1}})
+    change("c", key(9), DEFAULT_PLACEHOLDER, 6, tx=6, headers={"oldkey": {"id": 1}})
     for repeat in range(2):  # and all of it sent again
         size = -(-len(topic.records) // cuts)
         for start in range(0, len(topic.records), size):
