@@ -37,8 +37,7 @@ from distributary.ingest.tables import own_path
 from distributary.launch.session import close_session, open_session
 from distributary.logs import get_logger
 from distributary.maintain.maintenance_thread import Jobs, Maintainable, MaintenanceThread
-from distributary.maintain.quarantine_maintenance import QuarantineFiles
-from distributary.maintain.schedule import MaintenanceSchedule
+from distributary.maintain.own_table import own_table_files
 from distributary.observe import http_server
 from distributary.observe.answers import Access
 from distributary.observe.consumer_group import ConsumerGroup
@@ -48,6 +47,7 @@ from distributary.observe.status import ServiceStatus
 from distributary.quarantine.set_aside import SetAside
 from distributary.quarantine.table import Quarantine
 from distributary.storage.json_file import JsonFile
+from distributary.transactions.consistent_table import consistent_table
 from distributary.transactions.follower import TransactionFollower
 from distributary.workers.context import WorkerContext
 from distributary.workers.offset_planner import OffsetPlanner
@@ -121,9 +121,9 @@ class Service:
         self._stopping = threading.Event()
         self._lag_group = ConsumerGroup(config, broker.commit)
         quarantine = Quarantine(session, config.quarantine_path())
-        note = JsonFile(session, own_path(config, "maintenance", f"{config.source.topic_prefix}.json"))
-        upkeep = MaintenanceSchedule(resolve(config.defaults.maintenance), note)
-        self._quarantine_files = QuarantineFiles(session, quarantine, upkeep, config.quarantine.keep_seconds())
+        self._own_tables = [
+            own_table_files("_quarantine", quarantine, session, config, config.quarantine.keep_seconds())
+        ]
         types = JsonFile(session, source_types_path(config))
         self._pauses = Pauses(session, config)
         self._set_aside = SetAside(session, config)
@@ -163,8 +163,12 @@ class Service:
         self._topics_looked_at = time.monotonic()
         self._replan = False
         note = JsonFile(session, own_path(config, "transactions", f"{config.source.topic_prefix}.json"))
+        consistent = consistent_table(session, config)
+        if consistent is not None:
+            keep = resolve(config.defaults.maintenance).keep
+            self._own_tables.append(own_table_files(consistent.name, consistent, session, config, keep))
         self._tracker = TransactionFollower(
-            config, broker, note, self.status, self._roster.by_topic, context.transactions, registry
+            config, broker, note, self.status, self._roster.by_topic, context.transactions, registry, consistent
         )
         self._left_to: AlreadyRunning | None = None
 
@@ -249,7 +253,7 @@ class Service:
         return self._roster.tables()
 
     def _tended(self) -> Sequence[Maintainable]:
-        return [*self._roster.tables(), self._quarantine_files]
+        return [*self._roster.tables(), *self._own_tables]
 
     def _waits(self, worker: TableWorker) -> bool:
         """Whether a table takes no further batch for now: one that is far behind would never be found idle, to be

@@ -373,7 +373,6 @@ def test_tables_that_keep_changes_are_not_adopted(bench: Bench, mode: str) -> No
     ("statement", "named"),
     [
         ("ALTER TABLE {} SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')", "the table feature rowTracking"),
-        ("ALTER TABLE {} ADD CONSTRAINT positive CHECK (id > 0)", "the constraint positive"),
     ],
 )
 def test_a_table_that_the_service_can_not_write_is_refused_by_the_features_name(

@@ -74,3 +74,45 @@ def test_6_2_a_second_source_table_halts_the_table_until_it_is_merged(make_bench
             bench.take(topic.records[1:])
     assert "shop.Orders, shop.orders" in halt.value.message
     assert bench.rows() == [(1,)]
+
+
+@pytest.mark.parametrize("mode", ["soft", "history", "append"])
+@pytest.mark.parametrize("cuts", [1, 8])
+def test_3_4_every_mode_has_the_fields_of_the_key(make_bench: Callable[..., Bench], mode: str, cuts: int) -> None:
+    rule = {"soft": {"deletes": "soft"}}.get(mode, {"mode": mode})
+    bench = make_bench(**rule).create()
+    topic = Topic(bench.topic, "oracle")
+
+    def change(op: str, of: Row, doc: str | None, at: int, **more: Any) -> None:
+        topic.change(op, of, None if op == "d" else {"id": of["id"], "doc": doc}, at=at, **more)
+
+    change("r", key(1), "one", 1)
+    change("r", key(1, "s2"), "other", 1)
+    change("u", key(1), "one b", 4)
+    change("d", key(1, "s2"), None, 5)
+    topic.tombstone(key(1, "s2"))
+    change("d", key(1), None, 6, tx=6, headers={"newkey": {"id": 9}})
+    change("c", key(9), DEFAULT_PLACEHOLDER, 6, tx=6, headers={"oldkey": {"id": 1}})
+    for repeat in range(2):  # and all of it sent again
+        size = -(-len(topic.records) // cuts)
+        for start in range(0, len(topic.records), size):
+            bench.take(topic.records[start : start + size])
+        end = {"soft": "__deleted", "history": "__current", "append": "__op"}[mode]
+        rows = bench.rows("id", "__shard", "doc", end)
+        expected: list[tuple[Any, ...]]
+        if mode == "soft":
+            expected = [(1, "s1", "one b", True), (1, "s2", "other", True), (9, "s1", "one b", False)]
+        elif mode == "history":
+            expected = [
+                (1, "s1", "one", False),
+                (1, "s1", "one b", False),
+                (1, "s2", "other", False),
+                (9, "s1", "one b", True),
+            ]
+        else:
+            expected = [
+                *[(1, "s1", "one", "r"), (1, "s1", "one b", "u"), (1, "s1", None, "d")],
+                *[(1, "s2", "other", "r"), (1, "s2", None, "d"), (9, "s1", None, "c")],
+            ]
+        assert sorted(rows, key=repr) == sorted(expected, key=repr), repeat
+    assert not bench.quarantine.exists()

@@ -8,7 +8,7 @@ from typing import cast
 from tests.support.changes import Topic
 from tests.support.spark import Bench, rows_of
 
-from distributary.maintain.quarantine_maintenance import QuarantineFiles
+from distributary.maintain.own_table import OwnTableFiles
 from distributary.maintain.schedule import MaintenanceSchedule, Record, Task
 from distributary.quarantine.purge import purge
 
@@ -40,11 +40,15 @@ def test_records_go_and_others_come(bench: Bench) -> None:
 
     upkeep = MaintenanceSchedule(worker.settings.maintenance, cast(Record, Nowhere()))
     clock = time.time
-    files = QuarantineFiles(bench.session, worker._context.quarantine, upkeep, 3600.0, lambda: clock() + 60)
+    files = OwnTableFiles(
+        "_quarantine", bench.session, worker._context.quarantine, upkeep, 3600.0, lambda: clock() + 60
+    )
     files.due()
     files.maintain(Task.VACUUM)
     assert rows_of(bench.quarantine, "offset") == [(2,)]
-    files = QuarantineFiles(bench.session, worker._context.quarantine, upkeep, 3600.0, lambda: clock() + 7200)
+    files = OwnTableFiles(
+        "_quarantine", bench.session, worker._context.quarantine, upkeep, 3600.0, lambda: clock() + 7200
+    )
     files.due()
     files.maintain(Task.VACUUM)
     assert rows_of(bench.quarantine, "offset") == []

@@ -340,3 +340,58 @@ def test_3_8_a_key_in_the_config_for_unwrapped_rows(bench: Bench) -> None:
     topic.add(None, None)
     bench.take(topic.records)
     assert bench.rows() == [(2, "b")]
+
+
+@pytest.mark.parametrize("text", ["{}", "Struct{{id={}}}", '{{"schema":{{"type":"int64"}},"payload":{}}}'])
+def test_1_6_rows_with_bare_keys_are_deleted_by_their_tombstones(bench: Bench, text: str) -> None:
+    bench.rule = {"key": ["id"]}
+    rows = Rows(bench.create().topic)
+
+    def add(number: int, value: Row | None) -> Record:
+        return rows.add(number, value)._replace(key=text.format(number).encode())
+
+    worker = bench.take([add(1, row(1, "a")), add(2, row(2, "b")), add(3, row(3, "c"))])
+    bench.take([add(2, None)], worker)
+    bench.take([add(1, row(1, "a2")), add(3, None), add(3, row(3, "back"))], worker)
+    assert bench.rows() == [(1, "a2"), (3, "back")]
+    assert not bench.quarantine.exists()
+
+
+def test_6_3_deletes_of_which_no_key_can_be_read_go_to_quarantine(bench: Bench) -> None:
+    bench.rule = {"key": ["id"]}
+    rows = Rows(bench.create().topic)
+
+    def add(number: int, value: Row | None) -> Record:
+        return rows.add(number, value)._replace(key=json.dumps([number]).encode())
+
+    bench.take([add(1, row(1, "a")), add(2, row(2, "b")), add(2, None)])
+    assert bench.rows() == [(1, "a"), (2, "b")]
+    assert rows_of(bench.quarantine, "offset", "reason") == [(2, "no-key-columns")]
+
+
+@pytest.mark.parametrize("cut", [0, 3])
+@pytest.mark.parametrize("mode", ["upsert", "history", "append"])
+def test_5_4_a_source_table_that_gets_its_primary_key_later_loses_no_row(bench: Bench, mode: str, cut: int) -> None:
+    bench.rule = {"mode": mode} | ({} if mode == "append" else {"key": ["id"]})
+    topic = Topic(bench.create().topic, "postgresql")
+    for number in (1, 2, 3):
+        topic.change("c", None, row(number, "a"), at=number)
+    topic.change("u", None, row(1, "b"), at=4, before=row(1, "a"))
+    topic.change("u", key(2), row(2, "c"), at=5)
+    topic.change("d", key(3), at=6, before=key(3))
+    topic.tombstone(key(3))
+    topic.move(1, 10, row(1, "b"), at=7)
+    topic.change("c", None, row(4, "the key is gone again"), at=8)
+    for _ in range(2):  # and all of it sent again
+        for part in filter(None, (topic.records[:cut], topic.records[cut:])):
+            bench.take(part)
+        if mode == "append":
+            assert bench.rows("id", "v", "__op") == [
+                (1, "a", "c"), (1, "b", "u"), (1, None, "d"), (10, "b", "c"), (2, "a", "c"), (2, "c", "u"),
+                (3, "a", "c"), (3, None, "d"), (4, "the key is gone again", "c"),
+            ]  # fmt: skip
+        else:
+            current = rows_of(bench.table, "id", "v", *(["__current"] if mode == "history" else []))
+            now = [one[:2] for one in current if mode == "upsert" or one[2]]
+            assert now == [(10, "b"), (2, "c"), (4, "the key is gone again")]
+        assert not bench.quarantine.exists()

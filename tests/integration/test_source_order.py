@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.changes import Topic, key, row
+from tests.support.changes import Row, Topic, key, row
+from tests.support.kafka import Record
 from tests.support.spark import Bench
 
 from distributary.errors import TableHalt
@@ -36,3 +38,26 @@ def test_2_1_changes_are_ordered_by_the_fields_and_records_sent_again_change_not
     bench.options = {"source": {"topic_prefix": bench.prefix, "order": ["commit_ts text"]}}
     with pytest.raises(TableHalt, match="order-changed"):
         bench.take(topic.records[7:])
+
+
+def test_1_1_a_collection_is_a_table_of_documents(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench({"source": {"topic_prefix": "x", "connector": "mongodb"}}).create()
+    bench.options = {"source": {"topic_prefix": bench.prefix, "connector": "mongodb"}}
+
+    def record(op: str, number: int, document: Row | None, at: int) -> Record:
+        source = {"connector": "mongodb", "ts_ms": 1_700_000_000_000, "ord": at, "db": "dbo", "collection": "t"}
+        after = None if document is None else json.dumps({"_id": number, **document})
+        value = {"before": None, "after": after, "source": {**source, "snapshot": "false"}, "op": op}
+        return Record(bench.topic, 0, json.dumps({"id": str(number)}).encode(), json.dumps(value).encode(), [])
+
+    records = [
+        record("c", 1, {"v": "a"}, 1),
+        record("c", 2, {"v": "b"}, 2),
+        record("u", 1, {"v": "c"}, 3),
+        record("d", 2, None, 4),
+        Record(bench.topic, 0, b'{"id": "2"}', None, []),
+    ]
+    for _ in range(2):  # and all of it sent again
+        bench.take(records)
+        assert bench.rows("_id", "document") == [("1", '{"_id": 1, "v": "c"}')]
+    assert not bench.quarantine.exists()

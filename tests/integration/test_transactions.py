@@ -55,7 +55,8 @@ class Source:
             records[table] = topic.records
         counts = [{"data_collection": f"db.dbo.{table}", "event_count": count} for table, count in changes.items()]
         end = {"event_count": sum(changes.values()), "ts_ms": self._at * 1000, "data_collections": counts}
-        bounds: list[Mapping[str, Any]] = [{"status": "BEGIN", "id": id_}, {"status": "END", "id": id_, **end}]
+        bounds: list[Mapping[str, Any]] = [{"status": "BEGIN", "id": id_, "ts_ms": self._at * 1000}]
+        bounds.append({"status": "END", "id": id_, **end})
         topic_name = f"{self.prefix}.transaction"
         records["bounds"] = [Record(topic_name, 0, None, json.dumps(value).encode()) for value in bounds]
         return records
@@ -71,7 +72,7 @@ def service(session: SparkSession, kafka: str, prefix: str, folder: Path, status
         "version": 1,
         "kafka": {"bootstrap.servers": kafka},
         "source": {"topic_prefix": prefix},
-        "target": {"path": str(folder / "lake")},
+        "target": {"path": str(folder / "lake"), "consistent_every": "1s"},
         "checkpoint": str(folder / "checkpoint"),
         "trigger": {"interval": "500ms"},
         "tables": [{"match": "*.*"}],
@@ -88,6 +89,12 @@ def shown_after_a_run(session: SparkSession, source: Source, folder: Path) -> An
     assert service(session, source.kafka, source.prefix, folder, status).run(once=True) == 0
     lag_tools_see(source, status)
     return status.snapshot().get("transactions")
+
+
+def consistent_rows(folder: Path) -> list[tuple[Any, ...]]:
+    """What readers find of complete transactions."""
+    place = folder / "lake" / "_distributary" / "consistent"
+    return rows_of(place, "transaction_id", "table", "version", "exact")
 
 
 def newest_versions(folder: Path) -> dict[str, int]:
@@ -109,13 +116,17 @@ def test_3_9_up_to_which_transaction_all_tables_are_complete(session: SparkSessi
     first = {"id": "00000027:00000001:ffff", "ts_ms": 1000}
     shown = shown_after_a_run(session, source, tmp_path)
     versions = newest_versions(tmp_path)
-    assert shown == {"complete": {**first, "versions": versions}, "pending": 0, "waiting_for": []}
+    exact = {"versions": versions, "exact": True}
+    assert shown == {"complete": {**first, **exact}, "pending": 0, "waiting_for": []}
+    written = [(first["id"], f"dbo.{name}", versions[f"dbo.{name}"], True) for name in ("one", "two")]
+    assert consistent_rows(tmp_path) == written
 
     # The next one's END is there before the changes of one table: the broker of its partition is slow.
     second = source.transaction(one=2, two=1)
     source.send(second, without="two")
     shown = shown_after_a_run(session, source, tmp_path)
-    assert shown == {"complete": {**first, "versions": versions}, "pending": 1, "waiting_for": ["dbo.two"]}
+    assert shown == {"complete": {**first, **exact}, "pending": 1, "waiting_for": ["dbo.two"]}
+    assert consistent_rows(tmp_path) == written  # nothing new is complete
     assert len(rows_of(tmp_path / "lake" / "dbo" / "one")) == 3
     note = tmp_path / "lake" / "_distributary" / "transactions" / f"{source.prefix}.json"
     noted = json.loads(note.read_text(encoding="utf-8"))
@@ -129,7 +140,11 @@ def test_3_9_up_to_which_transaction_all_tables_are_complete(session: SparkSessi
     third = {"id": "00000027:00000003:ffff", "ts_ms": 3000}
     shown = shown_after_a_run(session, source, tmp_path)
     versions = newest_versions(tmp_path)
-    assert shown == {"complete": {**third, "versions": versions}, "pending": 0, "waiting_for": []}
+    assert shown == {"complete": {**third, "versions": versions, "exact": True}, "pending": 0, "waiting_for": []}
+    # A reader of the newest one sees both tables with all transactions up to it and nothing else.
+    assert [row for row in consistent_rows(tmp_path) if row[0] == third["id"]] == [
+        (third["id"], f"dbo.{name}", versions[f"dbo.{name}"], True) for name in ("one", "two")
+    ]
     assert json.loads(note.read_text(encoding="utf-8"))["next"] == 6
 
 

@@ -41,15 +41,18 @@ Row = dict[str, Any]
 
 
 class DeltaStore:
-    """The table of one layout in an empty directory; `kind` is how its files are changed."""
+    """The table of one layout in an empty directory; `kind` is how its files are changed, `has_feed`: readers follow
+    its changes."""
 
-    def __init__(self, path: Path, layout: TableLayout, kind: Layout) -> None:
+    def __init__(self, path: Path, layout: TableLayout, kind: Layout, *, has_feed: bool = False) -> None:
         self._path, self._layout = path / "table", layout
         kinds: dict[str, Any] = {part.name: _KINDS[part.type] for part in layout.row}
         kinds |= _SERVICE | _OF_MODE.get(
             layout.rules.mode, {"__deleted": "boolean"} if layout.rules.marks_deleted else {}
         )
-        table = HandMadeTable(self._path).create(*(field(name, kind) for name, kind in kinds.items()))
+        properties = {"delta.enableChangeDataFeed": "true"} if has_feed else None
+        fields = (field(name, kind) for name, kind in kinds.items())
+        table = HandMadeTable(self._path).create(*fields, properties=properties)
         self._writer = TableWriter(
             TableFiles(str(self._path)),
             [part.name for part in layout.key],

@@ -35,7 +35,7 @@ class Tables:
         self._count += 1
         path = self._path / str(self._count)
         path.mkdir()
-        return DeltaStore(path, layout, KINDS[self._count % len(KINDS)])
+        return DeltaStore(path, layout, KINDS[self._count % len(KINDS)], has_feed=self._count % 2 == 0)
 
 
 def expect_no_difference(path: Path, flavour: str, histories: int, seed: int) -> None:

@@ -299,10 +299,16 @@ def test_what_spark_keeps_of_a_constraint_is_kept(session: SparkSession, tmp_pat
     with pytest.raises(TableHalt, match="column id must not be NULL"):
         lake.writer.write(pa.table({"id": pa.array([None], pa.int64()), "v": ["a"]}), None, lake.record())
     lake.write({1: "a"})
-    lake.sql("ALTER TABLE TABLE_ ADD CONSTRAINT positive CHECK (id > 0)")
+    lake.sql("ALTER TABLE TABLE_ ADD CONSTRAINT positive CHECK (id > 0 AND v < 'x')")
     lake.writer.sync()
-    with pytest.raises(TableHalt, match="the constraint positive"):
-        lake.write({2: "b"})
+    lake.write({2: "b"})
+    for broken in ("y", None):  # Spark itself refuses NULL, too
+        with pytest.raises(TableHalt, match=r"constraint positive .* does not hold for 1 of the batch's rows"):
+            lake.write({3: "c", 4: broken})
+        value = "NULL" if broken is None else f"'{broken}'"
+        with pytest.raises(Exception, match="positive"):
+            lake.sql(f"INSERT INTO TABLE_ VALUES (4, {value})")
+    lake.write({3: "c"})
 
 
 def test_the_change_data_feed_tells_old_and_new_rows(session: SparkSession, tmp_path: Path) -> None:

@@ -115,6 +115,8 @@ def _required(connect: Mapping[str, Any], defined: dict[str, Any]) -> Any:
         return _record(connect, more, defined)
     if kind == "array":
         return {"type": "array", "items": _type(connect["items"], defined), **more}
+    if kind == "map" and connect["keys"]["type"] != "string":
+        return {"type": "array", "items": _map_entry(connect, more, defined), **more}
     if kind == "map":
         return {"type": "map", "values": _type(connect["values"], defined), **more}
     if kind in ("int8", "int16"):
@@ -153,6 +155,14 @@ def _record(connect: Mapping[str, Any], more: dict[str, Any], defined: dict[str,
     return {"type": "record", "name": name, **space, "fields": fields, **more}
 
 
+def _map_entry(connect: Mapping[str, Any], more: Mapping[str, Any], defined: dict[str, Any]) -> Any:
+    """The record of a map's entry; it has the map's own name where there is one."""
+    fields = [{**connect["keys"], "field": "key"}, {**connect["values"], "field": "value"}]
+    own = {"connect.internal.type": "MapEntry"} if more else {}
+    name = connect.get("name") or "io.confluent.connect.avro.MapEntry"
+    return _record({"type": "struct", "name": name, "fields": fields}, own, defined)
+
+
 def value_of(connect: Mapping[str, Any], value: Any) -> Any:
     """A JSON value as the Avro writer takes it."""
     if value is None:
@@ -166,6 +176,10 @@ def value_of(connect: Mapping[str, Any], value: Any) -> Any:
         return {f["field"]: value_of(f, value.get(f["field"])) for f in connect["fields"]}
     if kind == "array":
         return [value_of(connect["items"], item) for item in value]
+    if kind == "map" and connect["keys"]["type"] != "string":
+        return [
+            {"key": value_of(connect["keys"], key), "value": value_of(connect["values"], item)} for key, item in value
+        ]
     if kind == "map":
         return {key: value_of(connect["values"], item) for key, item in value.items()}
     return value

@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from distributary.delta.commit import ProgressRecord, concurrent_change
+from distributary.errors import TableHalt
 
 PROTOCOL_OF_VECTORS: dict[str, Any] = {
     "minReaderVersion": 3,
@@ -127,6 +131,13 @@ class HandCommitter:
             raise concurrent_change(str(self.table.path), seen)
         self.records.append(record)
         return self.table.commit(*actions)
+
+    def check(self, rows: pa.Table, constraints: Mapping[str, str]) -> None:
+        """See Committer; knows constraints like `id > 0` alone."""
+        for name, condition in constraints.items():
+            column, least = condition.split(" > ")
+            if not pc.all(pc.greater(rows[column], int(least))).as_py():
+                raise TableHalt("constraint-broken", f"the constraint {name}")
 
     def enable_vectors(self) -> None:
         """See Committer."""

@@ -144,6 +144,13 @@ EVERY_TYPE = (
         ({"a": "x"}, []),
     ),
     WireType(
+        "t_map_of_numbers",
+        {"type": "map", "keys": {"type": "int16"}, "values": _optional("double")},
+        pa.map_(pa.int16(), pa.float64()),
+        (([], {}), ([[7, -1.5], [-9, None]], {7: -1.5, -9: None})),
+        ([[7, "x"]], [[7, 1], [7, 2]], {"7": 1}, 5),
+    ),
+    WireType(
         "t_point",
         _POINT,
         _POINT_ARROW,

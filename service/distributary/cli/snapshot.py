@@ -36,7 +36,13 @@ if TYPE_CHECKING:
     "--signal-table", metavar="NAME", help="The signal table with its schema, if the config does not have it."
 )
 @click.option("--database", metavar="NAME", help="The tables' database, if neither topic nor records have it.")
-@click.option("--follow", "follows", is_flag=True, help="Wait until a blocking snapshot is in the tables.")
+@click.option("--follow", "follows", is_flag=True, help="Wait until the snapshot is in the tables.")
+@click.option(
+    "--notifications-topic",
+    metavar="TOPIC",
+    help="The connector's notifications (notification.sink.topic.name), by which --follow knows the end of an"
+    " incremental snapshot.",
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),
@@ -55,6 +61,7 @@ def snapshot(
     signal_table: str | None,
     database: str | None,
     timeout: float,
+    notifications_topic: str | None,
     output_format: str,
     *,
     prints: bool,
@@ -73,13 +80,19 @@ def snapshot(
     config = load(config_file)
     # Imported late: `--help` and a bad config must not wait for these modules.
     from distributary.consume.broker import Broker
+    from distributary.control import notifications as notified
     from distributary.control import snapshot_request as request
 
     broker = Broker(config.kafka_properties())
     wanted = request.snapshot_targets(config, broker, tables)
+    topic = notified.notifications_topic(config, notifications_topic)
     if follows:
-        request.check_can_follow(wanted, kind)
+        request.check_can_follow(wanted, kind, topic)
     signal = request.signal_for(config, wanted, kind, where, database)
+    arrival = None
+    if follows and kind == "incremental" and topic is not None:
+        names = {one.table.topic: name for one, name in zip(wanted, signal.tables, strict=True)}
+        arrival = notified.Arrival(notified.Notifications(broker, topic, signal.id), broker, names)
     shown: dict[str, Any] = {"id": signal.id, "tables": [one.table.name for one in wanted], "data": signal.data()}
     as_text = output_format == "text"
     if signal_topic:
@@ -92,10 +105,10 @@ def snapshot(
         if as_text:
             output.show_text(shown["sql"])
     if follows:
-        arrived = request.follow(config, wanted, timeout, _show if as_text else lambda _arrival: None)
+        arrived = request.follow(config, wanted, timeout, _show if as_text else lambda _arrival: None, arrival)
         shown["complete"] = [one.table for one in arrived]
         if as_text:
-            _show_next(config_file, arrived, has_condition=where is not None)
+            _show_next(config_file, arrived, reads_all=where is None and arrival is None)
     if not as_text:
         output.show_json(shown)
 
@@ -105,12 +118,12 @@ def _show(arrival: SnapshotProgress) -> None:
     output.show_text(f"{arrival.table}: {state}, {arrival.applied} records since the request")
 
 
-def _show_next(config_file: Path, arrived: list[SnapshotProgress], *, has_condition: bool) -> None:
+def _show_next(config_file: Path, arrived: list[SnapshotProgress], *, reads_all: bool) -> None:
     for one in arrived:
-        if not has_condition:
+        if reads_all:
             output.show_text(
                 f"rows that the snapshot does not have: distributary resume -c {config_file} {one.table} --reconcile"
             )
-    if has_condition:
-        output.show_text("do not reconcile: the snapshot did not read rows that do not match the condition")
+    if not reads_all:
+        output.show_text("do not reconcile: only a blocking snapshot of all rows finds those that the source lacks")
     output.show_text(f"compare with the source: distributary verify -c {config_file}")

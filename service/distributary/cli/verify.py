@@ -38,8 +38,8 @@ _NOT_CHECKED = {
 @click.option(
     "--source-dsn",
     metavar="DSN",
-    help="Compare with the live table of this PostgreSQL, MySQL or MariaDB instead. May contain ${env:NAME} and"
-    " ${file:PATH}.",
+    help="Compare with the live table of this PostgreSQL, MySQL, MariaDB, SQL Server, Oracle or Db2 instead. May"
+    " contain ${env:NAME} and ${file:PATH}.",
 )
 @output.output_option
 def verify(

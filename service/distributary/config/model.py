@@ -62,6 +62,16 @@ class Target(Section):
         "{schema}/{table}",
         description="A table's place below path or the warehouse. {database}, {schema} and {table} may be used.",
     )
+    consistent_every: Duration | None = Field(
+        None,
+        description="Writes the Delta versions at which all tables have the newest complete transaction to the Delta "
+        "table _distributary/consistent, at most once in that time: 1m. Rows are kept as long as old files "
+        "(`defaults.maintenance.keep`). Default: never. Needs the connector's provide.transaction.metadata.",
+    )
+
+    def consistent_seconds(self) -> float | None:
+        """The least time between two writes to the table of complete transactions, in seconds; None for never."""
+        return None if self.consistent_every is None else seconds(self.consistent_every)
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Target:

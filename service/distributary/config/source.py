@@ -15,7 +15,17 @@ from distributary.config.scalars import Section, Text
 from distributary.decode.order_fields import Order, parse_order
 
 Connector = Literal[
-    "sqlserver", "db2", "postgresql", "mysql", "mariadb", "oracle", "informix", "cockroachdb", "yashandb", "ibmi"
+    "sqlserver",
+    "db2",
+    "postgresql",
+    "mysql",
+    "mariadb",
+    "oracle",
+    "informix",
+    "cockroachdb",
+    "yashandb",
+    "ibmi",
+    "mongodb",
 ]
 
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]+")

@@ -13,6 +13,7 @@ from distributary.consume.broker import Broker
 from distributary.consume.topics import is_signal_table, table_of
 from distributary.consume.write import write_not_allowed
 from distributary.control.halts import read_halts
+from distributary.control.notifications import Arrival
 from distributary.control.pauses import ALL, read_pauses
 from distributary.control.signals import INCREMENTAL, Name, Signal, parts_of, source_name
 from distributary.decode.source_block import BY_OFFSET
@@ -147,13 +148,16 @@ def send(config: Config, broker: Broker, signal: Signal, topic: str) -> None:
     broker.write(topic, config.source.topic_prefix.encode(), signal.record())
 
 
-def check_can_follow(wanted: Sequence[SnapshotTarget], kind: str) -> None:
-    """Raises UsageError if the end of the snapshot can't be recognized."""
+def check_can_follow(wanted: Sequence[SnapshotTarget], kind: str, notifications: str | None = None) -> None:
+    """Raises UsageError if the end of the snapshot can't be recognized. `notifications`: their topic, where known."""
     if kind == INCREMENTAL:
+        if notifications is not None:
+            return
         raise UsageError(
             "follow-needs-blocking",
             "an incremental snapshot does not mark its end, so --follow can't recognize it",
-            "use --type blocking, or leave --follow out and watch the connector's log or its notifications",
+            "name the connector's notification topic (--notifications-topic, or notification.sink.topic.name under"
+            " source.connector_properties), or use --type blocking",
         )
     for one in wanted:
         progress, name = one.before, one.table.name
@@ -166,9 +170,12 @@ def check_can_follow(wanted: Sequence[SnapshotTarget], kind: str) -> None:
             )
 
 
-def snapshot_progress(one: SnapshotTarget, now: Progress | None) -> SnapshotProgress:
+def snapshot_progress(one: SnapshotTarget, now: Progress | None, arrival: Arrival | None = None) -> SnapshotProgress:
     """The snapshot's progress by the table's record. It is complete if a newer snapshot than before has ended and all
-    rows that may belong to it are applied."""
+    rows that may belong to it are applied; an incremental one if `arrival` says so."""
+    if arrival is not None:
+        records = (now.records if now else 0) - (one.before.records if one.before else 0)
+        return SnapshotProgress(one.table.name, records, arrival.is_complete(one.table.topic, now))
     snapshot, before = now.snapshot if now else None, one.before.snapshot if one.before else None
     is_newer = snapshot is not None and (before is None or snapshot.position > before.position)
     applied = (now.records if now else 0) - (one.before.records if one.before else 0)
@@ -181,20 +188,24 @@ def follow(
     wanted: Sequence[SnapshotTarget],
     timeout: float,
     tell: Callable[[SnapshotProgress], None],
+    arrival: Arrival | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[SnapshotProgress]:
-    """Waits up to `timeout` seconds until the tables have the snapshot; calls `tell` at each change.
+    """Waits up to `timeout` seconds until the tables have the snapshot; calls `tell` at each change. `arrival` tells
+    the end of an incremental one.
 
-    Raises TableHalt if a table halts meanwhile, TransientError after the timeout.
+    Raises TableHalt if a table halts meanwhile, TransientError after the timeout, or if the snapshot failed.
     """
     until = clock() + timeout
     seen: dict[str, SnapshotProgress] = {}
     while True:
         _check_halts(wanted, read_halts(config))
+        if arrival is not None:
+            arrival.look()
         for one in wanted:
             newest = newest_record(one.table.path)
-            found = snapshot_progress(one, newest.progress if newest else None)
+            found = snapshot_progress(one, newest.progress if newest else None, arrival)
             if seen.get(found.table) != found:
                 seen[found.table] = found
                 tell(found)

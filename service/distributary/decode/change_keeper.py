@@ -48,9 +48,12 @@ class ChangeKeeper:
         self._reads_before = options.reads_before
         self._tells_transactions = options.tells_transactions
         self._place = SourcePlace((), None, None)
+        self.nothings: list[int] = []
+        """The places of records without a value."""
 
     def nothing(self, place: int) -> None:
         """A record without a value."""
+        self.nothings.append(place)
         self._batch.operations[place] = MESSAGE if self._options.key_from_row else TOMBSTONE
 
     def change(self, place: int, reader: Any, change: Any) -> None:

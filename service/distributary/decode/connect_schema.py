@@ -21,7 +21,8 @@ use one another twice each would stand for more types than memory holds."""
 @dataclass(frozen=True)
 class ConnectType:
     """One type of a Connect schema. `kind` is Connect's own type (int32, string, struct …), `name` the semantic name
-    over it, `items` the type of an array's elements or of a map's values."""
+    over it, `items` the type of an array's elements or of a map's values. `has_entries`: a map comes as a list of its
+    entries although its keys are texts: the Avro converter does that where they may be null."""
 
     kind: str
     name: str | None = None
@@ -29,6 +30,7 @@ class ConnectType:
     items: ConnectType | None = None
     keys: ConnectType | None = None
     fields: tuple[ConnectField, ...] = ()
+    has_entries: bool = False
 
     def field(self, name: str) -> ConnectType | None:
         """The type of a struct's field, or None."""

@@ -20,10 +20,11 @@ from distributary.decode.connect_schema import ConnectType
 from distributary.decode.types.base import BadValue, ColumnType, Converted, convert_each, with_values
 from distributary.decode.types.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
 from distributary.decode.types.decimals import MAX_PRECISION, unscaled_bytes
-from distributary.decode.types.from_name import element_of_name, fields_of_name, item_of_name, type_of_name
+from distributary.decode.types.from_name import element_of_name, fields_of_name, parts_of_map, type_of_name
 from distributary.decode.types.from_schema import DECIMAL, SEMANTIC, VARIABLE_DECIMAL, type_of_schema
 from distributary.decode.types.nested import array_of, map_of, struct_of
 from distributary.decode.types.numbers import fraction
+from distributary.decode.types.structured import of_structured
 from distributary.decode.types.text import STRING
 from distributary.decode.types.times_of_day import TIME_MICROS, TIME_MILLIS, TIME_NANOS
 from distributary.decode.types.unscaled import decimals_of_bytes
@@ -56,11 +57,16 @@ def type_over(sent: ConnectType, name: str, properties: Mapping[str, str], bound
     if sent.kind == "array" and sent.items and (element := element_of_name(given)) is not None:
         return array_of(type_over(sent.items, element, properties, bounds))
     if sent.kind == "map" and sent.items and sent.keys and sent.keys.kind == "string":
-        if (item := item_of_name(given)) is not None:
-            return map_of(type_over(sent.items, item, properties, bounds))
+        if (parts := parts_of_map(given)) is not None and parts[0].lower() == "string":
+            return map_of(type_over(sent.items, parts[1], properties, bounds))
     elif sent.kind == "struct" and sent.name != VARIABLE_DECIMAL and (fields := fields_of_name(given)) is not None:
         return struct_of({field: _part(sent.field(field), kind, properties, bounds) for field, kind in fields})
     own = type_of_schema(sent, bounds)
+    if sent.kind == "struct" and sent.name != VARIABLE_DECIMAL:
+        fields_sent = [field.name for field in sent.fields]
+        turned = of_structured(sent.name, own, fields_sent, type_of_name(given, properties, bounds))
+        if turned is not None:
+            return turned
     if sent.name in (DECIMAL, VARIABLE_DECIMAL):
         found = _of_decimal(own, given, bounds)
     elif sent.name in SEMANTIC:

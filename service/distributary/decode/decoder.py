@@ -4,7 +4,7 @@ reasons."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -80,30 +80,51 @@ class Decoder:
     def _decode_step(
         self, step: pa.Table, readers: Readers, schema: RecordSchema
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Events and rejected records; of half the records at once where all become too large."""
+        """Events and rejected records. In a table whose rows may stand for their keys, records without a key are
+        decoded by themselves."""
+        options = self.options
+        if not options.key_from_rows_without_key:
+            yield from self._decode_alike(step, readers, schema, options)
+            return
+        has_key = pc.is_valid(step["key"])
+        of_rows = replace(options, key_from_row=options.key_from_rows_without_key)
+        parts = [(has_key, options), (pc.invert(has_key), of_rows)]
+        made = [one for mask, how in parts for one in self._decode_alike(step.filter(mask), readers, schema, how)]
+        yield _by_place([events for events, _ in made]), _by_place([rejected for _, rejected in made])
+
+    def _decode_alike(
+        self, step: pa.Table, readers: Readers, schema: RecordSchema, options: DecodeOptions
+    ) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """The same by these options; of half the records at once where all become too large."""
         try:
-            batch = read_batch(step, readers, self.options)
+            batch = read_batch(step, readers, options)
         except TooMuchText:
-            yield from self._decode_halves(step, readers, schema)
+            yield from self._decode_halves(step, readers, schema, options)
             return
         readers.source_tables.update(filter(None, batch.source_tables))
-        if self.options.defaults is not None:
+        if options.defaults is not None:
             readers.note_positions(batch.positions, batch.after.readers)
         try:
-            yield make_events(step, batch, schema, self.options)
+            yield make_events(step, batch, schema, options)
         except TooMuchText:
             if step.num_rows == 1:
-                limit = f"more than {self.options.bounds.text_bytes} bytes of decimals"
-                yield reject_all(step, batch, reasons.BEYOND_LIMITS, limit, schema, self.options)
+                limit = f"more than {options.bounds.text_bytes} bytes of decimals"
+                yield reject_all(step, batch, reasons.BEYOND_LIMITS, limit, schema, options)
             else:
-                yield from self._decode_halves(step, readers, schema)
+                yield from self._decode_halves(step, readers, schema, options)
 
     def _decode_halves(
-        self, step: pa.Table, readers: Readers, schema: RecordSchema
+        self, step: pa.Table, readers: Readers, schema: RecordSchema, options: DecodeOptions
     ) -> Iterator[tuple[pa.Table, pa.Table]]:
         half = step.num_rows // 2
-        yield from self._decode_step(step.slice(0, half), readers, schema)
-        yield from self._decode_step(step.slice(half), readers, schema)
+        yield from self._decode_alike(step.slice(0, half), readers, schema, options)
+        yield from self._decode_alike(step.slice(half), readers, schema, options)
+
+
+def _by_place(parts: list[pa.Table]) -> pa.Table:
+    """Events of several parts in one table, each partition's by offset; those of one record in their order."""
+    whole = pa.concat_tables(parts)
+    return whole.take(np.lexsort((whole["offset"].to_numpy(), whole["partition"].to_numpy())))
 
 
 def _steps(table: pa.Table) -> list[pa.Table]:

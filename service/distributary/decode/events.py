@@ -52,6 +52,8 @@ def make_events(
             **row_structs(batch, after, before, options),
         }
         return split_rejected(batch, pa.table(columns), keys_of_rows)
+    if options.keyless and before is not None:
+        _fill_deleted_rows(batch, before, schema, most)
     keys = _columns(batch.keys, schema.key, batch.count, None, most)
     _judge_keys(batch, keys, options)
     _add_source_tables(keys, batch, schema, options)
@@ -143,6 +145,25 @@ def _fill_from_key(rows: Columns, keys: Columns) -> None:
     for name, array in keys.arrays.items():
         if name in rows.arrays and rows.arrays[name].null_count:
             rows.arrays[name] = pc.coalesce(rows.arrays[name], array.cast(rows.arrays[name].type))
+
+
+def _fill_deleted_rows(batch: Batch, before: Columns, schema: RecordSchema, most_bytes: int) -> None:
+    """In a table without a key: what the key of a delete tells where nothing else tells the row before it. The source
+    table got its key later."""
+    places = [
+        place
+        for place, operation in enumerate(batch.operations)
+        if operation == "d" and batch.before.rows[place] is None and batch.keys.rows[place] is not None
+    ]
+    if not places:
+        return
+    told = _columns(batch.keys, schema.row, batch.count, None, most_bytes)
+    chosen = np.zeros(batch.count, bool)
+    chosen[places] = True
+    for name, array in told.arrays.items():
+        before.arrays[name] = pc.if_else(pa.array(chosen), array, before.arrays[name])
+    for place in places:
+        batch.before.rows[place] = batch.keys.rows[place]
 
 
 def _judge_values(batch: Batch, after: Columns, before: Columns | None, options: DecodeOptions) -> None:

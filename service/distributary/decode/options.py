@@ -50,16 +50,18 @@ class DecodeOptions:
     `placeholder` is Debezium's `unavailable.value.placeholder`.
 
     `keyless`: the table has no key, and its records need none. `key_from_row`: its records have none, and these columns
-    (the lake's names) stand for it; an update that changes them is a delete and a create then. `unwrapped`: the records
+    (the lake's names) stand for it; an update that changes them is a delete and a create then.
+    `key_from_rows_without_key`: the same where other records have a key. `bare_key`: the keys are bare values of this
+    column (the source's name). `unwrapped`: the records
     are rows without an envelope. `before`, `transactions`: the row before the change, and the change's place in its
     transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
     addresses in the registry; the caller may add to them between two batches. `defaults`: what older rows
     get in columns that were added after them, by the lake's names; None where they keep NULL. `payload_alone`: keys and
     values are objects with the one field `payload`, which holds them. `cloud_events`: values are Debezium's
-    CloudEvents. `adds_columns`: the table gets columns that records have and it lacks. `source_in_key`: the key has the
-    name of the source table (SOURCE_TABLE_COLUMN), as the topic has several. `order` are the fields that make
-    positions, where the connector has no rules of its own. `long_ids`: ids of schemas in eight bytes are Apicurio's
-    content ids.
+    CloudEvents. `documents`: they are MongoDB's. `adds_columns`: the table gets columns that records have and it lacks.
+    `source_in_key`: the key has the name of the source table (SOURCE_TABLE_COLUMN), as the topic has several. `order`
+    are the fields that make positions, where the connector has no rules of its own. `long_ids`: ids of schemas in eight
+    bytes are Apicurio's content ids.
     """
 
     connector: str
@@ -71,12 +73,15 @@ class DecodeOptions:
     placeholder: str = DEFAULT_PLACEHOLDER
     keyless: bool = False
     key_from_row: tuple[str, ...] = ()
+    key_from_rows_without_key: tuple[str, ...] = ()
+    bare_key: str | None = None
     before: bool = False
     transactions: bool = False
     unwrapped: Unwrapped | None = None
     avro: AvroSchemas | None = None
     payload_alone: bool = False
     cloud_events: bool = False
+    documents: bool = False
     source_in_key: bool = False
     order: Order = ()
     long_ids: bool = False
@@ -87,7 +92,7 @@ class DecodeOptions:
     @property
     def reads_before(self) -> bool:
         """Whether the row before the change has to be read."""
-        return self.before or bool(self.key_from_row)
+        return self.before or bool(self.key_from_row or self.key_from_rows_without_key)
 
     @property
     def tells_transactions(self) -> bool:

@@ -15,9 +15,11 @@ from distributary.decode.avro.readers import ReaderFinder
 from distributary.decode.avro.reading import read_avro_keys, read_avro_values
 from distributary.decode.avro.values import UNREAD
 from distributary.decode.bad_utf8 import find_bad_utf8
+from distributary.decode.bare_key import read_bare_keys
 from distributary.decode.batch import Batch
 from distributary.decode.change_keeper import ChangeKeeper
 from distributary.decode.cloud_event import envelope_of
+from distributary.decode.document import change_of_document, key_of_document
 from distributary.decode.envelope import MESSAGE, NEW_KEY_HEADER, OLD_KEY_HEADER, UNREADABLE_HEADERS
 from distributary.decode.front import without_payload_alone, without_schema_ids
 from distributary.decode.headers import added_texts, find_headers
@@ -59,15 +61,20 @@ def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batc
     if options.cloud_events:
         order = tuple(field.name for field in options.order)
         values = RecordTexts([envelope_of(value, order) for value in values.data], values.readers)
+    if options.documents:
+        values = RecordTexts([*map(change_of_document, values.data, keys.data)], values.readers)
+        keys = RecordTexts([*map(key_of_document, keys.data)], keys.readers)
     keep = ChangeKeeper(batch, options)
     if options.unwrapped is not None:
-        _read_rows(step, values, value_places, headers, framing, batch, readers, options)
+        _read_rows(step, values, value_places, headers, framing, batch, readers, options, keep)
     else:
         _read_values(values, value_places, batch, readers, keep)
         if options.avro is not None:
             others = _others(batch.count, value_places)
             read_avro_values(values.data, others, framing, batch, readers, options, keep)
-    if not options.key_from_row:
+    if options.key_from_row:
+        read_bare_keys(keys.data, keep.nothings, batch, readers, options)
+    else:
         _read_keys(keys, key_places, batch, readers, options)
         if options.avro is not None:
             read_avro_keys(keys.data, _others(batch.count, key_places), framing, batch, readers, options)
@@ -105,7 +112,7 @@ def _without(
 
 
 def _texts_of(column: pa.ChunkedArray, find_reader: FindReader, options: DecodeOptions) -> RecordTexts:
-    if options.avro is None and not options.payload_alone and not options.cloud_events:
+    if not (options.avro is not None or options.payload_alone or options.cloud_events or options.documents):
         return texts_without_schema(column, find_reader)
     texts = whole_texts(column)
     if options.payload_alone:
@@ -173,10 +180,10 @@ def _read_rows(
     batch: Batch,
     readers: Readers,
     options: DecodeOptions,
+    keep: ChangeKeeper,
 ) -> None:
     """Rows without an envelope; where their source tells no position, it is Kafka's place."""
     assert options.unwrapped is not None
-    keep = ChangeKeeper(batch, options)
     finder = ReaderFinder("value", framing, readers.of_avro_value, long_ids=options.long_ids)
     in_json = set(json_places)
     for place, value in enumerate(values.data):
@@ -209,9 +216,10 @@ def _read_rows(
             assert value is not None
             batch.faults.add(place, reader.payload.rejection(error, value, begin).reason)
             continue
+        is_nothing = change is None
         if change is None:
             change = change_of_row(None, told, options.connector, has_value=False, has_old_key=has_old_key)
-        if change.op is None or (value is None and options.key_from_row):
+        if change.op is None or (is_nothing and options.key_from_row):
             keep.nothing(place)
         else:
             keep.change(place, reader, change)

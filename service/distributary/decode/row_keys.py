@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from distributary.decode import reasons
 from distributary.decode.batch import Batch, Side
 from distributary.decode.columns import Columns, struct_array
-from distributary.decode.envelope import MESSAGE
+from distributary.decode.envelope import MESSAGE, TOMBSTONE
 
 _Flags = npt.NDArray[np.bool_]
 
@@ -33,7 +33,7 @@ class RowKeys:
         self._of_after = self._usable(batch.after, after)
         self._of_before = self._usable(batch.before, before)
         operations = np.array([operation or "" for operation in batch.operations])
-        self._is_delete = operations == "d"
+        self._is_delete = np.isin(operations, ("d", TOMBSTONE))
         self._is_split = (operations == "u") & self._of_before & self._of_after & self._differs()
         self._judge(operations)
 

@@ -46,6 +46,8 @@ BUILT_IN: Mapping[str, Order] = {
     "yashandb": tuple(map(OrderField, ("position_scn", "group_lsn", "group_offset", "batch_row_id"))),
     # The number of the entry in the journal of IBM i.
     "ibmi": (OrderField("sequence"),),
+    # MongoDB's cluster time: seconds, and the number of the change within one.
+    "mongodb": (OrderField("ts_ms"), OrderField("ord")),
 }
 
 

@@ -35,12 +35,13 @@ class Unwrapped:
 
     `fields` and `headers` say what ExtractNewRecordState added: the name it has there, and what it is: `op`, `deleted`,
     a field of the source block, or empty where nothing asks for it. `connector` wrote the records, None where nothing
-    tells which.
+    tells which. `tells_deletes`: a delete is a row of its own, whether a null follows it or not.
     """
 
     fields: Mapping[str, str]
     headers: Mapping[str, str] = field(default_factory=dict)
     connector: str | None = None
+    tells_deletes: bool = False
 
     def present(self, names: Iterable[str]) -> dict[str, str]:
         """Those of a row's fields that were added: name and what it is."""

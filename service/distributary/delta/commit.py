@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from distributary.errors import TransientError
 
 
@@ -42,6 +44,9 @@ class Committer(Protocol):
         """Commits on the version `seen`; gives the new one. Without `changes_rows` the table's history shows it as an
         OPTIMIZE. Raises ConcurrentChange where another commit came first;
         after any error the commit is not in the table, or the next write fails by ConcurrentChange."""
+
+    def check(self, rows: pa.Table, constraints: Mapping[str, str]) -> None:
+        """Raises TableHalt where a row breaks a CHECK constraint (name to Spark's SQL)."""
 
     def enable_vectors(self) -> None:
         """Lets the table have deletion vectors, by a commit of its own."""

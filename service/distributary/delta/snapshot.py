@@ -9,7 +9,13 @@ from functools import cached_property
 from typing import Any
 
 from distributary.delta.live_file import LiveFile
-from distributary.delta.table_features import has_change_feed, has_vectors, is_append_only, require_writable
+from distributary.delta.table_features import (
+    check_constraints,
+    has_change_feed,
+    has_vectors,
+    is_append_only,
+    require_writable,
+)
 from distributary.delta.table_schema import TableSchema
 from distributary.delta.vectors import VectorDescriptor
 from distributary.errors import TableHalt
@@ -58,6 +64,11 @@ class Snapshot:
     def is_append_only(self) -> bool:
         """Whether no row may be removed."""
         return is_append_only(self.metadata)
+
+    @property
+    def constraints(self) -> Mapping[str, str]:
+        """Its CHECK constraints: name to Spark's SQL."""
+        return check_constraints(self.metadata)
 
     def after(self, version: int, actions: Iterable[Action]) -> Snapshot:
         """The table after the commit with these actions. Raises TableHalt where a file would be live twice."""

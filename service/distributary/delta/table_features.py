@@ -30,6 +30,7 @@ _OF_COLUMNS = {
 _KNOWN_OF_COLUMNS = ("delta.columnMapping.", "delta.typeChanges", "delta.identity.")
 # Of other types Delta's writers do not agree on how the log has their values as text.
 _PARTITION_TYPE = re.compile(r"string|byte|short|integer|long|boolean|date|timestamp|timestamp_ntz|decimal\(\d+,\d+\)")
+_CONSTRAINT = "delta.constraints."
 APPEND_ONLY = "delta.appendOnly"
 VECTORS = "delta.enableDeletionVectors"
 
@@ -57,6 +58,13 @@ def has_change_feed(metadata: Mapping[str, Any]) -> bool:
     return _is_on(metadata.get("configuration") or {}, "delta.enableChangeDataFeed")
 
 
+def check_constraints(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """The table's CHECK constraints: name to Spark's SQL, which must be true for each row."""
+    properties = metadata.get("configuration") or {}
+    found = {name: text for name, text in properties.items() if name.startswith(_CONSTRAINT)}
+    return {name.removeprefix(_CONSTRAINT): text for name, text in sorted(found.items())}
+
+
 def is_append_only(metadata: Mapping[str, Any]) -> bool:
     """Whether rows of the table must not be removed."""
     return _is_on(metadata.get("configuration") or {}, APPEND_ONLY)
@@ -73,11 +81,6 @@ def _reasons(protocol: Mapping[str, Any], metadata: Mapping[str, Any], schema: M
     features = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
     yield from (f"the table feature {name}" for name in sorted(features - _HONOURED))
     properties = metadata.get("configuration") or {}
-    yield from (
-        f"the constraint {name.removeprefix('delta.constraints.')}"
-        for name in sorted(properties)
-        if name.startswith("delta.constraints.")
-    )
     if properties.get("delta.columnMapping.mode", "none") not in ("none", "name"):
         yield "column mapping by id"
     partition = metadata.get("partitionColumns") or ()

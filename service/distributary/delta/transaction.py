@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -16,6 +17,7 @@ from distributary.delta.commit import ProgressRecord, concurrent_change
 from distributary.delta.log_reader import LogReader
 from distributary.delta.storage import TableFiles
 from distributary.delta.table_features import VECTORS
+from distributary.errors import TableHalt
 from distributary.launch.classes import DELTA_LOG, java_class, scala_object
 from distributary.launch.small_commits import write_simply
 
@@ -75,6 +77,23 @@ class DeltaCommitter:
             return option.empty()
         is_same = snapshot.logSegment().lastCommitFileModificationTimestamp() == file[0] // 1_000_000
         return option.apply(snapshot) if is_same else option.empty()
+
+    def check(self, rows: pa.Table, constraints: Mapping[str, str]) -> None:
+        """See Committer. Like Delta, a constraint that is NULL for a row is broken."""
+        frame = self._session.createDataFrame(rows)
+        places = [name for name in ("__partition", "__offset") if name in rows.column_names]
+        for name, condition in constraints.items():
+            broken = frame.where(f"NOT coalesce(({condition}), false)")
+            if (first := broken.select(*places).head()) is None:
+                continue
+            place = ", the first one at partition {} and offset {}".format(*first) if len(places) == 2 else ""
+            raise TableHalt(
+                "constraint-broken",
+                f"the table's constraint {name} ({condition}) does not hold for {broken.count()} of the batch's rows"
+                f"{place}",
+                f"drop it (ALTER TABLE … DROP CONSTRAINT {name}), or correct the row at the source and pass over the"
+                " record (`distributary quarantine add`)",
+            )
 
     def enable_vectors(self) -> None:
         """See Committer."""

@@ -35,6 +35,7 @@ from distributary.delta.snapshot import Snapshot
 from distributary.delta.storage import TableFiles
 from distributary.delta.stored_rows import NO_KEY, StoredRows, chosen_rows, joined
 from distributary.delta.table_view import TableView
+from distributary.delta.unchanged_rows import without_same, without_unchanged
 from distributary.delta.vectors import VectorFile, read_vector
 from distributary.errors import DistributaryError, TableHalt
 
@@ -135,8 +136,12 @@ class TableWriter:
         if repeated := encoded.repeated():
             raise ValueError(f"a write has {repeated} keys more than once")
         found = joined([*self._locate(key_rows, encoded), *others])
+        if found and table.has_change_feed:
+            upserts, found = without_unchanged(upserts, self.read_found(found, table.schema.arrow.names))
         version = self._replace(upserts, found, upserts.nbytes + key_rows.nbytes, record)
-        updated = sum(int(((one.keys >= 0) & (one.keys < len(upserts))).sum()) for one in found)
+        # Others may have written several rows of one key.
+        replaced = np.unique(np.concatenate([_NO_ROWS, *(one.keys for one in found)]))
+        updated = int(((replaced >= 0) & (replaced < len(upserts))).sum())
         return _committed(version, len(upserts), updated, found)
 
     def replace(self, rows: pa.Table | None, gone: Iterable[FoundInFile], record: ProgressRecord) -> Committed:
@@ -146,6 +151,8 @@ class TableWriter:
         rows = table.schema.arrow.empty_table() if rows is None else rows
         rows = without_empty_texts(fitted(rows, table.schema), table.schema.of_partition)
         found = joined(FoundInFile(one.file, np.full(len(one.rows), NO_KEY), one.rows) for one in gone)
+        if found and table.has_change_feed:
+            rows, found = without_same(rows, self.read_found(found, table.schema.arrow.names))
         version = self._replace(rows, found, rows.nbytes, record)
         return _committed(version, len(rows), min(len(rows), sum(len(one.rows) for one in found)), found)
 
@@ -162,6 +169,8 @@ class TableWriter:
         self, upserts: pa.Table, found: Sequence[FoundInFile], change_bytes: int, record: ProgressRecord
     ) -> int:
         table = self.snapshot
+        if upserts.num_rows and table.constraints:
+            self._committer.check(upserts, table.constraints)
         touched = list(self._touched(found))
         if touched and table.is_append_only:
             raise TableHalt(

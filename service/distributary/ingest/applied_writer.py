@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cmp_to_key
+from functools import cmp_to_key, lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from distributary.delta.commit import Committed, ProgressRecord
 from distributary.delta.key_index import FoundInFile
 from distributary.delta.stored_rows import joined
 from distributary.delta.writer import TableWriter
+from distributary.logs import get_logger
 from distributary.rules.columns import as_bools, one_array
 from distributary.rules.event import Position
 from distributary.rules.order import compare
@@ -26,6 +27,7 @@ from distributary.rules.position_columns import follow, precede_truncate
 from distributary.rules.position_text import position_order, read_position, write_position
 
 _Mask = npt.NDArray[np.bool_]
+_log = get_logger(__name__)
 
 
 class AppliedWriter:
@@ -53,7 +55,8 @@ class AppliedWriter:
         if self._layout.rules.mode == "history":
             order = position_order(self._layout.rules.connector)
             ends = zip(*_lists(rows, CURRENT, END), strict=True)
-            rank = [(current, end is not None, 0 if end is None else order(end)) for current, end in ends]
+            # Rows that others wrote may have none of both.
+            rank = [(bool(current), bool(end), order(end) if end else 0) for current, end in ends]
             for place, number in enumerate(numbers.tolist()):
                 if number not in newest or rank[place] > rank[newest[number]]:
                     newest[number] = place
@@ -76,6 +79,9 @@ class AppliedWriter:
     def write(self, applied: Applied, record: ProgressRecord) -> Committed:
         """Commits the rows with the record. Raises what TableWriter raises."""
         mode = self._layout.rules.mode
+        partition = [column.name for column in self._writer.snapshot.schema.of_partition]
+        if columns := columns_with_empty_texts(applied.rows, partition):
+            warn_of_empty_partitions(self._layout.topic, tuple(columns))
         if mode == "append" or not self._key:  # of truncates alone no key is known, and there is no row yet
             return self._writer.replace(applied.rows, (), record)
         replaced = self._opened_by(applied) if mode == "history" else []
@@ -152,6 +158,24 @@ class AppliedWriter:
 
     def _position(self, text: str | None) -> Position | None:
         return None if text is None else read_position(self._layout.rules.connector, text)
+
+
+def columns_with_empty_texts(rows: pa.Table, names: Sequence[str]) -> list[str]:
+    """Those of the columns in which some row has an empty text."""
+    texts = [name for name in names if name in rows.column_names and pa.types.is_string(rows.schema.field(name).type)]
+    return [name for name in texts if pc.any(pc.equal(rows[name], "")).as_py()]
+
+
+@lru_cache
+def warn_of_empty_partitions(topic: str, columns: tuple[str, ...]) -> None:
+    """Once for each table and its columns."""
+    _log.warning(
+        "empty texts become NULL: Delta has no others in a column of the partition",
+        code="empty-partition",
+        topic=topic,
+        columns=list(columns),
+        fix="partition by another column if readers need to tell them from NULL",
+    )
 
 
 def _lists(rows: pa.Table, *names: str) -> list[list[Any]]:

@@ -24,10 +24,12 @@ from distributary.decode.source_order import order_of
 from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt
 from distributary.evolve.diff import check_key_columns, compatible_types
+from distributary.ingest.bare_keys import with_bare_keys
 from distributary.ingest.batch_facts import facts_of
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
 from distributary.ingest.json_records import as_json, check_schemas
+from distributary.ingest.keyless import without_late_key
 from distributary.ingest.raw_records import RawRecords
 from distributary.ingest.registry import Registry
 from distributary.ingest.sent_columns import SentColumns
@@ -118,8 +120,9 @@ class BatchReader:
         records = self._head(topic, start)
         if not records and progress is None:
             return None
+        self._table.look(None if progress is None else progress.added)
         topic_format = self._detect(records, topic, progress)
-        check_supported(self._settings, topic_format)
+        check_supported(self._settings, topic_format, is_avro=self._avro is not None)
         topic_format = with_source_in_key(topic_format, self._settings)
         self._format = topic_format if topic_format.tells_all else None
         if topic_format.order == BY_OFFSET:
@@ -128,7 +131,6 @@ class BatchReader:
                 " states until their end",
                 fix="name the source's position under add.fields of ExtractNewRecordState",
             )
-        self._table.look(None if progress is None else progress.added)
         if progress is not None:
             self.sent.check_table(progress)
         key = progress.key if progress is not None else self.sent.renames.all_of(topic_format.key or self._settings.key)
@@ -156,7 +158,9 @@ class BatchReader:
         has_order = bool(self._source.order)
         records = self._as_json(records, progress)
         check_framing(records, topic.name, self._source.format)
-        return detect_format(records, topic.name, self._source.connector, added, known, has_order)
+        found = detect_format(records, topic.name, self._source.connector, added, known, has_order)
+        found = without_late_key(found, records, self._settings, progress, has_columns=bool(self._table.now))
+        return with_bare_keys(found, records, self._settings)
 
     def _as_json(self, records: Sequence[Record], progress: Progress | None) -> list[Record]:
         """Raises TableHalt where a new table's records all name schemas that the registry does not know."""

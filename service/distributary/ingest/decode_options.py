@@ -8,6 +8,7 @@ from distributary.config.connector import PLACEHOLDER
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
 from distributary.decode.column_default import ColumnDefault
+from distributary.decode.document import DOCUMENT_COLUMNS
 from distributary.decode.masks import Masks
 from distributary.decode.options import DEFAULT_PLACEHOLDER, DecodeOptions, TypeSources
 from distributary.decode.source_block import SOURCE_TABLE_COLUMN
@@ -33,13 +34,20 @@ def decode_options(
     return DecodeOptions(
         connector=topic_format.order,
         epoch=settings.epoch,
-        types=TypeSources(settings.columns, {}, properties, settings.timestamps),
+        types=TypeSources(
+            {**DOCUMENT_COLUMNS, **settings.columns} if topic_format.documents else settings.columns,
+            {},
+            properties,
+            settings.timestamps,
+        ),
         exclude=frozenset(settings.exclude),
         renames=settings.rename,
         masks=masks,
         placeholder=properties.get(PLACEHOLDER, DEFAULT_PLACEHOLDER),
         keyless=settings.mode == "append" and not key,
         key_from_row=key if settings.key and not topic_format.key else (),
+        key_from_rows_without_key=key if settings.key and topic_format.key else (),
+        bare_key=topic_format.bare_key,
         before=reads_before,
         unwrapped=topic_format.unwrapped,
         order=order_of(topic_format.order, source.order_fields),
@@ -47,6 +55,7 @@ def decode_options(
         adds_columns=settings.schema_changes != "ignore",
         payload_alone=topic_format.payload_alone,
         cloud_events=topic_format.cloud_events,
+        documents=topic_format.documents,
         defaults=defaults if settings.fills_defaults or defaults else None,
         bounds=source.limits.bounds(),
         source_in_key=SOURCE_TABLE_COLUMN in topic_format.key,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from distributary.config.table import TableSettings
+from distributary.consume.peek import Record
 from distributary.errors import TableHalt
+from distributary.ingest.record_form import is_envelope, opened
 from distributary.ingest.topic_format import TopicFormat
 from distributary.progress.record import Progress
 
@@ -24,6 +27,33 @@ def as_records_tell(settings: TableSettings, topic_format: TopicFormat, progress
     """The same of a table whose first records are at hand."""
     has_key = bool(topic_format.key) or not topic_format.tells_all
     return settings if has_key or not _may_change(progress) else _appending(settings)
+
+
+def without_late_key(
+    topic_format: TopicFormat,
+    records: Sequence[Record],
+    settings: TableSettings,
+    progress: Progress | None,
+    *,
+    has_columns: bool,
+) -> TopicFormat:
+    """A table of changes of which some came without a key has none, also where others have one: the source table got
+    its primary key later. `has_columns`: changes with rows were applied before."""
+    if settings.mode != "append" or settings.key or not topic_format.key:
+        return topic_format
+    is_filled = progress is not None and not progress.is_new and has_columns
+    if is_filled and progress is not None and progress.key:
+        return topic_format
+    if is_filled or any(record.key is None and _has_row(record) for record in records):
+        return replace(topic_format, key=())
+    return topic_format
+
+
+def _has_row(record: Record) -> bool:
+    value, _ = opened(record.value)
+    if not isinstance(value, dict):
+        return False
+    return not is_envelope(value) or isinstance(value.get("after") or value.get("before"), dict)
 
 
 def as_halt_tells(settings: TableSettings, halt: TableHalt, progress: Progress | None) -> TableSettings:

@@ -9,6 +9,7 @@ from typing import Any
 
 from distributary.consume.peek import Record
 from distributary.decode.cloud_event import envelope_of
+from distributary.decode.document import change_of_document, key_of_document
 from distributary.decode.front import without_payload_alone, without_schema_id
 from distributary.decode.source_block import CONNECTORS
 from distributary.decode.source_order import BUILT_IN
@@ -83,6 +84,12 @@ def envelope_of_event(record: Record) -> Record:
     return record if value is record.value else replace(record, value=value)
 
 
+def row_of_document(record: Record) -> Record:
+    """The record with rows in place of MongoDB's documents."""
+    value = change_of_document(record.value, record.key)
+    return replace(record, key=key_of_document(record.key), value=value)
+
+
 def _holds_change(value: Mapping[str, Any], added: Unwrapped) -> bool:
     return _is_payload_alone(value) and (is_envelope(value["payload"]) or bool(added.present(value["payload"])))
 
@@ -155,6 +162,16 @@ def connector_not_built(topic: str, connector: str) -> TableHalt:
         " know",
         "name the fields of its source block that order changes under source.order, or leave the topic out of `tables`;"
         f" this version knows {', '.join((*CONNECTORS, *BUILT_IN))}",
+    )
+
+
+def documents_not_asked_for(topic: str) -> TableHalt:
+    """The halt of a topic of MongoDB's, whose documents are no rows, before the config says that they are wanted."""
+    return TableHalt(
+        "documents-not-rows",
+        f"the records of {topic} come from the connector 'mongodb': they have documents and no columns",
+        "set source.connector: mongodb for tables of `_id` and `document`, have ExtractNewDocumentState make rows of"
+        " the documents, or leave the topic out of `tables`",
     )
 
 

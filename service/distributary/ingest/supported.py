@@ -9,8 +9,14 @@ from distributary.ingest.keyless import NO_KEY
 from distributary.ingest.topic_format import TopicFormat
 
 
-def check_supported(settings: TableSettings, topic_format: TopicFormat) -> None:
+def check_supported(settings: TableSettings, topic_format: TopicFormat, *, is_avro: bool = False) -> None:
     """Raises TableHalt where the config or the records ask for something that this version would have to guess."""
+    if topic_format.documents and is_avro:
+        raise TableHalt(
+            "documents-in-avro",
+            "MongoDB's documents are read from JSON alone",
+            "use JsonConverter in the connector, and source.format: json",
+        )
     if settings.key and topic_format.key and set(settings.key) != set(topic_format.key):
         raise TableHalt(
             "key-not-needed",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from distributary.consume.peek import Record
+from distributary.decode.document import MONGODB
 from distributary.decode.position import NEEDED
 from distributary.decode.source_block import BY_OFFSET, CONNECTORS
 from distributary.decode.source_order import BUILT_IN, BY_FIELDS
@@ -15,11 +16,13 @@ from distributary.decode.unwrapped import Unwrapped
 from distributary.errors import TableHalt
 from distributary.ingest.record_form import (
     connector_not_built,
+    documents_not_asked_for,
     envelopes_of_cloud_events,
     is_envelope,
     opened,
     refuse_broken_envelopes,
     refuse_other_forms,
+    row_of_document,
     source_connector,
     without_payloads_alone,
 )
@@ -46,7 +49,8 @@ class TopicFormat:
     without an envelope. `only_truncates`: all of them are truncates, which have no key, so that nothing tells yet
     whether the table has one; `only_tombstones`: none has a value, or there are none, so that nothing tells the form.
     `payload_alone`: keys and values are objects with the one field `payload`, which holds them. `cloud_events`: values
-    are Debezium's CloudEvents.
+    are Debezium's CloudEvents. `documents`: they are MongoDB's. `bare_key`: keys are bare values of this column (see
+    bare_keys.py).
     """
 
     order: str
@@ -57,6 +61,8 @@ class TopicFormat:
     only_tombstones: bool = False
     payload_alone: bool = False
     cloud_events: bool = False
+    documents: bool = False
+    bare_key: str | None = None
 
     @property
     def tells_all(self) -> bool:
@@ -86,6 +92,11 @@ def detect_format(
     config names the fields that order changes (see source_order.py), so that any connector's can be ordered.
     Raises TableHalt where they are not change events that can be applied.
     """
+    if configured == MONGODB:
+        rows = [row_of_document(record) for record in records]
+        found = _detect(rows, topic, configured, added, known, has_order)
+        if found.unwrapped is None:  # ExtractNewDocumentState makes rows with columns
+            return replace(found, documents=True)
     inner, events = without_payloads_alone(records, added), envelopes_of_cloud_events(records)
     found = _detect(inner or events or records, topic, configured, added, known, has_order)
     return replace(found, payload_alone=inner is not None, cloud_events=events is not None)
@@ -122,6 +133,8 @@ def _detect(
     is_known = (
         (has_order and _PLAIN_NAME.fullmatch(named or "")) or named is None or named in CONNECTORS or named in BUILT_IN
     )
+    if named == MONGODB and configured != MONGODB and not has_order:
+        raise documents_not_asked_for(topic)
     if not is_known and (known is None or configured is None):
         raise connector_not_built(topic, str(named))
     connector = configured or named or (known.order if known else BY_FIELDS if has_order and envelopes else None)
@@ -167,7 +180,7 @@ def _unwrapped(
     return replace(
         look,
         order=order,
-        unwrapped=Unwrapped(added.fields, headers, connector),
+        unwrapped=Unwrapped(added.fields, headers, connector, bool({"op", "deleted"} & present)),
         only_tombstones=not rows,
     )
 

@@ -21,8 +21,8 @@ from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.continuity import check_continuity, not_ours
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
-from distributary.ingest.keyless import as_kept, as_records_tell
-from distributary.ingest.record_form import envelope_of_event, payload_of
+from distributary.ingest.keyless import as_kept, as_records_tell, without_late_key
+from distributary.ingest.record_form import envelope_of_event, payload_of, row_of_document
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.source_tables import check_source_tables, with_source_in_key
 from distributary.ingest.source_types import Told
@@ -205,11 +205,13 @@ def _infer(context: TableContext, columns: Mapping[str, str], told: Told, *, onl
         )
         settings = as_records_tell(settings, topic_format, progress)
         context = replace(context, settings=settings)
+        topic_format = without_late_key(topic_format, records, settings, progress, has_columns=bool(columns))
         check_supported(settings, topic_format)
         topic_format = with_source_in_key(topic_format, settings)
         context = replace(context, topic_format=topic_format)
         reads_before = settings.mode == "append"
         inner = payload_of if topic_format.payload_alone else envelope_of_event if topic_format.cloud_events else None
+        inner = row_of_document if topic_format.documents else inner
         sampled = map(inner, sample.records()) if inner is not None else sample.records()
         found = parse_records(sampled, topic_format.unwrapped, before=reads_before)
         context = replace(context, records=tuple(found))

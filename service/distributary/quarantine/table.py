@@ -29,6 +29,8 @@ _OF_VERDICT = ("reason", "message", "quarantined_at", "replayed_at")
 class Quarantine:
     """One Delta table at `path` for all tables of the service. Adding a record again has no effect."""
 
+    time_column = "quarantined_at"
+
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session.newSession()
         read_few_rows_at_once(self._session)

@@ -25,6 +25,8 @@ from distributary.ingest.tables import settings_of
 from distributary.logs import get_logger
 from distributary.observe.status import ServiceStatus
 from distributary.storage.json_file import JsonFile
+from distributary.transactions.claim_document import claim_document, read_claim
+from distributary.transactions.consistent_table import Complete, ConsistentTable
 from distributary.transactions.frontier import Answer, Claim, Frontier, Kafka, TableProgress, Transaction
 from distributary.transactions.ledger import TransactionLedger
 from distributary.workers.table_worker import TableWorker
@@ -42,7 +44,8 @@ _log = get_logger(__name__)
 
 class TransactionFollower:
     """`tables` returns the workers by topic, None for a topic that is no table of the config. `found` is set once a
-    transaction topic exists. `registry` has the schemas of Avro records. `file` stores the claim."""
+    transaction topic exists. `registry` has the schemas of Avro records. `file` stores the claim, `consistent` gets it
+    for readers."""
 
     def __init__(
         self,
@@ -53,6 +56,7 @@ class TransactionFollower:
         tables: Callable[[], Mapping[str, TableWorker | None]],
         found: threading.Event,
         registry: Registry | None = None,
+        consistent: ConsistentTable | None = None,
     ) -> None:
         self._broker = broker
         self._file = file
@@ -60,6 +64,7 @@ class TransactionFollower:
         self._tables = tables
         self._found = found
         self._registry = registry
+        self._consistent = consistent
         self._prefix = config.source.topic_prefix
         self._topic = transaction_topic(self._prefix, config.source.connector_properties)
         self.follow(config)
@@ -97,13 +102,15 @@ class TransactionFollower:
         if not self._thread.is_alive():
             return
         self._stopping.set()
-        self._thread.join(_JOIN_SECONDS)
+        self._thread.join(_FINAL_READ_SECONDS if to_the_end else _JOIN_SECONDS)  # it may be writing for readers
         if self._thread.is_alive():
             return
         try:
             if to_the_end:
                 self._read_to_the_end()
             self._save()
+            if self._consistent is not None:
+                self._consistent.write(at_once=True)
         except Exception as error:  # the tables are finished: an error here must not change the exit code
             self._log_error(error)
         self._close()
@@ -158,6 +165,8 @@ class TransactionFollower:
         if last or since > _UPDATE_AT_LEAST_EVERY or (self._has_news and since > _UPDATE_AT_MOST_EVERY):
             self._update(progress)
             self._has_news = False
+        if self._consistent is not None:
+            self._consistent.write()
         return at_end
 
     def _open(self) -> bool:
@@ -175,7 +184,7 @@ class TransactionFollower:
             )
         self._found.set()
         first = self._broker.earliest(topic)[0]
-        claim = _claim(self._file.read(), topic)
+        claim = read_claim(self._file.read(), topic)
         offset = claim.transaction.next if claim else first
         if offset < first:
             _log.warning(
@@ -225,27 +234,20 @@ class TransactionFollower:
         versions = {worker.name: n for t, n in answer.versions.items() if (worker := tables.get(t))}
         names = [worker.name if (worker := tables.get(t)) else t[len(self._prefix) + 1 :] for t in answer.waiting_for]
         shown = {
-            "complete": {"id": complete.id, "ts_ms": complete.ts_ms, "versions": versions} if complete else None,
+            "complete": _shown_claim(complete, versions, exact=answer.exact) if complete else None,
             "pending": answer.pending,
             "waiting_for": names,
         }
         self._status.show_transactions(shown)
+        if complete and self._consistent is not None:
+            self._consistent.offer(Complete(complete, versions, answer.exact))
         _log.debug("transactions", **shown)
 
     def _save(self) -> None:
         claim = self._ledger.claim
         if claim is None or claim == self._saved:
             return
-        of = claim.transaction
-        self._file.write(
-            {
-                "topic_id": self._topic_id,
-                "next": of.next,
-                "complete": {"id": of.id, "ts_ms": of.ts_ms},
-                "held": {topic: {str(p): n for p, n in offsets.items()} for topic, offsets in claim.held.items()},
-                "versions": dict(claim.versions),
-            }
-        )
+        self._file.write(claim_document(claim, self._topic_id))
         self._saved, self._saved_at = claim, time.monotonic()
 
     def _topic_of(self, collection: str) -> str | None:
@@ -263,6 +265,10 @@ class TransactionFollower:
         return settings_of(table, self._config) is not None
 
 
+def _shown_claim(complete: Transaction, versions: Mapping[str, int], *, exact: bool) -> dict[str, Any]:
+    return {"id": complete.id, "ts_ms": complete.ts_ms, "versions": versions, "exact": exact}
+
+
 def _is_no_table(topic: str, tables: Mapping[str, TableWorker | None]) -> bool:
     """Whether the topic is known to be no table of the config."""
     return topic in tables and tables[topic] is None
@@ -276,21 +282,3 @@ def _table_progress(worker: TableWorker) -> TableProgress:
     told = {p: last.transaction for p, last in progress.last.items()}
     frontier = {p: Frontier(transaction_id(at.id), at.order) for p, at in told.items() if at is not None}
     return TableProgress({**first, **progress.next}, frontier, head.version)
-
-
-def _claim(noted: Any, topic: Topic) -> Claim | None:
-    """The stored claim of this topic; None if there is no usable one."""
-    try:
-        if noted is None or noted["topic_id"] != topic.topic_id:
-            return None
-        complete = noted["complete"]
-        held = {str(t): {int(p): int(n) for p, n in offsets.items()} for t, offsets in noted["held"].items()}
-        versions = {str(t): int(n) for t, n in noted.get("versions", {}).items()}
-        return Claim(Transaction(str(complete["id"]), complete["ts_ms"], int(noted["next"])), held, versions)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        _log.warning(
-            "the file with the last complete transaction can't be read: the topic is read from its beginning",
-            code="transactions-note-unreadable",
-            topic=topic.name,
-        )
-        return None

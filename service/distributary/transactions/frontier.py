@@ -40,23 +40,25 @@ class Transaction:
 class Claim:
     """The claim that all tables are complete up to `transaction`. It holds while no table is behind `held`: the next
     offsets at the time of the claim, by topic and partition. `versions`: the Delta versions at that time,
-    by topic."""
+    by topic; `exact`: none of them has a change of a later transaction."""
 
     transaction: Transaction
     held: Mapping[str, Offsets]
     versions: Mapping[str, int] = field(default_factory=dict)
+    exact: bool = False
 
 
 @dataclass(frozen=True)
 class Answer:
     """`complete`: the last transaction up to which all tables are complete; None if there is none or it is unknown.
     `pending`: the number of later transactions. `waiting_for`: topics of the tables that the next one waits for.
-    `versions`: Delta versions that have all up to `complete`, by topic."""
+    `versions`: Delta versions that have all up to `complete`, by topic; `exact`: they have nothing else."""
 
     complete: Transaction | None
     pending: int
     waiting_for: tuple[str, ...]
     versions: Mapping[str, int] = field(default_factory=dict)
+    exact: bool = False
 
 
 @dataclass(frozen=True)

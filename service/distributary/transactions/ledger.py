@@ -68,6 +68,7 @@ class _Need:
 class _Seen:
     seq: int
     begins: int
+    ts_ms: int | None
     counts: Mapping[str, int] | None = None
 
 
@@ -126,14 +127,16 @@ class TransactionLedger:
         seen = self._ids.get(record.id)
         if isinstance(record, Begin):
             if seen is None:
-                self._begin(record.id, begins=1)
+                self._begin(record, begins=1)
                 self._newest = max(self._newest, (record.ts_ms or 0, sent_ms))
             else:
                 seen.begins += 1
                 self._replayed_ms = max(self._replayed_ms, sent_ms)
             return
         if seen is None:
-            seen = self._begin(record.id, begins=0)
+            seen = self._begin(record, begins=0)
+        if seen.ts_ms is None:
+            seen.ts_ms = record.ts_ms
         if seen.counts is not None or seen.begins != 1:
             self._replayed_ms = max(self._replayed_ms, sent_ms)
         seq, counted = seen.seq, seen.begins == 1
@@ -153,9 +156,9 @@ class TransactionLedger:
             needs[_ALL_TABLES] = _Need(record.id, seq, 0, counted, True, record.ts_ms, sent_ms)
         self._pending.append((Transaction(record.id, record.ts_ms, offset + 1), needs))
 
-    def _begin(self, id_: str, begins: int) -> _Seen:
+    def _begin(self, record: Begin | End, begins: int) -> _Seen:
         self._seq += 1
-        seen = self._ids[id_] = _Seen(self._seq, begins)
+        seen = self._ids[record.id] = _Seen(self._seq, begins, record.ts_ms)
         if len(self._ids) > max(_MOST_IDS, 4 * self._at_most):
             del self._ids[next(iter(self._ids))]
         return seen
@@ -173,7 +176,8 @@ class TransactionLedger:
             )
             waiting = sorted(set(lacking))
             if not waiting:
-                self.claim = Claim(transaction, offsets_of(progress), versions_of(progress))
+                exact = self._has_nothing_later(transaction, progress)
+                self.claim = Claim(transaction, offsets_of(progress), versions_of(progress), exact)
                 self.asks.clear()
                 if self._base is not None:
                     self._base = None
@@ -185,7 +189,30 @@ class TransactionLedger:
         pending = len(self._pending) + (self._base is not None)
         if self.claim is None or not holds(self.claim, progress, kafka.partitions):
             return Answer(None, pending, tuple(waiting))
-        return Answer(self.claim.transaction, pending, tuple(waiting), self.claim.versions)
+        return Answer(self.claim.transaction, pending, tuple(waiting), self.claim.versions, self.claim.exact)
+
+    def _has_nothing_later(self, transaction: Transaction, progress: Mapping[str, TableProgress]) -> bool:
+        """Whether no table has a change of a transaction after this one. False where that is not known."""
+        before = self.claim if self.claim is not None and self.claim.exact else None
+        if before is not None and not _is_earlier(before.transaction.ts_ms, transaction.ts_ms):
+            before = None
+        for topic, table in progress.items():
+            for p, frontier in table.frontier.items():
+                # A partition that stands still has what it had at the claim before, also after a restart.
+                stands_still = before is not None and before.held.get(topic, {}).get(p) == table.next.get(p)
+                if not stands_still and not self._is_not_after(frontier.transaction, transaction.id):
+                    return False
+        return True
+
+    def _is_not_after(self, one: str, other: str) -> bool:
+        """Whether a transaction is another one or was before it. Its place alone tells nothing: of transactions that
+        are sent again an earlier ledger may have read the first BEGIN."""
+        if one == other:
+            return True
+        first, second = self._ids.get(one), self._ids.get(other)
+        if first is None or second is None:
+            return False
+        return first.seq < second.seq and _is_earlier(first.ts_ms, second.ts_ms)
 
     def _filled_again(self, progress: Mapping[str, TableProgress]) -> list[str]:
         """Topics of tables whose offsets went back. Then start() is needed."""
@@ -222,7 +249,8 @@ class TransactionLedger:
             self._old = {(t, p): f.transaction for t, s in progress.items() for p, f in s.frontier.items()}
             self._merge_pending()
             if self.claim is not None:
-                self.claim = replace(self.claim, held=offsets_of(progress))
+                held = offsets_of(progress)
+                self.claim = replace(self.claim, held=held, exact=self.claim.exact and held == self.claim.held)
         return sorted(short)
 
     def _merge_pending(self) -> None:
@@ -274,3 +302,7 @@ class TransactionLedger:
         if frontier is None or frontier.transaction != need.transaction or frontier.order is None:
             return False
         return frontier.order >= need.count if partitions == 1 else need.count == 1 and need.is_only
+
+
+def _is_earlier(one_ms: int | None, other_ms: int | None) -> bool:
+    return one_ms is not None and other_ms is not None and one_ms < other_ms

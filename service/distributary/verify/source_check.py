@@ -25,10 +25,13 @@ from distributary.ingest.tables import ConfiguredTable
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Progress
 from distributary.verify.comparison import Comparison, ComparisonSpec, value_struct
+from distributary.verify.db2 import DB2
 from distributary.verify.mysql import MYSQL
+from distributary.verify.oracle import ORACLE
 from distributary.verify.postgresql import POSTGRESQL
 from distributary.verify.report import CHANGED_MEANWHILE, State, TableReport
 from distributary.verify.source import ReadPoint, Source, SourceColumns, SourceTable
+from distributary.verify.sqlserver import SQLSERVER
 from distributary.verify.table_version import TableVersion
 
 MAX_RECHECKED_KEYS = 1_000
@@ -37,7 +40,7 @@ _MAX_READS = 3
 _PAUSE = 5.0  # seconds
 _NOTHING = "CAST(array() AS ARRAY<STRING>)"
 _EVENT = "CAST(NULL AS STRUCT<partition: INT, offset: BIGINT, position: STRING, op: STRING>)"
-_SOURCES = (POSTGRESQL, MYSQL)
+_SOURCES = (POSTGRESQL, MYSQL, SQLSERVER, ORACLE, DB2)
 
 
 def pause() -> None:
@@ -53,8 +56,9 @@ def source_of(dsn: str) -> Source:
             return source
     raise UsageError(
         "source-not-built",
-        "--source-dsn supports only PostgreSQL, MySQL and MariaDB",
-        "leave --source-dsn out to compare with the topic",
+        "--source-dsn supports only PostgreSQL, MySQL, MariaDB, SQL Server, Oracle and Db2",
+        "begin the DSN with postgresql://, mysql://, mssql://, oracle:// or db2://; without --source-dsn the table is"
+        " compared with its topic",
     )
 
 

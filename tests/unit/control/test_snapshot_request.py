@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,11 @@ from tests.unit.control.test_pauses import config_in
 from distributary.cli import main
 from distributary.config import Config
 from distributary.consume import broker as brokers
+from distributary.consume.broker import Topic
 from distributary.consume.refusals import refusal
 from distributary.consume.write import not_written
 from distributary.control import snapshot_request as request
+from distributary.control.notifications import Arrival, Notifications
 from distributary.control.pauses import ALL, pauses_path
 from distributary.control.signals import BLOCKING, INCREMENTAL
 from distributary.control.snapshot_request import (
@@ -37,6 +39,7 @@ from distributary.progress.record import Progress, Snapshot, first_progress
 from distributary.storage.request_files import leave_file
 
 SIGNALS = "p-signal"
+NOTIFICATIONS = "p-notifications"
 
 
 @pytest.fixture
@@ -283,7 +286,7 @@ def test_following_ends_with_the_snapshot_and_tells_each_step(tmp_path: Path, ka
     steps = [lambda: commit(config, "a", records=5, snapshot=OLD), lambda: commit(config, "a", records=9, snapshot=NEW)]
     told: list[SnapshotProgress] = []
     clock = Clock(lambda: None, *steps)
-    found = follow(config, wanted, 60, told.append, clock, clock.sleep)
+    found = follow(config, wanted, 60, told.append, None, clock, clock.sleep)
     assert told == [
         SnapshotProgress("dbo.a", 0, complete=False),
         SnapshotProgress("dbo.a", 4, complete=False),
@@ -298,7 +301,7 @@ def test_following_ends_when_the_time_is_over(tmp_path: Path, kafka: str) -> Non
     wanted = snapshot_targets(config, MemoryClient(kafka), ["dbo.a"])
     clock = Clock()
     with pytest.raises(TransientError, match=r"after 60 s in: dbo\.a") as caught:
-        follow(config, wanted, 60, lambda _: None, clock, clock.sleep)
+        follow(config, wanted, 60, lambda _: None, None, clock, clock.sleep)
     assert code_of(caught) == "snapshot-not-arrived"
 
 
@@ -330,3 +333,89 @@ def test_the_command_names_what_follows(
     assert (f"distributary resume -c {tmp_path}/config.yaml dbo.a --reconcile" in result.stdout) == (not condition)
     assert ("do not reconcile" in result.stdout) == bool(condition)
     assert f"distributary verify -c {tmp_path}/config.yaml" in result.stdout
+
+
+def notified(id_: str, kind: str, **data: str) -> dict[str, Any]:
+    return {"id": id_, "aggregate_type": "Incremental Snapshot", "type": kind, "additional_data": data}
+
+
+@pytest.fixture
+def notify(kafka: str) -> Callable[[dict[str, Any]], None]:
+    """Writes a notification as the connector does."""
+    memory_kafka.create_topic(kafka, NOTIFICATIONS)
+    return lambda value: MemoryClient(kafka).write(NOTIFICATIONS, b"", json.dumps(value).encode())
+
+
+def test_an_incremental_snapshot_is_followed_by_the_connectors_notifications(
+    tmp_path: Path, kafka: str, notify: Callable[[dict[str, Any]], None]
+) -> None:
+    config, client = config_of(tmp_path), MemoryClient(kafka)
+    commit(config, "a", next={0: 0})
+    notify(notified("s", "COMPLETED"))  # an old one
+    wanted = snapshot_targets(config, client, ["dbo.a"])
+    arrival = Arrival(Notifications(client, NOTIFICATIONS, "s"), client, {"p.dbo.a": ("dbo", "a")})
+    told: list[SnapshotProgress] = []
+
+    def rows_come() -> None:
+        for number in range(3):
+            client.write("p.dbo.a", b"", str(number).encode())
+        notify(notified("another", "ABORTED"))
+        notify(notified("s", "TABLE_SCAN_COMPLETED", scanned_collection="db.dbo.b", status="SUCCEEDED"))
+        done = {"scanned_collection": "db.dbo.a", "status": "SUCCEEDED", "total_rows_scanned": "3"}
+        notify(notified("s", "TABLE_SCAN_COMPLETED", **done))
+
+    steps = [
+        lambda: notify(notified("s", "STARTED", data_collections="db.dbo.a")),
+        rows_come,
+        lambda: commit(config, "a", next={0: 1}, records=2),
+        lambda: commit(config, "a", next={0: 3}, records=4),
+    ]
+    clock = Clock(*steps)
+    found = follow(config, wanted, 60, told.append, arrival, clock, clock.sleep)
+    assert told == [
+        SnapshotProgress("dbo.a", 0, complete=False),
+        SnapshotProgress("dbo.a", 1, complete=False),
+        SnapshotProgress("dbo.a", 3, complete=True),
+    ]
+    assert found == told[-1:]
+
+
+@pytest.mark.parametrize(
+    ("notification", "code"),
+    [
+        (notified("s", "ABORTED"), "snapshot-aborted"),
+        (
+            notified("s", "TABLE_SCAN_COMPLETED", scanned_collection="dbo.a", status="NO_PRIMARY_KEY"),
+            "table-not-read",
+        ),
+    ],
+)
+def test_a_snapshot_that_the_connector_could_not_take_ends_the_wait(
+    tmp_path: Path, kafka: str, notify: Callable[[dict[str, Any]], None], notification: dict[str, Any], code: str
+) -> None:
+    config, client = config_of(tmp_path), MemoryClient(kafka)
+    wanted = snapshot_targets(config, client, ["dbo.a"])
+    arrival = Arrival(Notifications(client, NOTIFICATIONS, "s"), client, {"p.dbo.a": ("dbo", "a")})
+    clock = Clock(lambda: notify(notification))
+    with pytest.raises(TransientError) as caught:
+        follow(config, wanted, 60, lambda _: None, arrival, clock, clock.sleep)
+    assert code_of(caught) == code
+
+
+def test_the_command_follows_an_incremental_snapshot(
+    tmp_path: Path, kafka: str, monkeypatch: pytest.MonkeyPatch, notify: Callable[[dict[str, Any]], None]
+) -> None:
+    config = config_of(tmp_path, source={"connector_properties": {"notification.sink.topic.name": NOTIFICATIONS}})
+    commit(config, "a", next={0: 0})
+
+    def sleep(_seconds: float) -> None:
+        [signal] = MemoryClient(kafka).records(Topic(SIGNALS, "", (0,)), {0: 0}, 10)
+        notify(notified(json.loads(signal.value or b"")["id"], "COMPLETED"))
+
+    monkeypatch.setattr(request, "follow", partial(follow, sleep=sleep))
+    result = invoke(monkeypatch, kafka, tmp_path, "dbo.a", "--signal-topic", SIGNALS, "--follow")
+    assert result.exit_code == 0, result.stderr
+    assert "dbo.a: the snapshot is complete, 0 records since the request" in result.stdout
+    assert "do not reconcile" in result.stdout
+    unknown = invoke(monkeypatch, kafka, tmp_path, "dbo.a", "--follow", "--notifications-topic", "none")
+    assert "notifications-topic-unknown" in unknown.stderr

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.support.changes import decimal
+from tests.support.changes import DAY, decimal
 from tests.support.comparable import column_values
 from tests.support.decoding import (
     decode_all,
@@ -24,6 +24,8 @@ from tests.support.decoding import (
     rejections,
     struct_rows,
     struct_schema,
+    type_of_connect,
+    values_of,
     with_schema,
 )
 from tests.support.learning import learn, unread_columns
@@ -41,6 +43,8 @@ from distributary.decode.options import DecodeOptions, TypeSources
 from distributary.decode.reasons import REASONS
 from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.strict_json import Number
+from distributary.decode.types.from_schema import type_of_schema
 from distributary.decode.unwrapped import added_by
 
 TYPES = ("all_types", "dflt", "nn", "special")
@@ -195,6 +199,50 @@ def test_rows_without_an_envelope() -> None:
     assert list(schema.row) == list(COLUMNS)
     assert_same(decoded, expected)
     assert decoded.events["operation"].to_pylist() == ["c", "u", "d", "d"]
+
+
+def test_vectors_and_maps_whose_keys_are_no_texts() -> None:
+    """The converter writes such maps as arrays of entries: as those of JSON, they are maps."""
+    floats = {"type": "array", "items": {"type": "float"}, "name": "io.debezium.data.FloatVector"}
+    sparse = struct_schema(
+        {
+            "dimensions": {"type": "int16"},
+            "vector": {"type": "map", "keys": {"type": "int16"}, "values": {"type": "double"}},
+        },
+        name="io.debezium.data.SparseDoubleVector",
+    )
+    by_day = {"type": "map", "keys": DAY, "values": {"type": "string", "optional": True}, "name": "a.b.Days"}
+    names = {"type": "map", "keys": {"type": "string", "optional": True}, "values": {"type": "int64"}}
+    columns = {"id": {"type": "int64"}, "floats": floats, "sparse": sparse, "by_day": by_day}
+    rows: list[dict[str, Any]] = [
+        {"id": 1, "floats": [0.5, -1.0], "sparse": {"dimensions": 9, "vector": [[2, 0.25], [9, -4.0]]}},
+        {"id": 2, "floats": [], "sparse": {"dimensions": 1, "vector": []}, "by_day": [[20_000, "x"], [-1, None]]},
+        {"id": 3, "floats": None, "sparse": None, "by_day": []},
+    ]
+    records = records_of(rows, columns)
+    options = DecodeOptions("sqlserver")
+    decoded, schema = decode_all(records, options)
+    assert not decoded.rejected.num_rows
+    assert schema.row["sparse"] == "struct<dimensions:smallint,vector:map<smallint,double>>"
+    assert schema.row["by_day"] == "map<date,string>"
+    found = struct_rows(decoded.events["row"])
+    assert [row and row["sparse"] for row in found] == [
+        {"dimensions": 9, "vector": {2: 0.25, 9: -4.0}},
+        {"dimensions": 1, "vector": {}},
+        None,
+    ]
+    assert [row and row["by_day"] for row in found] == [None, {20_000: "x", -1: None}, {}]
+    written, schemas = in_avro(records)
+    in_avro_decoded, avro_schema = decode_all(written, dataclasses.replace(options, avro=schemas))
+    assert avro_schema == schema
+    assert_same(in_avro_decoded, decoded)
+    # Entries with keys of text that may be null: a list in Avro, an object in JSON.
+    entry = {"type": "record", "name": "MapEntry", "namespace": "io.confluent.connect.avro"}
+    entry["fields"] = [{"name": "key", "type": ["null", "string"]}, {"name": "value", "type": "long"}]  # type: ignore[assignment]
+    told = parse_avro_schema(json.dumps({"type": "array", "items": entry})).connect
+    kind = type_of_schema(told, Bounds())
+    assert kind.spark == type_of_connect(names).spark == "map<string,bigint>"
+    assert values_of(kind, [kind.restate([{"key": "a", "value": Number("1")}])]) == [{"a": 1}]
 
 
 def test_null_in_avro_is_a_tombstone_or_no_key() -> None:

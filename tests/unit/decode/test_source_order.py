@@ -61,6 +61,12 @@ LOGS: dict[str, list[dict[str, Any]]] = {
         {"sequence": "82", "receiver": "RECV008"},
         {"sequence": "18446744073709551615", "receiver": "RECV009"},
     ],
+    "mongodb": [
+        {"ts_ms": 0, "ord": 1, "rs": "rs0", "collection": "c"},
+        {"ts_ms": 1_700_000_000_000, "ord": 9},
+        {"ts_ms": 1_700_000_000_000, "ord": 10},
+        {"ts_ms": 1_700_000_001_000, "ord": 1},
+    ],
 }
 
 

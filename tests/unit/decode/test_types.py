@@ -200,6 +200,37 @@ def test_arrays_maps_and_structs_of_anything() -> None:
     ]
 
 
+def map_schema(keys: Row, values: Row) -> Row:
+    return {"type": "map", "keys": keys, "values": values}
+
+
+def test_maps_with_keys_of_any_type() -> None:
+    numbers = type_of_connect(map_schema({"type": "int64"}, {"type": "float"}))
+    assert numbers.spark == "map<bigint,float>"
+    sent = [
+        "[[7,-1.5],[9,null]]",
+        "[]",
+        "null",
+        "[[7,1],[7,2]]",
+        "[[null,1]]",
+        "[[7]]",
+        "[[3000000000,1]]",
+        "[[1,2,3]]",
+    ]
+    read = [{7: -1.5, 9: None}, {}, None, "bad", "bad", "bad", {3_000_000_000: 1.0}, "bad"]
+    assert read_values(numbers, sent) == read
+    days = type_of_connect(map_schema(DAY, decimal(6, 2)))
+    assert days.spark == "map<date,decimal(6,2)>"
+    sent = ['[[20000,"BOI="]]', '[["?","BOI="]]', '[[1,"?"]]']
+    assert read_values(days, sent) == [{20_000: Decimal("12.50")}, "bad", "bad"]
+    # A table's own name of the type is read as the schema's.
+    for kind in (numbers, days):
+        assert type_named(kind.spark).arrow == kind.arrow
+    within = type_of_connect({"type": "array", "items": map_schema({"type": "int16"}, map_schema(TEXT, TEXT))})
+    assert read_values(within, ['[[[1,{"a":"b"}]],null]']) == [[{1: {"a": "b"}}, None]]
+    assert read_values(type_converted(map_schema({"type": "int16"}, TEXT), "string"), ['[[1,"a"]]']) == ['[[1,"a"]]']
+
+
 @pytest.mark.parametrize("wanted", ["decimal(20,4)", "decimal(12,4)", "decimal(4,2)", "decimal(10,0)", "decimal(11,1)"])
 def test_a_decimal_of_another_precision_and_scale(wanted: str) -> None:
     precision, scale = map(int, wanted[8:-1].split(","))
@@ -286,7 +317,7 @@ def test_what_nothing_makes_is_no_conversion(sent: Row, wanted: str) -> None:
         type_converted(sent, wanted)
 
 
-@pytest.mark.parametrize("name", ["", "integer", "decimal", "array<>", "struct<a>", "map<int,int>", "list<int>"])
+@pytest.mark.parametrize("name", ["", "integer", "decimal", "array<>", "struct<a>", "map<int>", "list<int>"])
 def test_what_is_no_type_has_no_type(name: str) -> None:
     with pytest.raises(UnknownColumnType):
         type_named(name)
@@ -350,3 +381,66 @@ def test_a_number_is_a_day_and_no_year_of_a_timestamp() -> None:
 def test_the_bytes_of_a_geometry_are_base64_whatever_those_of_columns_are() -> None:
     kind = type_named("array<io.debezium.data.geometry.Geometry>", binary_handling_mode="hex")
     assert read_values(kind, ['[{"wkb":"AQI="}]']) == [[{"wkb": b"\x01\x02", "srid": None}]]
+
+
+def structured(name: str, **parts: str) -> Row:
+    """The schema of a date or a time as a struct of its parts."""
+    fields = [{"type": kind, "optional": True, "field": field} for field, kind in parts.items()]
+    return {"type": "struct", "name": f"io.debezium.time.Structured{name}", "optional": True, "fields": fields}
+
+
+_OF_DAY = {"year": "int32", "month": "int8", "day": "int8"}
+_OF_TIME = {"hour": "int8", "minute": "int8", "second": "int8", "nanos": "int32"}
+
+
+def test_dates_and_times_of_parts_become_what_the_config_wants() -> None:
+    def read(name: str, wanted: str, schema: Row, *sent: Row) -> list[Any]:
+        kind = type_converted(structured(name, **schema), wanted)
+        assert kind.spark == wanted
+        return read_values(kind, [*map(json.dumps, sent), "null"])
+
+    def day(year: int, month: int, day: int) -> Row:
+        return {"year": year, "month": month, "day": day, "specialValue": None}
+
+    special = [{"specialValue": "POSITIVE_INFINITY"}, {"specialValue": "NEGATIVE_INFINITY"}, {"specialValue": "?"}]
+    of_date = {**_OF_DAY, "specialValue": "string"}
+    dates = read("Date", "date", of_date, day(2024, 2, 29), day(2023, 2, 29), day(-4712, 1, 1), *special, {"year": 1})
+    first, last = day_number(1, 1, 1), day_number(9999, 12, 31)
+    assert dates == [day_number(2024, 2, 29), "bad", day_number(-4712, 1, 1), last, first, "bad", "bad", None]
+    assert read("Date", "date", of_date, day(2**31 - 1, 1, 1)) == ["bad", None]
+
+    at = {"hour": 23, "minute": 59, "second": 58, "nanos": 123_456_789}
+    of_instant = {**_OF_DAY, **_OF_TIME, "specialValue": "string", "precision": "int32"}
+    micros = 86_398_123_456
+    for wanted in ("timestamp_ntz", "timestamp"):
+        found = read("Timestamp", wanted, of_instant, {**day(1970, 1, 2), **at}, {**day(1969, 12, 31), **at}, *special)
+        assert found == [86_400_000_000 + micros, micros - 86_400_000_000, LAST_INSTANT, FIRST_INSTANT, "bad", None]
+    far = {**day(300_000, 1, 1), **at}
+    assert read("Timestamp", "timestamp_ntz", of_instant, far, {**day(1, 1, 1), **at, "hour": 24}) == [
+        "bad",
+        "bad",
+        None,
+    ]
+
+    of_zoned = {**of_instant, "offsetSeconds": "int32", "zoneId": "string"}
+    here = {**day(1970, 1, 2), **at}
+    sent = [{**here, "offsetSeconds": 3600}, {**here, "zoneId": "Europe/Berlin"}, {**here, "zoneId": "No/Where"}, here]
+    later = 86_400_000_000 + micros - 3_600_000_000
+    assert read("ZonedTimestamp", "timestamp", of_zoned, *sent) == [later, later, "bad", "bad", None]
+
+    of_time = {**_OF_TIME, "precision": "int32"}
+    times = [
+        {**at, "precision": 6},
+        {**at, "nanos": 120_000_000, "precision": 2},
+        {**at, "nanos": 0, "hour": 24},
+        {**at, "hour": 25},
+    ]
+    assert read("Time", "string", of_time, *times) == [
+        "23:59:58.123456789",
+        "23:59:58.120",
+        "24:59:58.000000000",
+        "bad",
+        None,
+    ]
+    # Of itself it stays a struct of its parts.
+    assert type_of_connect(structured("Date", **of_date)).spark.startswith("struct<year:int,")

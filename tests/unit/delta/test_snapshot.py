@@ -186,7 +186,6 @@ def test_every_form_of_checkpoint_is_read(tmp_path: Path, form: str) -> None:
         ({"feature": "icebergCompatV2"}, "the table feature icebergCompatV2"),
         ({"feature": "catalogManaged"}, "the table feature catalogManaged"),
         ({"feature": "neverHeardOf"}, "the table feature neverHeardOf"),
-        ({"properties": {"delta.constraints.positive": "id > 0"}}, "the constraint positive"),
         ({"properties": {"delta.columnMapping.mode": "id"}}, "column mapping by id"),
         ({"field": field("x", "long", {"delta.generationExpression": "id + 1"})}, "the column x is generated"),
         ({"field": field("x", "long", {"delta.identity.start": 1, "delta.identity.step": 1})}, "x is an identity"),

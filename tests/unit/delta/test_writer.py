@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -238,6 +239,44 @@ def test_the_change_data_feed_has_every_change(tmp_path: Path, layout: Layout) -
     assert lake.rows() == {1: "b", 3: "a", 4: "a"}
 
 
+@pytest.mark.parametrize("layout", list(Layout))
+def test_2_4_a_row_that_is_written_as_it_was_is_no_change_of_the_feed(tmp_path: Path, layout: Layout) -> None:
+    lake = Lake(tmp_path, layout, properties={"delta.enableChangeDataFeed": "true"})
+    lake.write({1: "a", 2: None, 3: "c", 4: "d", 5: "e"})
+    lake.write({1: "a", 2: None, 9: "new", 3: "other", 5: "e"}, [4, 77])
+    assert changes_told(lake) == [
+        ("delete", 4, "d"),
+        ("insert", 9, "new"),
+        ("update_postimage", 3, "other"),
+        ("update_preimage", 3, "c"),
+    ]
+    assert lake.rows() == {1: "a", 2: None, 3: "other", 5: "e", 9: "new"}
+    lake.write({1: "a", 9: "new"})
+    assert [lake.actions(kind) for kind in ("add", "remove", "cdc")] == [[], [], []]
+    # Rows without keys, as versions and changes are written.
+    old = lake.writer.read_all(["id", "v"], lambda piece: np.ones(piece.num_rows, bool))
+    rows = pa.table({"id": [1, 2, 3, 3], "v": ["a", "b", "other", "other"]}, SCHEMA)
+    lake.writer.replace(rows, old.found, RECORD)
+    assert changes_told(lake) == [
+        ("delete", 2, None),
+        ("delete", 5, "e"),
+        ("delete", 9, "new"),
+        ("insert", 2, "b"),
+        ("insert", 3, "other"),
+    ]
+
+
+def test_rows_of_one_key_that_others_wrote_are_all_replaced_and_counted(tmp_path: Path) -> None:
+    for feed in ("true", "false"):
+        lake = Lake(tmp_path / feed, properties={"delta.enableChangeDataFeed": feed})
+        twice = pa.table({"id": [1, 1, 2, 2], "v": ["by hand", "b", "x", "y"]}, SCHEMA)
+        lake.writer.replace(twice, (), RECORD)
+        upserts = pa.table({"id": [1], "v": ["b"]}, SCHEMA)
+        done = lake.writer.write(upserts, pa.table({"id": pa.array([2], pa.int64())}), RECORD)
+        assert done == Committed(2, 0, 1, 3)
+        assert lake.rows() == {1: "b"}
+
+
 def test_a_lost_race_leaves_no_files_of_the_feed(tmp_path: Path) -> None:
     lake = Lake(tmp_path, properties={"delta.enableChangeDataFeed": "true"})
     lake.write({1: "a"})
@@ -272,10 +311,20 @@ def test_a_wrong_or_missing_count_in_the_log_takes_no_live_row(tmp_path: Path, l
 
 
 def test_a_refused_table_is_not_written(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, properties={"delta.constraints.positive": "id > 0"})
-    with pytest.raises(TableHalt, match="the constraint positive"):
+    lake = Lake(tmp_path, properties={"delta.columnMapping.mode": "id"})
+    with pytest.raises(TableHalt, match="column mapping by id"):
         lake.write({1: "a"})
     assert [path.name for path in lake.path.iterdir()] == ["_delta_log"]
+
+
+def test_rows_that_break_a_constraint_of_the_table_are_not_written(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, properties={"delta.constraints.positive": "id > 0"})
+    lake.write({1: "a", 2: "b"})
+    with pytest.raises(TableHalt, match="the constraint positive"):
+        lake.write({1: "c", -1: "d"})
+    assert lake.rows() == {1: "a", 2: "b"}
+    lake.write({3: "c"}, [1])
+    assert lake.rows() == {2: "b", 3: "c"}
 
 
 def test_a_lost_vector_halts_and_revives_no_row(tmp_path: Path) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from tests.support.table_contexts import envelope, plan_of, progress, sample
 
 from distributary.config.table import TableDefaults, TableRule, TableSettings, resolve
+from distributary.consume.peek import Record
 from distributary.errors import TableHalt
-from distributary.ingest.keyless import as_halt_tells, as_kept, as_records_tell
+from distributary.ingest.keyless import as_halt_tells, as_kept, as_records_tell, without_late_key
 from distributary.ingest.topic_format import TopicFormat
+from distributary.progress.record import Progress
 
 APPEND, HALT = TableSettings("*.*", keyless="append"), TableSettings("*.*")
 KEYED = TopicFormat("mysql", ("id",), has_schema=False)
@@ -42,6 +46,26 @@ def test_3_8_a_table_stays_as_it_was_filled() -> None:
     )  # somebody's own choice, or by now keyed
     assert as_kept(APPEND, filled.cleared()).mode == "upsert"
     assert as_kept(APPEND, None).mode == "upsert"
+
+
+def test_3_8_a_table_of_changes_without_a_key_has_none_when_the_source_gets_one() -> None:
+    keyed, keyless = sample(envelope("c", {"id": 1})).newest, sample(envelope("c", {"id": 1}, key=None)).newest
+    truncate = sample(envelope("t", None, key=None)).newest
+    of_changes = TableSettings("*.*", mode="append")
+    filled = progress(1, key=(), mode="append", records=1)
+
+    def key_of(records: Sequence[Record], known: Progress | None, settings: TableSettings = of_changes) -> bool:
+        has_columns = known is not None and known is not truncated
+        return bool(without_late_key(KEYED, records, settings, known, has_columns=has_columns).key)
+
+    truncated = progress(1, key=(), mode="append", records=2)
+    assert key_of(keyed, None)
+    assert not key_of([*keyed, *keyless], None)  # all of it is read at once
+    assert key_of([*keyed, *truncate], None)
+    assert not key_of(keyed, filled)
+    assert key_of(keyed, truncated)  # truncates alone tell no key
+    assert key_of([*keyed, *keyless], progress(1, mode="append", records=1))  # keyed from its start
+    assert key_of([*keyed, *keyless], None, TableSettings("*.*"))
 
 
 def test_3_8_a_table_with_keys_whose_records_lose_them_halts() -> None:

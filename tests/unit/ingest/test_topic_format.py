@@ -150,7 +150,7 @@ CLOUD_EVENT = {
         (
             {**CLOUD_EVENT, "iodebeziumconnector": "mongodb", "data": {"after": "{}", "before": None}},
             {"id": 1},
-            "connector-not-built",
+            "documents-not-rows",
             "mongodb",
         ),
         (
@@ -169,7 +169,7 @@ CLOUD_EVENT = {
         (
             {"op": "c", "source": {"connector": "mongodb"}, "after": '{"_id": 1}'},
             {"id": "1"},
-            "connector-not-built",
+            "documents-not-rows",
             "mongodb",
         ),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
-from tests.support.table_contexts import config, envelope, plan_of, progress, sample, warnings_of
+from tests.support.table_contexts import NOW, TOPIC, config, envelope, plan_of, progress, sample, warnings_of
 
 from distributary.config.table import TableSettings
 from distributary.consume.topics import TableId
@@ -20,7 +20,7 @@ from distributary.preflight.existing_table import ExistingTable
 from distributary.preflight.plan import Plan, halt_shared_paths
 from distributary.preflight.plan_warning import Code
 from distributary.preflight.skipped_topics import SkippedTopic, skipped_topics
-from distributary.preflight.table_plan import ALTER, CREATE, GO_ON, HALT, UP_TO_DATE, WAIT, halted_plan
+from distributary.preflight.table_plan import ALTER, CREATE, GO_ON, HALT, UP_TO_DATE, WAIT, halted_plan, plan_table
 
 ROW = {"id": 1, "name": "a", "price": 1.5, "paid": True}
 COLUMNS = {"id": "bigint", "name": "string", "price": "double", "paid": "boolean"}
@@ -292,3 +292,17 @@ def test_points_in_time_that_are_to_be_of_another_type_would_halt_the_table() ->
     halted = plan_of(found, {**rule, "timestamps": "utc"}, known=progress(0), lake=lake)
     assert halted.error is not None
     assert (halted.action, halted.error["code"]) == (HALT, "timestamps-changed")
+
+
+def test_documents_are_planned_as_a_table_of_two_columns() -> None:
+    document = ({"id": "1"}, {"op": "c", "before": None, "after": '{"_id": 1}', "source": {"connector": "mongodb"}})
+    said = TableSettings("*.*", where="c.yaml:6")
+    one = ConfiguredTable(TableId("dbo", "t"), TOPIC, said, "/lake/dbo/t")
+    of_documents = config(source={"topic_prefix": "server1", "connector": "mongodb"})
+    plan, _ = plan_table(one, of_documents, sample(document), None, None, NOW, lambda _topic: {})
+    assert (plan.action, plan.key, plan.error) == (CREATE, ("_id",), None)
+    assert {name: kind for name, kind in plan.columns.items() if not name.startswith("__")} == {
+        "_id": "string",
+        "document": "string",
+    }
+    assert not plan.by_value

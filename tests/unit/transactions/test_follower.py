@@ -118,7 +118,7 @@ def wait_until(fulfilled: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-SHOWN = {"complete": {"id": "t1", "ts_ms": 5, "versions": {}}, "pending": 0, "waiting_for": []}
+SHOWN = {"complete": {"id": "t1", "ts_ms": 5, "versions": {}, "exact": True}, "pending": 0, "waiting_for": []}
 
 
 def test_faults_are_told_with_a_code_and_it_goes_on(config: Config, status: ServiceStatus) -> None:

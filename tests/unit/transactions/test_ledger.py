@@ -198,6 +198,11 @@ class World:
         if claimed is None:
             return
         upto = [id_ for id_, _ in self.sent].index(claimed.id)
+        for topic, exact_at in self.answer.versions.items() if self.answer.exact else ():
+            for (of, partition), count in self.commits[topic][exact_at].items():
+                there = self.topics[of, partition][:count] if of == topic else []
+                later = [change for change in there if int(change.transaction[1:]) > upto]
+                assert not later, f"{claimed.id} claimed to be exact, and {topic} has {later[0].transaction}"
         for number in range(upto + 1):
             id_, lanes = self.sent[number]
             for lane in set(lanes):
@@ -294,3 +299,46 @@ def test_3_9_a_new_table_withholds_the_claim_until_it_has_come_as_far_as_the_oth
     assert ledger.answer(progress, Kafka(both, {})) == Answer(None, 0, ("p.s.two",))
     progress["p.s.two"] = TableProgress({0: 5})
     assert ledger.answer(progress, Kafka(both, {})) == Answer(claim.transaction, 0, ())
+
+
+def test_3_9_versions_are_exact_where_no_table_has_a_change_of_a_later_transaction() -> None:
+    both = Kafka({"p.s.one": (0,), "p.s.two": (0,)}, {})
+
+    def read(ledger: TransactionLedger, number: int, *tables: str) -> None:
+        id_, ts_ms = f"t{number}", 1_000 * number
+        ledger.add(Begin(id_, ts_ms), 2 * number, ts_ms)
+        ledger.add(End(id_, ts_ms, dict.fromkeys(tables, 1)), 2 * number + 1, ts_ms)
+
+    def at(one: int, two: int) -> dict[str, TableProgress]:
+        tables = (("p.s.one", one), ("p.s.two", two))
+        return {topic: TableProgress({0: n}, {0: Frontier(f"t{n}", 1)} if n else {}, n) for topic, n in tables}
+
+    ledger = TransactionLedger(topic_of)
+    ledger.start({"p.s.one": {0: 0}, "p.s.two": {0: 0}})
+    assert ledger.answer(at(0, 0), both).complete is None
+    read(ledger, 1, "s.one", "s.two")
+    answer = ledger.answer(at(1, 1), both)
+    assert (answer.complete and answer.complete.id, answer.exact) == ("t1", True)
+    read(ledger, 2, "s.two")
+    answer = ledger.answer(at(1, 2), both)
+    assert (answer.complete and answer.complete.id, answer.exact) == ("t2", True)
+    read(ledger, 3, "s.one", "s.two")
+    read(ledger, 4, "s.two")
+    # Table two is ahead: it has t4, of which nothing is claimed yet.
+    ledger.add(Begin("t5", 5_000), 10, 5_000)
+    ahead = at(3, 5)
+    answer = ledger.answer(ahead, both)
+    assert (answer.complete and answer.complete.id, answer.exact) == ("t4", False)
+    # After a restart a table that stands still has what it had.
+    claim = Claim(Transaction("t2", 2_000, 6), {"p.s.one": {0: 1}, "p.s.two": {0: 2}}, {}, exact=True)
+    for moved in (False, True):
+        again = TransactionLedger(topic_of, claim)
+        again.start({"p.s.one": {0: 1}, "p.s.two": {0: 2}})
+        now = at(1, 2)
+        if moved:
+            now["p.s.one"] = TableProgress({0: 2}, {0: Frontier("of no BEGIN", 1)}, 9)
+        again.answer(now, both)
+        read(again, 3, "s.two")
+        now["p.s.two"] = at(1, 3)["p.s.two"]
+        answer = again.answer(now, both)
+        assert (answer.complete and answer.complete.id, answer.exact) == ("t3", not moved)

@@ -65,7 +65,7 @@ def test_postgresql_is_known_by_its_dsn(dsn: str) -> None:
     assert source_of(dsn).name == "PostgreSQL"
 
 
-@pytest.mark.parametrize("dsn", ["sqlserver://u:hidden@h/d", "oracle://u:hidden@h/d"])
+@pytest.mark.parametrize("dsn", ["informix://u:hidden@h/d", "mongodb://u:hidden@h/d"])
 def test_other_databases_are_refused_without_their_dsn(dsn: str) -> None:
     with pytest.raises(UsageError, match="source-not-built") as raised:
         source_of(dsn)

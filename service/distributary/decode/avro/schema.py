@@ -35,6 +35,12 @@ _NO_PRECISION = 64
 """The converters write this as Avro's precision where Connect's Decimal has none."""
 _LONGEST_SYMBOL = 1_000
 """Characters of an enum's symbol. One byte of a record stands for all of them."""
+_MAP_ENTRY = "MapEntry"
+"""The name of the records that the converter writes for the entries of a map whose keys are no texts; where the map has
+a name of its own, the record has that one and says this in `connect.internal.type`."""
+_TYPES_PER_COLUMN = 10
+"""A schema may expand to this many types for each column that a struct may have: a few names that use one another
+twice each would else stand for more types than memory holds."""
 
 
 class NotAnAvroSchema(ValueError):
@@ -47,8 +53,9 @@ class AvroType:
 
     `value_tag` is the byte before a value in a union, None outside of unions, and `null_tag` the byte that stands for
     null in place of a value. `items` is the type of an array's elements or of a map's values, `size` the bytes of a
-    fixed value, `symbols` those of an enum. `types` is how many types it is made of, `height` how many of them are in
-    one another. `connect` is the Connect type that a value stands for.
+    fixed value, `symbols` those of an enum. `is_map_entry`: an array of such records is a map. `types` is how many
+    types it is made of, `height` how many of them are in one another. `connect` is the Connect type that a value stands
+    for.
     """
 
     kind: str
@@ -59,6 +66,7 @@ class AvroType:
     fields: tuple[tuple[str, AvroType], ...] = ()
     size: int = 0
     symbols: tuple[str, ...] = ()
+    is_map_entry: bool = False
     types: int = 1
     height: int = 0
 
@@ -112,8 +120,10 @@ class _Parser:
             return self._named(node, namespace, size=_fixed_size(node["size"]))
         if kind in ("array", "map"):
             items = self.parse(node["items" if kind == "array" else "values"], namespace)
-            keys = ConnectType("string") if kind == "map" else None
-            connect = _with_semantics(ConnectType(kind, items=items.connect, keys=keys), node)
+            connect = ConnectType("map", items=items.connect, keys=ConnectType("string"))
+            if kind == "array":
+                connect = _entries_as_map(items) or ConnectType("array", items=items.connect)
+            connect = _with_semantics(connect, node)
             return self._holding(AvroType(kind, connect, items=items), [items])
         if isinstance(kind, str) and kind in _KINDS:
             return self._primitive(kind, node)
@@ -171,7 +181,8 @@ class _Parser:
             for part, (name, kind) in zip(nodes, fields, strict=True)
         )
         connect = ConnectType("struct", full, fields=columns)
-        found = AvroType("record", _with_semantics(connect, node), fields=fields)
+        is_entry = full.rpartition(".")[2] == _MAP_ENTRY or node.get("connect.internal.type") == _MAP_ENTRY
+        found = AvroType("record", _with_semantics(connect, node), fields=fields, is_map_entry=is_entry)
         found = self._holding(found, [kind for _, kind in fields])
         self._known[full] = found
         return found
@@ -186,6 +197,14 @@ class _Parser:
         if types > TYPES_PER_COLUMN * self._bounds.columns:
             raise NotAnAvroSchema(f"more than {TYPES_PER_COLUMN * self._bounds.columns} types")
         return replace(outer, types=types, height=height)
+
+
+def _entries_as_map(items: AvroType) -> ConnectType | None:
+    """The map that an array of such items stands for: Avro's own maps have keys of text alone. None for an array."""
+    found = dict(items.fields)
+    if not items.is_map_entry or set(found) != {"key", "value"}:
+        return None
+    return ConnectType("map", items=found["value"].connect, keys=found["key"].connect, has_entries=True)
 
 
 def _full_name(name: str, namespace: str) -> str:

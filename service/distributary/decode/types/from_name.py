@@ -82,8 +82,10 @@ def type_of_name(name: str, properties: Mapping[str, str], bounds: Bounds) -> Co
         return decimal(int(found[1]), int(found[2]), bounds)
     if (element := element_of_name(given)) is not None:
         return array_of(type_of_name(element, properties, bounds))
-    if (item := item_of_name(given)) is not None:
-        return map_of(type_of_name(item, properties, bounds))
+    if (parts := parts_of_map(given)) is not None:
+        key, item = parts
+        keys = None if key.lower() == "string" else type_of_name(key, properties, bounds)
+        return map_of(type_of_name(item, properties, bounds), keys)
     if (fields := fields_of_name(given)) is not None:
         return struct_of({field: type_of_name(kind, properties, bounds) for field, kind in fields})
     if lowered == "binary":
@@ -97,10 +99,11 @@ def element_of_name(given: str) -> str | None:
     return found[1] if found else None
 
 
-def item_of_name(given: str) -> str | None:
-    """The type of a map's values, likewise."""
-    found = re.fullmatch(r"map<\s*string\s*,(.+)>", given, re.IGNORECASE | re.DOTALL)
-    return found[1] if found else None
+def parts_of_map(given: str) -> tuple[str, str] | None:
+    """The types of a map's keys and of its values, likewise."""
+    found = re.fullmatch(r"map<(.+)>", given, re.IGNORECASE | re.DOTALL)
+    parts = _split_fields(found[1]) if found else []
+    return (parts[0], parts[1]) if len(parts) == 2 else None
 
 
 def fields_of_name(given: str) -> list[tuple[str, str]] | None:

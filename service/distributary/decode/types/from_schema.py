@@ -73,8 +73,9 @@ def type_of_schema(connect: ConnectType, bounds: Bounds) -> ColumnType:
     if connect.kind == "array" and connect.items:
         return array_of(type_of_schema(connect.items, bounds))
     if connect.kind == "map" and connect.items and connect.keys:
-        # JsonConverter writes a map with other keys as a list of pairs: it is kept as its JSON.
-        return map_of(type_of_schema(connect.items, bounds)) if connect.keys.kind == "string" else STRING
+        is_object = connect.keys.kind == "string" and not connect.has_entries
+        keys = None if is_object else type_of_schema(connect.keys, bounds)
+        return map_of(type_of_schema(connect.items, bounds), keys)
     if connect.kind == "struct":
         return struct_of({field.name: type_of_schema(field.type, bounds) for field in connect.fields})
     if connect.kind in PRIMITIVES:

@@ -1,4 +1,4 @@
-"""Arrays, maps with keys of text, and structs, of any types: their parts are converted as columns of their own.
+"""Arrays, maps and structs, of any types: their parts are converted as columns of their own.
 
 A part that its type can't hold makes the whole value a bad one.
 """
@@ -6,17 +6,19 @@ A part that its type can't hold makes the whole value a bad one.
 from __future__ import annotations
 
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from distributary.decode.connect_schema import ConnectField, ConnectType
 from distributary.decode.strict_json import Json
-from distributary.decode.types.base import ColumnType, Converted, TypeNote, WrongKind
+from distributary.decode.types.base import BadValue, ColumnType, Converted, TypeNote, WrongKind
+from distributary.decode.types.text import STRING
 
 _NEVER_A_NAME = frozenset('"\\') | {chr(code) for code in range(32)}
 
@@ -42,17 +44,23 @@ def array_of(element: ColumnType) -> ColumnType:
     return ColumnType(f"array<{element.spark}>", arrow, wire, convert, restate, True)
 
 
-def map_of(item: ColumnType) -> ColumnType:
-    """The type of maps from text to that type."""
-    arrow = pa.map_(pa.string(), item.arrow)
+def map_of(item: ColumnType, key: ColumnType | None = None) -> ColumnType:
+    """The type of maps to that type from `key`; from text where it is None.
+
+    On the wire a map from text is an object. Any other is a list of pairs: JsonConverter writes each as a list of two,
+    the Avro converter as a record with `key` and `value`.
+    """
+    kind = STRING if key is None else key
+    arrow = pa.map_(kind.arrow, item.arrow)
 
     def convert(values: Sequence[Any]) -> Converted:
-        known = [value for value in values if value is not None]
-        lengths = [0 if value is None else len(value) for value in values]
-        items, bad_items = item.convert(list(chain.from_iterable(value.values() for value in known)))
-        names = pa.array(list(chain.from_iterable(known)), pa.string())
+        pairs = [None if value is None else list(value.items() if key is None else value) for value in values]
+        lengths = [0 if known is None else len(known) for known in pairs]
+        every = [pair for known in pairs if known is not None for pair in known]
+        keys, bad_keys = kind.convert([name for name, _ in every])
+        items, bad_items = item.convert([part for _, part in every])
         offsets = np.fromiter(accumulate(lengths, initial=0), np.int32, len(values) + 1)
-        bad = _owners(offsets, bad_items)
+        bad = sorted({*_owners(offsets, bad_keys), *_owners(offsets, bad_items), *_with_twins(offsets, keys)})
         if bad:
             lost = set(bad)
             without = [None if place in lost else value for place, value in enumerate(values)]
@@ -60,15 +68,58 @@ def map_of(item: ColumnType) -> ColumnType:
         # MapArray.from_arrays takes no mask: a null offset is a null map, which must have no items.
         mask = _null_mask(values, ())
         places = pa.array(offsets, mask=None if mask is None else np.append(np.asarray(mask), False))
-        return Converted(pa.MapArray.from_arrays(places, names, items).cast(arrow), bad)
+        return Converted(pa.MapArray.from_arrays(places, keys, items).cast(arrow), bad)
 
-    def restate(value: Json) -> dict[str, Any]:
-        if not isinstance(value, dict):
+    def restate(value: Json) -> Any:
+        found = [
+            (None if name is None else kind.restate(name), None if part is None else item.restate(part))
+            for name, part in (_fields(value) if key is None else _entries(value))
+        ]
+        if any(name is None for name, _ in found):
+            raise BadValue(value)
+        if key is not None:
+            return found
+        if len(texts := dict(found)) < len(found):
+            raise BadValue(value)
+        return texts
+
+    pair = types.GenericAlias(tuple, (kind.wire, optional(item.wire)))
+    wire: Any = types.GenericAlias(list, (pair,))
+    if key is None:
+        wire = types.GenericAlias(dict, (str, optional(item.wire)))
+    return ColumnType(f"map<{kind.spark},{item.spark}>", arrow, wire, convert, restate, True)
+
+
+def _fields(value: Json) -> Iterable[tuple[Json, Json]]:
+    """The pairs of a map from text. Raises WrongKind."""
+    if not isinstance(value, dict):
+        raise WrongKind
+    return value.items()
+
+
+def _entries(value: Json) -> Iterable[tuple[Json, Json]]:
+    """The pairs of any other map. Raises WrongKind."""
+    if not isinstance(value, list):
+        raise WrongKind
+    pairs = []
+    for entry in value:
+        if isinstance(entry, dict) and set(entry) == {"key", "value"}:
+            pairs.append((entry["key"], entry["value"]))
+        elif isinstance(entry, list) and len(entry) == 2:
+            pairs.append((entry[0], entry[1]))
+        else:
             raise WrongKind
-        return {name: None if part is None else item.restate(part) for name, part in value.items()}
+    return pairs
 
-    wire: Any = types.GenericAlias(dict, (str, optional(item.wire)))
-    return ColumnType(f"map<string,{item.spark}>", arrow, wire, convert, restate, True)
+
+def _with_twins(offsets: Any, keys: pa.Array) -> list[int]:
+    """The places of maps with a key that occurs twice in them: a Delta map can't hold both."""
+    if not len(keys) or pa.types.is_nested(keys.type):
+        return []
+    owners = np.searchsorted(offsets, np.arange(len(keys)), side="right") - 1
+    pairs = pa.table({"owner": pa.array(owners), "key": keys})
+    counted = pairs.group_by(["owner", "key"], use_threads=False).aggregate([([], "count_all")])
+    return sorted(set(counted.filter(pc.greater(counted["count_all"], 1))["owner"].to_pylist()))
 
 
 def struct_of(fields: Mapping[str, ColumnType]) -> ColumnType:
@@ -151,6 +202,12 @@ NOTES: tuple[TypeNote, ...] = (
         "an object in JSON, a map in Avro",
         "a value that does not fit its type: quarantine",
         "`map`, with keys of text",
+    ),
+    TypeNote(
+        (ConnectType("map", items=ConnectType("double"), keys=ConnectType("int16")),),
+        "a list of pairs in JSON, of records with `key` and `value` in Avro",
+        "a key or a value that does not fit its type, and a key that occurs twice: quarantine",
+        "`map`, with other keys",
     ),
     TypeNote(
         (ConnectType("struct", fields=_GEOMETRY),),

@@ -1,0 +1,79 @@
+"""Keys that are no objects: of one column its bare value (ExtractField$Key), or a text (StringConverter).
+
+Nothing tells the column. It is the one under `key` in the config, where the rows beside such keys have the same value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import msgspec
+
+from distributary.decode.batch import Batch
+from distributary.decode.bounds import Bounds
+from distributary.decode.envelope import TOMBSTONE
+from distributary.decode.options import DecodeOptions
+from distributary.decode.readers import Readers
+from distributary.decode.reasons import NO_KEY_COLUMNS, Rejected
+from distributary.decode.row_reader import REFUSED
+from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.wrapping import is_null, unwrap
+
+_SCALAR = re.compile(rb"\s*[-0-9\"tf]")
+_STRUCT = re.compile(r"Struct\{(?P<name>[^=]*)=(?P<value>.*)\}", re.DOTALL)
+"""A Struct of Kafka Connect as text. Of several fields nothing tells where the first value ends."""
+
+
+def bare_key(data: bytes, column: str, bounds: Bounds) -> str | None:
+    """The JSON of the value that a key has of the column; None for an object, for null, and for what tells no value."""
+    try:
+        payload = unwrap(data, bounds).payload
+        if is_null(payload):
+            return None
+        found = msgspec.json.decode(payload, type=msgspec.Raw)
+        return bytes(found).decode() if _SCALAR.match(payload) else None
+    except (Rejected, RecursionError):
+        return None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    if text.startswith(("{", "[")) or text[:1] < " ":  # broken JSON; Avro
+        return None
+    struct = _STRUCT.fullmatch(text)
+    if struct is None:
+        return None if text.startswith("Struct{") else json.dumps(text)
+    return json.dumps(struct["value"]) if struct["name"] == column else None
+
+
+def read_bare_keys(
+    keys: list[bytes | None], nothings: list[int], batch: Batch, readers: Readers, options: DecodeOptions
+) -> None:
+    """The records at these places have no value. In a table whose rows stand for the keys only a bare key tells which
+    row such a record deletes; where none does, and no other record told the delete, it is rejected."""
+    for place in nothings:
+        key = keys[place]
+        if key is None or place in batch.faults.found:
+            continue
+        column = options.bare_key
+        text = None if column is None else bare_key(key, column, options.bounds)
+        if column is None or text is None:
+            if options.unwrapped is not None and not options.unwrapped.tells_deletes:
+                batch.faults.add(place, NO_KEY_COLUMNS, ", and its key can't be read as the column under `key`")
+            continue
+        row = f"{{{json.dumps(column)}:{text}}}".encode()
+        payload = row if options.unwrapped is not None else b'{"op":"d","before":' + row + b"}"
+        try:
+            try:
+                change = readers.plain.read(payload)
+            except REFUSED:
+                change = readers.plain.read_with_care(payload)
+        except Rejected as rejected:
+            batch.faults.add(place, rejected.reason, rejected.detail)
+            continue
+        batch.operations[place] = "d" if options.connector == BY_OFFSET else TOMBSTONE
+        bad = change.bad if change.after is not None else change.bad_before
+        batch.before.put(place, readers.plain, change.after or change.before, bad)

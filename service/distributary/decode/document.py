@@ -1,0 +1,60 @@
+"""MongoDB's change events, made into envelopes of rows with two columns: `_id` and `document`, both as the text that
+the connector sends (extended JSON).
+
+Only whole documents can be kept: an update without one (`capture.mode: change_streams`) has no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+MONGODB = "mongodb"
+DOCUMENT_COLUMNS: Mapping[str, str] = {"_id": "string", "document": "string"}
+"""Their types, where `columns` says nothing else."""
+
+_NULL = b"null"
+_FIELDS = dict[str, msgspec.Raw]
+_OBJECT = msgspec.json.Decoder(_FIELDS)
+_KEPT = ("op", "source", "ts_ms", "transaction")
+
+
+def key_of_document(key: bytes | None) -> bytes | None:
+    """The key with its field `id` under the name that the column has; as it is where it is another key."""
+    id_ = _id_of(key)
+    return key if id_ is None else b'{"_id":%s}' % id_
+
+
+def change_of_document(value: bytes | None, key: bytes | None) -> bytes | None:
+    """The envelope with a row in place of a document; as it is where it is none."""
+    event = _payload(value)
+    if event is None or "op" not in event or "source" not in event:
+        return value
+    id_ = _id_of(key) or _NULL
+    fields = {name: bytes(event[name]) for name in _KEPT if name in event}
+    for name in ("before", "after"):
+        document = bytes(event.get(name, _NULL))
+        if document != _NULL and not document.startswith(b'"'):
+            return value
+        fields[name] = _NULL if document == _NULL else b'{"_id":%s,"document":%s}' % (id_, document)
+    return b"{%s}" % b",".join(b'"%s":%s' % (name.encode(), text) for name, text in fields.items())
+
+
+def _id_of(key: bytes | None) -> bytes | None:
+    fields = _payload(key)
+    if fields is None or fields.keys() != {"id"}:
+        return None
+    found = bytes(fields["id"])
+    return found if found.startswith(b'"') else None
+
+
+def _payload(data: bytes | None) -> _FIELDS | None:
+    """The fields of a JSON object, be there a Connect schema beside it or not; None for anything else."""
+    if data is None:
+        return None
+    try:
+        fields = _OBJECT.decode(data)
+        return _OBJECT.decode(fields["payload"]) if fields.keys() == {"schema", "payload"} else fields
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,88 @@
+"""Rows that a write would replace by the very same ones: left alone, readers of the change data feed see no change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from distributary.delta.key_index import FoundInFile
+from distributary.delta.stored_rows import StoredRows
+
+_Mask = npt.NDArray[np.bool_]
+
+
+def without_unchanged(upserts: pa.Table, old: StoredRows) -> tuple[pa.Table, list[FoundInFile]]:
+    """The upserts that change something, and which of the old rows go for them and for deletes. Row i of `upserts` has
+    the key number i before; afterwards the numbers are those of the rows that are left."""
+    count = upserts.num_rows
+    replaced = np.flatnonzero((old.keys >= 0) & (old.keys < count))
+    numbers = old.keys[replaced]
+    new = _signatures(upserts.take(pa.array(numbers, pa.int64())))
+    before = _signatures(old.rows.take(pa.array(replaced, pa.int64())))
+    if new is None or before is None:
+        return upserts, list(old.found)
+    times = np.bincount(numbers, minlength=count)  # others may have written several rows of one key
+    pairs = zip(numbers.tolist(), new, before, strict=True)
+    same = [number for number, one, other in pairs if one == other and times[number] == 1]
+    if not same:
+        return upserts, list(old.found)
+    changes = np.ones(count, np.bool_)
+    changes[same] = False
+    place = np.cumsum(changes) - 1
+
+    def renumbered(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        found = np.where(keys >= count, keys - len(same), keys)
+        is_upsert = (keys >= 0) & (keys < count)
+        found[is_upsert] = place[keys[is_upsert]]
+        return found
+
+    goes = old.chosen(~np.isin(old.keys, same))
+    return upserts.filter(pa.array(changes)), [FoundInFile(one.file, renumbered(one.keys), one.rows) for one in goes]
+
+
+def without_same(rows: pa.Table, old: StoredRows) -> tuple[pa.Table, list[FoundInFile]]:
+    """The same of rows without keys: each of the old ones that is among the new ones stays."""
+    new, before = _signatures(rows), _signatures(old.rows)
+    if new is None or before is None:
+        return rows, list(old.found)
+    stay = Counter(new) & Counter(before)
+    if not stay:
+        return rows, list(old.found)
+    return rows.filter(pa.array(_but(new, stay))), old.chosen(_but(before, stay))
+
+
+def _but(signatures: list[str], stay: Counter[str]) -> _Mask:
+    """False for as many rows of each signature as stay."""
+    left = Counter(stay)
+    mask = np.ones(len(signatures), np.bool_)
+    for place, signature in enumerate(signatures):
+        if left[signature]:
+            left[signature] -= 1
+            mask[place] = False
+    return mask
+
+
+def _signatures(rows: pa.Table) -> list[str] | None:
+    """A text for each row, equal for equal rows; None where a value has no Python form."""
+    try:
+        columns = [column.cast(_countable(column.type)).to_pylist() for column in rows.columns]
+    except (pa.ArrowException, OverflowError, ValueError):
+        return None
+    return [repr(values) for values in zip(*columns, strict=True)] if columns else []
+
+
+def _countable(kind: pa.DataType) -> Any:
+    """Dates and times as the numbers that count them: Python's end at the year 9999."""
+    if pa.types.is_date32(kind):
+        return pa.int32()
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_countable(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_countable(field.type)) for field in kind])
+    return kind

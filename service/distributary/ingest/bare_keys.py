@@ -1,0 +1,54 @@
+"""Whether a topic's keys are bare values of the column under `key` in the config, by its first records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from distributary.config.table import TableSettings
+from distributary.consume.peek import Record
+from distributary.decode.bare_key import bare_key
+from distributary.decode.bounds import Bounds
+from distributary.decode.strict_json import Number
+from distributary.decode.types.base import text_of
+from distributary.ingest.record_form import is_envelope, opened
+from distributary.ingest.topic_format import TopicFormat
+
+
+def with_bare_keys(topic_format: TopicFormat, records: Sequence[Record], settings: TableSettings) -> TopicFormat:
+    """The format, with the column whose values the keys are. A key may as well be that of another column, so the rows
+    beside the keys have to have the same values."""
+    if topic_format.key or len(settings.key) != 1:
+        return topic_format
+    (column,) = settings.key
+    pairs = [pair for record in records if (pair := _pair(record, column)) is not None]
+    is_bare = bool(pairs) and all(key is not None and key == value for key, value in pairs)
+    return replace(topic_format, bare_key=column) if is_bare else topic_format
+
+
+def _pair(record: Record, column: str) -> tuple[str | None, str | None] | None:
+    """What a record's key and its row say of the column; None where there is no key or no row."""
+    row = _row(opened(record.value)[0])
+    if record.key is None or row is None:
+        return None
+    value = row.get(column)
+    told = bare_key(record.key, column, Bounds())
+    return None if told is None else _text(told), None if value is None else _text(msgspec.json.encode(value).decode())
+
+
+def _row(value: Any) -> Mapping[str, Any] | None:
+    if not isinstance(value, dict):
+        return None
+    if not is_envelope(value):
+        return value
+    found = value.get("after") or value.get("before")
+    return found if isinstance(found, dict) else None
+
+
+def _text(told: str) -> str:
+    """A JSON value as text: the converter of texts writes numbers like the one of JSON."""
+    value = msgspec.json.decode(told)
+    return value if isinstance(value, str) else text_of(Number(told) if not isinstance(value, bool) else value)

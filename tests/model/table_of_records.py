@@ -1,0 +1,86 @@
+"""A Delta table of records that are written by hand, decoded and applied with the service's code. It needs no Java."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tests.model.delta_store import DeltaStore
+from tests.support.decoding import raw_table
+from tests.support.delta_readers import read_by_deltalake
+from tests.support.kafka import Record as Sent
+from tests.support.recorded import Record
+
+from distributary.apply.batch import apply_events
+from distributary.apply.memory import TableLayout, first_memory
+from distributary.decode.decoder import Decoder
+from distributary.decode.options import DecodeOptions
+from distributary.decode.record_schema import RecordSchema, arrow_of
+from distributary.delta.plan_write import Layout
+from distributary.rules.state import Rules
+
+_TIME = 1_700_000_000_000
+
+
+class TableOfRecords:
+    """A table in an empty directory. `columns`: name to Spark type; `options`: how its records are decoded."""
+
+    def __init__(
+        self,
+        path: Path,
+        rules: Rules,
+        options: DecodeOptions,
+        columns: Mapping[str, str],
+        key: Iterable[str],
+        *,
+        layout: Layout = Layout.VECTORS,
+        has_feed: bool = False,
+    ) -> None:
+        self._schema = RecordSchema(columns, {name: columns[name] for name in key})
+        row, of_key = (
+            pa.struct([(name, arrow_of(kind)) for name, kind in found.items()])
+            for found in (self._schema.row, self._schema.key)
+        )
+        self._layout = TableLayout(rules, "t", row, of_key)
+        self._memory = first_memory(self._layout, 1)
+        self._decoder = Decoder(options)
+        self._store = DeltaStore(path, self._layout, layout, has_feed=has_feed)
+        self._path = path / "table"
+        self._offset = 0
+        self.rejected: list[str] = []
+        """The reasons of rejected records."""
+
+    def take(self, records: Iterable[Sent]) -> None:
+        """Applies the records as one batch, behind all before."""
+        made = []
+        for one in records:
+            headers = tuple(one.headers or ())
+            made.append(Record("t", 0, self._offset, _TIME + self._offset, one.key, one.value, headers))
+            self._offset += 1
+        decoded = self._decoder.decode(raw_table(made), self._schema)
+        self.rejected += decoded.rejected["reason"].to_pylist()
+        applied = apply_events(self._layout, self._memory, decoded.events, self._store)
+        assert not applied.changes.halts
+        self._store.write(applied)
+
+    def rows(self, *columns: str) -> list[tuple[Any, ...]]:
+        """These columns of the rows, sorted, by a reader that is not ours."""
+        return sorted((tuple(one[name] for name in columns) for one in read_by_deltalake(self._path)), key=repr)
+
+    def changes(self) -> list[tuple[int, str]]:
+        """What readers of the change data feed are told: the version and the kind of each changed row."""
+        found: list[tuple[int, str]] = []
+        for log in sorted((self._path / "_delta_log").glob("*.json")):
+            actions = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+            feed = [one["cdc"]["path"] for one in actions if "cdc" in one]
+            for path in feed:
+                kinds = pq.read_table(self._path / path, partitioning=None)["_change_type"].to_pylist()
+                found += [(int(log.stem), kind) for kind in kinds]
+            if not feed:  # readers infer the change from the files
+                files = [(kind, one[kind]) for one in actions for kind in ("add", "remove") if kind in one]
+                found += [(int(log.stem), kind) for kind, file in files if file["dataChange"]]
+        return found

@@ -1,0 +1,141 @@
+"""Keys that are no objects, and tables of which some records have a key and others none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.support.changes import Row, Topic, key, row
+from tests.support.decoding import plain_change, raw_table, rejections, struct_rows
+from tests.support.recorded import Record
+
+from distributary.decode.bare_key import bare_key
+from distributary.decode.bounds import Bounds
+from distributary.decode.decoder import Decoded, Decoder
+from distributary.decode.options import DecodeOptions
+from distributary.decode.record_schema import RecordSchema
+from distributary.decode.source_block import BY_OFFSET
+from distributary.decode.unwrapped import Unwrapped, added_by
+
+SCHEMA = RecordSchema({"id": "bigint", "v": "string"}, {"id": "bigint"})
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ("3", "3"),
+        ('"a\\"b"', '"a\\"b"'),
+        ('{"schema":{"type":"int32","optional":false},"payload":3}', "3"),
+        ("Struct{id=3}", '"3"'),
+        ("Struct{id=a=b}c}", '"a=b}c"'),
+        ("order 7", '"order 7"'),
+        ("Struct{other=3}", None),
+        ("Struct{id=3,at=4}x", None),
+        ('{"id":3}', None),
+        ("[3]", None),
+        ("null", None),
+        ('{"schema":null,"payload":null}', None),
+        ("\x00\x00\x00\x00\x01\x06", None),
+        ('{"id":', None),
+    ],
+)
+def test_1_6_a_bare_key_is_the_value_of_its_column(data: str, told: str | None) -> None:
+    assert bare_key(data.encode(), "id", Bounds()) == told
+
+
+def of_bytes(offset: int, key: str | None, value: Row | None) -> Record:
+    data = None if value is None else json.dumps(value).encode()
+    return Record("t", 0, offset, 1_700_000_000_000 + offset, None if key is None else key.encode(), data, ())
+
+
+def rows_by(options: DecodeOptions, records: list[Record]) -> Decoded:
+    return Decoder(options).decode(raw_table(records), SCHEMA)
+
+
+def told(decoded: Decoded) -> list[tuple[Any, ...]]:
+    keys = struct_rows(decoded.events["key"])
+    operations = decoded.events["operation"].to_pylist()
+    return list(zip(decoded.events["offset"].to_pylist(), operations, keys, strict=True))
+
+
+@pytest.mark.parametrize("text", ["{}", "Struct{{id={}}}", '{{"schema":{{"type":"int64"}},"payload":{}}}'])
+def test_3_3_a_tombstone_with_a_bare_key_deletes_its_row(text: str) -> None:
+    rows = [of_bytes(n, text.format(n), row(n, "a")) for n in (1, 2)]
+    records = [*rows, of_bytes(3, text.format(2), None), of_bytes(4, None, None)]
+    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key="id", unwrapped=Unwrapped({}))
+    decoded = rows_by(options, records)
+    assert told(decoded)[:3] == [(1, "u", {"id": 1}), (2, "u", {"id": 2}), (3, "d", {"id": 2})]
+    assert rejections(decoded) == {}
+    # Of envelopes too: a compacted topic may have nothing but the tombstone.
+    changes = [plain_change(n, row(n, "a")) for n in (1, 2)]
+    options = DecodeOptions("sqlserver", key_from_row=("id",), bare_key="id")
+    decoded = rows_by(options, [*changes, of_bytes(3, text.format(2), None)])
+    assert told(decoded)[2] == (3, "x", {"id": 2})
+    assert rejections(decoded) == {}
+
+
+def test_6_3_a_delete_of_which_nothing_tells_the_row_is_rejected_and_not_lost() -> None:
+    records = [of_bytes(1, "[1]", row(1, "a")), of_bytes(2, "[1]", None), of_bytes(3, None, None)]
+    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), unwrapped=Unwrapped({}))
+    decoded = rows_by(options, records)
+    assert rejections(decoded) == {2: "no-key-columns"}
+    assert [op for _, op, _ in told(decoded)] == ["u", "m"]
+    # Where deletes are rows of their own, the null behind one adds nothing.
+    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), unwrapped=Unwrapped({}, tells_deletes=True))
+    assert rejections(rows_by(options, records)) == {}
+    # A value that the column can't have names no row.
+    options = DecodeOptions(BY_OFFSET, key_from_row=("id",), bare_key="id", unwrapped=Unwrapped({}))
+    assert rejections(rows_by(options, [of_bytes(1, "order 7", None)])) == {1: "no-key-columns"}
+
+
+@pytest.mark.parametrize("form", ["envelope", "row"])
+def test_3_8_rows_stand_for_the_keys_of_those_records_alone_that_have_none(form: str) -> None:
+    topic = Topic("t", "postgresql")
+    topic.change("c", None, row(1, "a"), at=1)
+    topic.change("u", None, row(3, "moved"), at=2, before=row(2, "b"))
+    topic.change("d", None, at=3, before=row(1, "a"))
+    topic.change("c", key(4), row(4, "d"), at=4)
+    topic.change("d", key(3), at=5)
+    topic.tombstone(key(3))
+    topic.change("c", None, row(5, "e"), at=6)
+    topic.add(None, None)
+    records = [Record("t", 0, n, 1_700_000_000_000, one.key, one.value, ()) for n, one in enumerate(topic.records)]
+    options = DecodeOptions("postgresql", key_from_rows_without_key=("id",))
+    expected = [
+        (0, "c", {"id": 1}),
+        (1, "d", {"id": 2}),
+        (1, "c", {"id": 3}),
+        (2, "d", {"id": 1}),
+        (3, "c", {"id": 4}),
+        (4, "d", {"id": 3}),
+        (5, "x", {"id": 3}),
+        (6, "c", {"id": 5}),
+    ]
+    if form == "row":
+        values = ((None, row(1, "a")), (key(2), row(2, "b")), (key(2), None), (None, row(3, "c")))
+        texts = [(None if one is None else json.dumps(one), value) for one, value in values]
+        records = [of_bytes(n, text, value) for n, (text, value) in enumerate(texts)]
+        options = DecodeOptions(BY_OFFSET, key_from_rows_without_key=("id",), unwrapped=added_by({}))
+        expected = [(0, "u", {"id": 1}), (1, "u", {"id": 2}), (2, "d", {"id": 2}), (3, "u", {"id": 3})]
+    decoded = rows_by(options, records)
+    assert rejections(decoded) == {}
+    assert [one for one in told(decoded) if one[1] != "m"] == expected
+    # However they come, each record is decoded as by itself.
+    for record in records:
+        alone = rows_by(options, [record])
+        assert told(alone) == [one for one in told(decoded) if one[0] == record.offset]
+
+
+def test_3_8_a_delete_in_a_table_without_a_key_has_at_least_what_its_key_tells() -> None:
+    topic = Topic("t", "mysql")
+    topic.change("c", key(1), row(1, "a"), at=1)
+    topic.change("d", key(1), at=2)
+    topic.change("d", key(2), at=3, before=row(2, "b"))
+    topic.change("d", None, at=4)
+    records = [Record("t", 0, n, 1_700_000_000_000, one.key, one.value, ()) for n, one in enumerate(topic.records)]
+    options = DecodeOptions("mysql", keyless=True, before=True)
+    decoded = Decoder(options).decode(raw_table(records), RecordSchema(SCHEMA.row))
+    assert rejections(decoded) == {}
+    assert struct_rows(decoded.events["before"]) == [None, row(1, None), row(2, "b"), None]
+    assert struct_rows(decoded.events["row"]) == [row(1, "a"), None, None, None]

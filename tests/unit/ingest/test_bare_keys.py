@@ -1,0 +1,56 @@
+"""Whether a topic's keys are bare values of a column, by its first records."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from distributary.config.table import TableSettings
+from distributary.consume.peek import Record
+from distributary.ingest.bare_keys import with_bare_keys
+from distributary.ingest.topic_format import TopicFormat
+
+FORMAT = TopicFormat("postgresql", (), has_schema=False)
+
+
+def record(key: object, value: object, *, as_text: bool = False) -> Record:
+    data = None if key is None else (str(key) if as_text else json.dumps(key)).encode()
+    return Record(0, 0, data, None if value is None else json.dumps(value).encode())
+
+
+@pytest.mark.parametrize(
+    ("records", "is_bare"),
+    [
+        ([record(1, {"id": 1}), record(2, {"id": 2}), record(2, None)], True),
+        ([record(1, {"id": 1}), record(7, {"id": 2})], False),  # keys of another column
+        ([record("a", {"op": "c", "source": {}, "after": {"id": "a"}})], True),
+        ([record("a", {"op": "d", "source": {}, "before": {"id": "a"}, "after": None})], True),
+        ([record("Struct{id=5}", {"id": 5}, as_text=True)], True),
+        ([record("x y", {"id": "x y"}, as_text=True)], True),
+        ([record(1.5, {"id": 1.5})], True),
+        ([record(2**63, {"id": 2**63})], True),
+        ([record(None, {"id": 1})], False),
+        ([record(1, None)], False),  # nothing tells
+        ([], False),
+        ([record([1], {"id": 1})], False),
+        ([record(1, {"id": None})], False),
+        ([record(1, {"v": 1})], False),
+    ],
+)
+def test_1_6_keys_are_those_of_a_column_where_the_rows_have_the_same_values(
+    records: list[Record], is_bare: bool
+) -> None:
+    of_config = replace(TableSettings("dbo.t"), key=("id",))
+    assert with_bare_keys(FORMAT, records, of_config).bare_key == ("id" if is_bare else None)
+
+
+def test_1_6_a_key_of_several_columns_or_one_that_the_records_have_is_not_bare() -> None:
+    records = [record(1, {"id": 1})]
+    assert with_bare_keys(FORMAT, records, replace(TableSettings("dbo.t"), key=("id", "v"))).bare_key is None
+    assert with_bare_keys(FORMAT, records, TableSettings("dbo.t")).bare_key is None
+    assert (
+        with_bare_keys(replace(FORMAT, key=("id",)), records, replace(TableSettings("dbo.t"), key=("id",))).bare_key
+        is None
+    )
