@@ -125,7 +125,8 @@ def test_3_9_up_to_which_transaction_all_tables_are_complete(session: SparkSessi
     second = source.transaction(one=2, two=1)
     source.send(second, without="two")
     shown = shown_after_a_run(session, source, tmp_path)
-    assert shown == {"complete": {**first, **exact}, "pending": 1, "waiting_for": ["dbo.two"]}
+    # One table has moved on: whether its older version was exact is not known any more.
+    assert shown == {"complete": {**first, **exact, "exact": False}, "pending": 1, "waiting_for": ["dbo.two"]}
     assert consistent_rows(tmp_path) == written  # nothing new is complete
     assert len(rows_of(tmp_path / "lake" / "dbo" / "one")) == 3
     note = tmp_path / "lake" / "_distributary" / "transactions" / f"{source.prefix}.json"
