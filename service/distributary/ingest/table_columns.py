@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
-from distributary.config.table import SchemaChanges
+from distributary.config.table_rule import SchemaChanges
 from distributary.decode.observed_columns import ObservedColumns, renames_of, table_columns
 from distributary.evolve.diff import check_key
 from distributary.evolve.policy import allowed_changes, tracked_columns

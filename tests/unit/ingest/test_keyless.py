@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.support.table_contexts import envelope, plan_of, progress, sample
 
-from distributary.config.table import TableDefaults, TableRule, TableSettings, resolve
+from distributary.config.table import TableSettings, resolve
+from distributary.config.table_rule import TableDefaults, TableRule
 from distributary.errors import TableHalt
 from distributary.ingest.keyless import as_halt_tells, as_kept, as_records_tell
 from distributary.ingest.topic_format import TopicFormat

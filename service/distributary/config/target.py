@@ -1,0 +1,80 @@
+"""Where tables lie, and where records go that can't be applied."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+
+from distributary.config import placement
+from distributary.config.problem import Problem
+from distributary.config.properties import revealed
+from distributary.config.scalars import Duration, Location, Number, Section, Text, seconds
+
+WAREHOUSE = "spark.sql.warehouse.dir"
+"""Spark's property that says where a catalog's tables lie."""
+WHOLE_LOCATION = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def root_of(target: Target, spark: Mapping[str, Any] | None) -> str | None:
+    """The directory below which the tables lie; None where neither target nor Spark's properties name it."""
+    return target.path or revealed(spark or {}).get(WAREHOUSE)
+
+
+def _template(value: str) -> str:
+    if problem := placement.template_problem(value):
+        raise problem.error()
+    return value
+
+
+class Target(Section):
+    """Where the tables lie: below `path`, or below the warehouse of `catalog`, that then has their names."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["path"]}, {"required": ["catalog"]}]})
+
+    path: Location | None = Field(
+        None,
+        description="The directory of all tables, on any file system that Spark knows: a path, s3a://, abfss://, "
+        "gs://, … Relative paths start at this file's directory.",
+    )
+    catalog: Text | None = Field(
+        None,
+        description="In place of path: the name of a Spark catalog. The tables lie below spark.sql.warehouse.dir, "
+        "which `spark` must say, and are made known to the catalog as <schema>.<table>.",
+    )
+    table: Annotated[Text, AfterValidator(_template)] = Field(
+        "{schema}/{table}",
+        description="A table's place below path or the warehouse. {database}, {schema} and {table} may be used.",
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Target:
+        if (self.path is None) == (self.catalog is None):
+            how = "path and catalog are both given" if self.path else "path or catalog is missing"
+            raise Problem("target-choice", how, "give one of the two").error()
+        return self
+
+
+class Quarantine(Section):
+    """Where records go that can't be applied, with their raw bytes, place, reason and time."""
+
+    path: Location | None = Field(
+        None, description="The Delta table of these records. Default: _quarantine below target.path."
+    )
+    max_ratio: Number = Field(
+        0.1,
+        ge=0,
+        le=1,
+        description="A table halts when a larger part of its last 1,000 records went to quarantine (at least 100).",
+    )
+    keep: Duration | None = Field(
+        None,
+        description="How long records stay there, applied or not: 90d. They are deleted with the VACUUM of "
+        "`defaults.maintenance`. Default: for ever.",
+    )
+
+    def keep_seconds(self) -> float | None:
+        """How long records stay, in seconds; None for ever."""
+        return None if self.keep is None else seconds(self.keep)
