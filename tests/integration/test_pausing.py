@@ -10,7 +10,7 @@ from tests.support.spark import Bench
 
 from distributary.consume.topics import TableId
 from distributary.halt_actions import ResumeAction
-from distributary.observe.status import TableState
+from distributary.observe.table_status import TableState
 from distributary.workers.table_worker import TableWorker
 
 

@@ -28,8 +28,9 @@ from distributary.lake.optimize import Compacted
 from distributary.observe import metrics as m
 from distributary.observe.jvm import JvmState
 from distributary.observe.stages import Stages
-from distributary.observe.status import Batch, ServiceStatus, TableState
+from distributary.observe.status import ServiceStatus
 from distributary.observe.table_details import Commit, SchemaChange, StoredTable
+from distributary.observe.table_status import Batch, TableState
 
 # Else each counter comes with a second series that says when it was made.
 disable_created_metrics()  # type: ignore[no-untyped-call]

@@ -34,8 +34,8 @@ from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
 from distributary.observe.recorder import Stopwatch
 from distributary.observe.stages import stages_of
-from distributary.observe.status import Batch as ShownBatch
 from distributary.observe.table_details import SchemaChange, stored_table
+from distributary.observe.table_status import Batch as ShownBatch
 from distributary.progress.advance import advanced
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Head, Progress, first_progress

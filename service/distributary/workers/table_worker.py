@@ -27,7 +27,7 @@ from distributary.maintain.layout_sync import LayoutSync
 from distributary.maintain.schedule import Due, MaintenanceSchedule, Task
 from distributary.maintain.table_maintenance import TableMaintenance
 from distributary.observe.recorder import Stopwatch
-from distributary.observe.status import TableState
+from distributary.observe.table_status import TableState
 from distributary.progress.record import Head, Progress
 from distributary.storage.json_file import JsonFile
 from distributary.workers import stale_rows

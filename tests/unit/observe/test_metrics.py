@@ -16,8 +16,9 @@ from distributary.observe.jvm import JvmState
 from distributary.observe.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, PROCESSES, TASKS, Kind, Metric
 from distributary.observe.recorder import Recorder, Stopwatch
 from distributary.observe.stages import Stages
-from distributary.observe.status import Batch, ServiceStatus, TableState
+from distributary.observe.status import ServiceStatus
 from distributary.observe.table_details import SchemaChange
+from distributary.observe.table_status import Batch, TableState
 
 BATCH = Batch(at=1700000000.0, records=9, applied=7, quarantined=2, seconds=1.5)
 

@@ -13,7 +13,8 @@ import pytest
 from distributary.consume.refusals import OFFSETS_GONE
 from distributary.errors import TableHalt, TransientError
 from distributary.observe.recorder import Recorder
-from distributary.observe.status import ServiceStatus, TableState
+from distributary.observe.status import ServiceStatus
+from distributary.observe.table_status import TableState
 from distributary.workers.scheduler import Scheduler
 
 
