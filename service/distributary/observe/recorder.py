@@ -27,6 +27,7 @@ from distributary import __version__
 from distributary.lake.optimize import Compacted
 from distributary.observe import metrics as m
 from distributary.observe.jvm import JvmState
+from distributary.observe.metric import Metric
 from distributary.observe.stages import Stages
 from distributary.observe.status import ServiceStatus
 from distributary.observe.table_details import Commit, SchemaChange, StoredTable
@@ -110,7 +111,7 @@ class Recorder:
         """Spark's JVM as it is now."""
         self._jvm = state
 
-    def _counter(self, metric: m.Metric) -> Counter:
+    def _counter(self, metric: Metric) -> Counter:
         return Counter(metric.name, metric.help, metric.labels, registry=self.registry)
 
     def found(self, table: str) -> None:

@@ -13,7 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from distributary.lake.optimize import Compacted
 from distributary.maintain.schedule import Task
 from distributary.observe.jvm import JvmState
-from distributary.observe.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, PROCESSES, TASKS, Kind, Metric
+from distributary.observe.metric import Kind, Metric
+from distributary.observe.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, PROCESSES, TASKS
 from distributary.observe.recorder import Recorder, Stopwatch
 from distributary.observe.stages import Stages
 from distributary.observe.status import ServiceStatus
