@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from logging import ERROR, WARNING
 from pathlib import Path
 from types import FrameType
 
@@ -29,7 +28,6 @@ from distributary.control.halts import Halts
 from distributary.control.lease import Lease, refuse_second
 from distributary.control.pauses import Pauses
 from distributary.control.polling_thread import PollingThread
-from distributary.error_mapping import classify
 from distributary.errors import AlreadyRunning
 from distributary.ingest.registry import Registry, registry_of
 from distributary.ingest.source_types import SourceTypes, source_types_path
@@ -49,6 +47,7 @@ from distributary.quarantine.set_aside import SetAside
 from distributary.quarantine.table import Quarantine
 from distributary.storage.json_file import JsonFile
 from distributary.transactions.follower import TransactionFollower
+from distributary.workers.config_changes import ConfigChanges
 from distributary.workers.context import WorkerContext
 from distributary.workers.offset_planner import OffsetPlanner
 from distributary.workers.resume import Resuming
@@ -57,7 +56,6 @@ from distributary.workers.table_set import TableSet
 from distributary.workers.table_worker import TableWorker
 
 _TURN = 0.5  # seconds between two looks at what is to be done
-_LOOK_EVERY = 2.0  # seconds between two looks at the config's files
 _TOPICS_EVERY = 15.0  # seconds
 _JVM_EVERY = 10.0  # seconds between two looks at the JVM, for the metrics
 _HEARTBEATS_EVERY = 15.0  # seconds between two looks at the connector's heartbeats, for the metrics
@@ -158,14 +156,12 @@ class Service:
         if (java := jvm_pid(session)) is not None:
             recorder.jvm_process(java)
         self._stream = OffsetPlanner(context, self._roster.plan, self._turns.nudge)
-        self._watch = watch
-        self._looked_at = time.monotonic()
         self._topics_looked_at = time.monotonic()
-        self._replan = False
         note = JsonFile(session, own_path(config, "transactions", f"{config.source.topic_prefix}.json"))
         self._tracker = TransactionFollower(
             config, broker, note, self.status, self._roster.by_topic, context.transactions, registry
         )
+        self._changes = ConfigChanges(watch, self.status, self._roster, self._stream, self._tracker.follow)
         self._left_to: AlreadyRunning | None = None
 
     def leave(self, to: AlreadyRunning) -> None:
@@ -225,7 +221,7 @@ class Service:
                 if not self._has_work() and not self._caretaker.has_work():
                     return
             with self.status.waiting():
-                self._follow()
+                self._changes.follow()
                 # A topic that can't be looked at ends no run in which other tables are still at work.
                 self._roster.plan_again(give_up=once and not self._tables_have())
             self.status.heartbeat()
@@ -270,37 +266,3 @@ class Service:
         self._stream.stop()
         self._records.close()
         _log.info("stopped")
-
-    def _follow(self) -> None:
-        """Looks now and then whether the config's files say something else of the tables."""
-        self._roster.replace_outdated()
-        if self._replan:
-            self._plan_newest()
-        now = time.monotonic()
-        if self._watch is None or now < self._looked_at + _LOOK_EVERY:
-            return
-        self._looked_at = now
-        change = self._watch.look()
-        if change is None:
-            return
-        told = change.as_json()
-        if told is not None and told != self.status.config:
-            _log.log(ERROR if change.faults else WARNING, "something in the config's files does not count", **told)
-        self.status.show_config(told)
-        if change.config is None:
-            return
-        _log.info("the config's tables have changed", entries=len(change.config.tables))
-        self._tracker.follow(change.config)
-        self._roster.follow(change.config)
-        self._roster.replace_outdated()
-        self._stream.follow(change.config)
-        self._plan_newest()
-
-    def _plan_newest(self) -> None:
-        """Sends the tables as far as the newest batch went: those that are new may have no other one to come."""
-        try:
-            self._stream.plan_newest()
-            self._replan = False
-        except Exception as error:
-            self._replan = True
-            _log.warning("new tables can't be looked up yet", reason=classify(error).message)
