@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
-from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -33,15 +32,14 @@ from distributary.ingest.table_cursor import TableCursor
 from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
 from distributary.observe.recorder import Stopwatch
-from distributary.observe.stages import stages_of
-from distributary.observe.table_details import SchemaChange, stored_table
-from distributary.observe.table_status import Batch as ShownBatch
+from distributary.observe.table_details import SchemaChange
 from distributary.progress.advance import advanced
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Head, Progress, first_progress
 from distributary.quarantine.redaction import with_withheld, withheld_columns
 from distributary.quarantine.set_aside import REASON, RecordPlace, put_aside
 from distributary.workers.context import WorkerContext
+from distributary.workers.reporting import record_batch
 
 
 class BatchProcessor:
@@ -138,7 +136,9 @@ class BatchProcessor:
             return self.take(topic, done, goal, stopwatch)
         bad, rows = done
         self._portion.took(came.found)
-        self._record(came.found, stopwatch, reasons, rows)
+        record_batch(
+            self._context.recorder, self._name, self._cursor, self._writer, came.found, stopwatch, reasons, rows
+        )
         return bad
 
     def _set_aside(self, part: OffsetRange) -> Mapping[RecordPlace, str]:
@@ -344,26 +344,6 @@ class BatchProcessor:
 
     def _truncates(self) -> bool:
         return self._settings.truncate in ("apply", "soft")
-
-    def _record(
-        self, found: BatchStats, stopwatch: Stopwatch, reasons: Mapping[str, int], rows: Mapping[str, int]
-    ) -> None:
-        """Tells of a batch that was committed."""
-        head, view = self._cursor.head, self._writer.view()
-        since = found.newest_ts_ms if found.passage is None else found.passage.source_ms
-        at = head.at if head is not None and head.at is not None else datetime.now(timezone.utc).timestamp()
-        self._context.recorder.committed(
-            self._name,
-            ShownBatch(at, found.records, found.applied, found.bad, round(stopwatch.seconds, 3)),
-            freshness_seconds=None if since is None else max(0.0, round(at - since / 1000, 3)),
-            phases=stopwatch.phases,
-            operations=found.operations,
-            merged=rows,
-            reasons=reasons,
-            version=None if head is None else head.version,
-            stored=None if view is None else cache(partial(stored_table, view, self._writer.service_columns)),
-            stages=stages_of(found.passage, at),
-        )
 
 
 def _filled(progress: Progress | None) -> Progress | None:

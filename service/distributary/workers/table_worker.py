@@ -7,39 +7,29 @@ from collections.abc import Mapping
 
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
-from distributary.consume.offsets import OffsetRange, Offsets, largest
+from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.consume.topics import TableId
 from distributary.error_mapping import classify, unexpected_in
 from distributary.errors import TableHalt
 from distributary.halt_actions import PAUSED_IN_CONFIG, ResumeAction
-from distributary.ingest.batch_writer import BatchWriter
-from distributary.ingest.continuity import accepted, check_continuity, lost_ends, nearer_goal, not_ours
+from distributary.ingest.continuity import nearer_goal
 from distributary.ingest.keyless import as_halt_tells, as_kept
-from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.table_cursor import TableCursor
-from distributary.ingest.tables import catalog_name, maintenance_path
-from distributary.lake.layout import wanted_layout
+from distributary.ingest.tables import maintenance_path
 from distributary.lake.optimize import Compacted
-from distributary.lake.table import LakeTable
 from distributary.logs import get_logger
 from distributary.maintain.garbage import GARBAGE
-from distributary.maintain.layout_sync import LayoutSync
 from distributary.maintain.schedule import Due, MaintenanceSchedule, Task
-from distributary.maintain.table_maintenance import TableMaintenance
 from distributary.observe.recorder import Stopwatch
 from distributary.observe.table_status import TableState
 from distributary.progress.record import Head, Progress
 from distributary.storage.json_file import JsonFile
 from distributary.workers import stale_rows
-from distributary.workers.batch_processor import BatchProcessor
-from distributary.workers.catalog import CatalogEntry
 from distributary.workers.context import WorkerContext
+from distributary.workers.reporting import report_state
+from distributary.workers.table_parts import TableParts
+from distributary.workers.target import Target
 
-_ANEW = (
-    ResumeAction.LOSS,
-    ResumeAction.RESET,
-    ResumeAction.REBUILD,
-)  # after which the table continues from other offsets
 _log = get_logger(__name__)
 
 
@@ -63,7 +53,7 @@ class TableWorker:
         self.name = name or str(table)
         """What logs and status call it."""
         self.topic = topic
-        self.goal: Offsets = {}
+        self._target = Target()
         self.faults = 0
         self.failing = False
         """Whether the last try of a step failed in a way that may pass: what was told of it stays until one ends."""
@@ -81,29 +71,20 @@ class TableWorker:
         """What an operator asks for, until a step has done it."""
         self._doubtful = True
         self._resting: str | None = None  # why, from when the table shows that it is paused
-        self._aiming = threading.Lock()
         note = JsonFile(context.session, maintenance_path(context.config, table))
         self.upkeep = MaintenanceSchedule(settings.maintenance, note)
 
     def _keep_by(self, settings: TableSettings) -> None:
         """From now on these settings count for the table."""
-        context = self._context
-        self._settings = settings
-        self._writer = BatchWriter(settings, context.index_cache)
-        layout = wanted_layout(settings)
-        self._lake = LakeTable(
-            context.session,
-            self._path,
-            self._writer.service_columns,
-            layout=layout,
+        self._parts = TableParts.make(
+            self._context, settings, self.table, self.topic, self._path, self.name, self._cursor, self._bound
         )
-        entry = catalog_name(context.config, self.table)
-        self._entry = CatalogEntry(self._lake.session, entry, self._path, self._bound) if entry else None
-        self._taker = BatchProcessor(
-            context, self.topic, settings, self._writer, self._lake, self._cursor, self.name, self._bound
-        )
-        self._laying_out = LayoutSync(self._lake, self._cursor, layout, self._bound)
-        self._tending = TableMaintenance(self._lake, self._writer, self._cursor, settings.mode, self.name)
+        self._lake = self._parts.lake
+
+    @property
+    def goal(self) -> Offsets:
+        """The offset per partition that the table is to reach."""
+        return self._target.offsets
 
     @property
     def taken(self) -> Offsets:
@@ -127,8 +108,7 @@ class TableWorker:
 
     def lag(self) -> int:
         """How many offsets lie between the table and its goal."""
-        taken = self.taken
-        return sum(max(0, end - taken.get(p, self._cursor.first.get(p, 0))) for p, end in self.goal.items())
+        return self._target.lag(self.taken, self._cursor.first)
 
     def resume(self, accept: ResumeAction) -> None:
         """The table goes on, as an operator wants it to."""
@@ -138,7 +118,7 @@ class TableWorker:
     @property
     def paused(self) -> str | None:
         """Why the table takes nothing in for now; None where it does."""
-        return PAUSED_IN_CONFIG if self._settings.paused else self._context.paused(self.topic)
+        return PAUSED_IN_CONFIG if self._parts.settings.paused else self._context.paused(self.topic)
 
     def has_to_step(self) -> bool:
         """Whether there is anything to be done."""
@@ -153,7 +133,7 @@ class TableWorker:
     def start(self) -> None:
         """Reads where the table is."""
         self._cursor.head = self._lake.head()
-        self._keep_changes(as_kept(self._settings, self.progress))
+        self._keep_changes(as_kept(self._parts.settings, self.progress))
         self.upkeep.start()
         self._started = True
         self._context.recorder.found(self.name)
@@ -164,10 +144,8 @@ class TableWorker:
     def set_target(self, end: Offsets) -> None:
         """Sets the goal further, to the end of a batch of the stream. A topic that ends before its earlier end is
         perhaps another one: the next step looks."""
-        if any(offset < self.goal.get(p, 0) for p, offset in end.items()):
+        if self._target.advance(end):
             self.request_recheck()
-        with self._aiming:
-            self.goal = largest([self.goal, end])
         if self._started:  # before, it is not known what the table has
             self._context.status.update(self.name, goal_offsets={self.topic: dict(self.goal)})
 
@@ -190,10 +168,10 @@ class TableWorker:
                 self.start()
             self._look_at_the_table()
             topic = self._looked_at()
-            self._laying_out.see_to()
+            self._parts.layout_sync.see_to()
         if self.asked is ResumeAction.REPLAY:
             self._cursor.head = self._lake.keep_record(self._cursor.head)  # columns may be added for it
-            self._taker.replay(topic)
+            self._parts.processor.replay(topic)
             self.asked = None
         part = self._next_part()
         if part:
@@ -206,26 +184,27 @@ class TableWorker:
             try:
                 self._take(topic, part, stopwatch)
             except TableHalt as halt:
-                if not self._keep_changes(as_halt_tells(self._settings, halt, self.progress)):
+                if not self._keep_changes(as_halt_tells(self._parts.settings, halt, self.progress)):
                     raise
                 return  # the next step takes the batch
             self._keep_log()
-        self._enter_in_catalog()
-        self._cursor.head = stale_rows.counted(self._lake, self._writer, self._cursor.head, self._bound)
+        if (entered := self._parts.enter_in_catalog()) is not None:
+            self._context.status.update(self.name, catalog_name=entered)
+        self._cursor.head = stale_rows.counted(self._lake, self._parts.writer, self._cursor.head, self._bound)
         self.failing = False
         self._report(TableState.RUNNING)
 
     def _keep_log(self) -> None:
         """Writes a checkpoint where one is due. The table does without: it is tried again with the next commit."""
         try:
-            self._writer.keep_log(self._lake)
+            self._parts.writer.keep_log(self._lake)
         except Exception as error:  # Spark's, Java's and the storage's
             self._bound.warning("no checkpoint of the table's log was written", reason=classify(error).message)
 
     def _keep_changes(self, settings: TableSettings) -> bool:
         """Keeps the table by these settings where they have another mode; whether they have. What it has by now are
         truncates at most, and is applied again."""
-        if settings.mode == self._settings.mode:
+        if settings.mode == self._parts.settings.mode:
             return False
         self._bound.info("the records have no key: each change is kept as a row", keyless=settings.keyless)
         self._keep_by(settings)
@@ -255,8 +234,8 @@ class TableWorker:
         self._look_at_the_table()
         if self.progress is None:
             return None
-        done = self._tending.do(task)
-        if not self._tending.has_more:
+        done = self._parts.maintenance.do(task)
+        if not self._parts.maintenance.has_more:
             self.upkeep.done(task, self._cursor.head.version if self._cursor.head else 0)
         self._context.status.update(self.name, **self.upkeep.last_done())
         return done
@@ -267,7 +246,7 @@ class TableWorker:
         self._cursor.head = self._lake.head(known)
         if known is None or _commit_of(known) == _commit_of(self._cursor.head):
             return
-        self._taker.look_anew()
+        self._parts.processor.look_anew()
         if any(self.taken.get(p, 0) < offset for p, offset in before.items()):
             self._bound.warning("the table is older than it was: it goes on from there", next=self.taken, was=before)
 
@@ -275,11 +254,11 @@ class TableWorker:
         """The topic, once it is known that the table can go on with it."""
         doubtful, self._doubtful = self._doubtful, False
         try:
-            topic = self._topic()
+            topic = self._parts.topic_check.find()
             # A partition that was never read starts at the first record that Kafka has.
             self._cursor.first = self._context.broker.earliest(topic)
             self._accept(topic)
-            self._check(topic)
+            self._parts.topic_check.check(topic)
             if doubtful:
                 self._look_at_the_end(topic)
         except Exception:
@@ -287,85 +266,39 @@ class TableWorker:
             raise
         return topic
 
-    def _topic(self) -> Topic:
-        topic = self._context.broker.topics([self.topic]).get(self.topic)
-        if topic is None:
-            raise TableHalt(
-                "topic-gone",
-                f"the topic {self.topic} does not exist any more; the table stays as it is",
-                "create the topic again; or take the table out of the config, or start the service again where a"
-                " pattern names it: without a topic there is nothing to keep it equal to",
-            )
-        return topic
-
     def _accept(self, topic: Topic) -> None:
         """Does what an operator asked for, in a commit of its own."""
-        accept, head = self.asked, self._cursor.head
-        if accept is not None and self._context.set_aside is not None:
+        asked, head = self.asked, self._cursor.head
+        if asked is not None and self._context.set_aside is not None:
             self._context.set_aside.read()  # what was set aside just before it was asked for
-        if accept is None or head is None or head.progress is None:
+        if asked is None or head is None or head.progress is None:
             self.asked = None
             return
-        end = self._context.broker.latest(topic) if accept in _ANEW else {}
-        after = accepted(accept, head.progress, topic, self._cursor.first, end, self._settings.mode)
-        if after is not None:
-            self._bound.warning("an operator's word was followed", accepted=accept.value, next=dict(after.next))
-            self._cursor.head = self._lake.commit(
-                head, after, self._lake.clear() if accept is ResumeAction.REBUILD else self._lake.empty_commit()
-            )
-        if accept in _ANEW:
-            self.goal = end
-        self._taker.look_anew()
-        if (
-            accept is not ResumeAction.REPLAY
-        ):  # which comes after the table was looked at, and may have to be tried again
+        end = self._parts.topic_check.apply(asked, topic)
+        if end is not None:
+            self._target.restart(end)
+        self._parts.processor.look_anew()
+        if asked is not ResumeAction.REPLAY:  # that comes once the table was looked at, and may have to be tried again
             self.asked = None
-
-    def _check(self, topic: Topic) -> None:
-        """The table must be ours, and Kafka must still have what comes next."""
-        progress = self.progress
-        if progress is not None:
-            check_continuity(progress, topic, self._cursor.first, self._settings, self._lake.path)
-        elif self._cursor.head is not None and self._lake.columns() and not self._is_new():
-            raise not_ours(self._lake.path)
 
     def _look_at_the_end(self, topic: Topic) -> None:
-        """No goal lies behind the topic's end, and the end not before what was applied: that is written down, as it
-        can't be seen any more once the topic has grown again."""
+        """No target lies behind the topic's end, and the end not before what was applied."""
         before = self.goal
         end = self._context.broker.latest(topic)
-        with self._aiming:
-            self.goal = {
-                p: min(goal, end.get(p, goal)) if before.get(p) == goal else goal for p, goal in self.goal.items()
-            }
-        head = self._cursor.head
-        if head is None or head.progress is None:
-            return
-        if short := lost_ends(head.progress, end):
-            after = head.progress.next_commit(short=short)
-            self._cursor.head = self._lake.commit(head, after, self._lake.empty_commit())
-            self._check(topic)
+        self._target.limit(end, before)
+        self._parts.topic_check.note_lost_ends(topic, end)
 
     def _next_part(self) -> OffsetRange:
         """What to take next; first what was there when an operator accepted a loss (see nearer_goal)."""
         taken = {**self._cursor.first, **self.taken}
         lost = self.progress.lost if self.progress else None
-        nearer = self._taker.next(taken, nearer_goal(self.goal, taken, lost)) if lost else None
-        return nearer or self._taker.next(taken, self.goal)
-
-    def _enter_in_catalog(self) -> None:
-        """Makes a table that is there known to the catalog of the config."""
-        if self._entry is not None and self._entry.is_due and self._lake.exists() and self._entry.see_to():
-            self._context.status.update(self.name, catalog_name=self._entry.name)
-
-    def _is_new(self) -> bool:
-        """A table without progress record and without rows: its first batch did not come about."""
-        return bool(self._lake.delta().toDF().isEmpty())
+        nearer = self._parts.processor.next(taken, nearer_goal(self.goal, taken, lost)) if lost else None
+        return nearer or self._parts.processor.next(taken, self.goal)
 
     def _take(self, topic: Topic, part: OffsetRange, stopwatch: Stopwatch) -> None:
         goal = dict(self.goal)
         try:
-            bad = self._taker.take(topic, part, goal, stopwatch)
+            bad = self._parts.processor.take(topic, part, goal, stopwatch)
         except Exception as error:
             if (halt := unexpected_in(error, part)) is not None:
                 raise halt from error
@@ -382,29 +315,18 @@ class TableWorker:
             )
 
     def _report(self, state: TableState) -> None:
-        progress, head = self.progress, self._cursor.head
         self._context.taken(self.topic, self.taken)
-        if head is not None and head.at is not None:
-            self._context.status.update(self.name, last_commit_at=head.at)
-        self._context.status.update(
+        report_state(
+            self._context.status,
             self.name,
-            topics=(self.topic,),
-            state=state,
-            position=progress.position if progress else None,
-            next_offsets={self.topic: {**self._cursor.first, **self.taken}},
-            goal_offsets={self.topic: dict(self.goal)},
-            records_applied=progress.records if progress else 0,
-            quarantined=progress.quarantined if progress else 0,
-            undecided=progress.undecided if progress else 0,
-            source_ts=progress.source_ts_ms if progress else None,
-            ghosts=progress.snapshot.ghosts if progress and progress.snapshot else None,
-            layout=removal_layout(self._settings).value,
-            remembered_keys=progress.remembered_keys if progress else None,
-            memory_bytes=progress.memory_bytes if progress else None,
-            error=None,
+            state,
+            self.topic,
+            self._cursor,
+            self.goal,
+            self._parts.settings,
             paused=self._resting,
-            warnings=self._taker.warnings,
-            **self.upkeep.last_done(),
+            warnings=self._parts.processor.warnings,
+            maintained=self.upkeep.last_done(),
         )
 
 

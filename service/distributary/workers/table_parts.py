@@ -1,0 +1,70 @@
+"""The parts that read and write one table, made from its settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from structlog.typing import FilteringBoundLogger
+
+from distributary.config.table import TableSettings
+from distributary.consume.topics import TableId
+from distributary.ingest.batch_writer import BatchWriter
+from distributary.ingest.table_cursor import TableCursor
+from distributary.ingest.tables import catalog_name
+from distributary.lake.layout import wanted_layout
+from distributary.lake.table import LakeTable
+from distributary.maintain.layout_sync import LayoutSync
+from distributary.maintain.table_maintenance import TableMaintenance
+from distributary.workers.batch_processor import BatchProcessor
+from distributary.workers.catalog import CatalogEntry
+from distributary.workers.context import WorkerContext
+from distributary.workers.topic_check import TopicCheck
+
+
+@dataclass(frozen=True)
+class TableParts:
+    """What a worker uses for its table, as long as the same `settings` count. `entry`: None without a catalog."""
+
+    settings: TableSettings
+    writer: BatchWriter
+    lake: LakeTable
+    processor: BatchProcessor
+    topic_check: TopicCheck
+    layout_sync: LayoutSync
+    maintenance: TableMaintenance
+    entry: CatalogEntry | None
+
+    @classmethod
+    def make(
+        cls,
+        context: WorkerContext,
+        settings: TableSettings,
+        table: TableId,
+        topic: str,
+        path: str,
+        name: str,
+        cursor: TableCursor,
+        log: FilteringBoundLogger,
+    ) -> TableParts:
+        """The parts of the table at `path`. `name`: what logs and status call it; `cursor`: where it is."""
+        writer = BatchWriter(settings, context.index_cache)
+        layout = wanted_layout(settings)
+        lake = LakeTable(context.session, path, writer.service_columns, layout=layout)
+        entry = catalog_name(context.config, table)
+        return cls(
+            settings,
+            writer,
+            lake,
+            BatchProcessor(context, topic, settings, writer, lake, cursor, name, log),
+            TopicCheck(context, topic, settings, lake, cursor, log),
+            LayoutSync(lake, cursor, layout, log),
+            TableMaintenance(lake, writer, cursor, settings.mode, name),
+            CatalogEntry(lake.session, entry, path, log) if entry else None,
+        )
+
+    def enter_in_catalog(self) -> str | None:
+        """Makes a table that exists known to the catalog of the config; gives its name there if that was done now."""
+        entry = self.entry
+        if entry is not None and entry.is_due and self.lake.exists() and entry.see_to():
+            return entry.name
+        return None
