@@ -23,7 +23,8 @@ from distributary.delta.commit import ConcurrentChange
 from distributary.error_mapping import classify
 from distributary.errors import DistributaryError, TableHalt
 from distributary.halt_actions import ResumeAction
-from distributary.ingest.batch_writer import Batch, BatchWriter, Prepared
+from distributary.ingest.batch import Batch, Prepared
+from distributary.ingest.batch_writer import BatchWriter
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Head
 from distributary.workers.resume import Resuming

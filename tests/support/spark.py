@@ -22,8 +22,8 @@ from distributary.config.clients import spark_options
 from distributary.consume.broker import Broker
 from distributary.consume.source import KafkaRecords
 from distributary.consume.topics import TableId
-from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.registry import registry_of
+from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.source_types import told_to
 from distributary.launch.session import open_session
 from distributary.observe.recorder import Recorder

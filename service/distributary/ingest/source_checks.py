@@ -9,7 +9,6 @@ from distributary.config.table import TableSettings
 from distributary.consume.offsets import OffsetRange
 from distributary.decode.source_block import has_source_table
 from distributary.errors import TableHalt
-from distributary.ingest.batch_writer import truncated_at
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress
 from distributary.rules.event import Event
@@ -30,6 +29,16 @@ def check_truncates(found: BatchStats, progress: Progress, settings: TableSettin
             "set truncate: ignore for this table: the rows stay, and those of the truncated table can be deleted by"
             f" hand ({', '.join(filter(lambda name: has_source_table([name]), progress.key))} names it)",
         )
+
+
+def truncated_at(place: str) -> TableHalt:
+    """Rule 3.6: why a table of `truncate: halt` stops at a truncate. `place`: its position."""
+    return TableHalt(
+        "truncated",
+        f"the source table was truncated at {place} and truncate is halt",
+        "set truncate: apply or ignore for this table (or soft, where it has __deleted); once it is past the"
+        " truncate, halt may be set again",
+    )
 
 
 def before_going_back(part: OffsetRange, back: Sequence[Event], connector: str, settings: TableSettings) -> OffsetRange:

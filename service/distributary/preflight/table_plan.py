@@ -17,13 +17,13 @@ from distributary.evolve.masks import Marks, check_masks, masks_of
 from distributary.evolve.policy import allowed_changes, tracked_columns
 from distributary.evolve.timestamps import check_timestamps
 from distributary.evolve.unknown_columns import check_protected_columns
-from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.continuity import check_continuity, not_ours
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
 from distributary.ingest.keyless import as_kept, as_records_tell
 from distributary.ingest.record_form import envelope_of_event, payload_of
 from distributary.ingest.removal_layout import removal_layout
+from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.source_tables import check_source_tables, with_source_in_key
 from distributary.ingest.source_types import Told
 from distributary.ingest.supported import check_supported

@@ -19,9 +19,9 @@ from distributary.consume.offsets import OffsetRange
 from distributary.delta.table_storage import table_files
 from distributary.error_mapping import classify
 from distributary.errors import TableHalt, UsageError
-from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.continuity import check_continuity
 from distributary.ingest.keyless import as_kept
+from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.tables import ConfiguredTable, listed, named, own_path
 from distributary.lake.table import LakeTable
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results

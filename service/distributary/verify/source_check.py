@@ -20,7 +20,7 @@ from distributary.config import Config
 from distributary.consume.broker import Broker
 from distributary.decode.renames import Renames
 from distributary.errors import TableHalt, UsageError
-from distributary.ingest.batch_writer import service_columns_of
+from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.tables import ConfiguredTable
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Progress

@@ -32,9 +32,10 @@ from distributary.errors import TableHalt, UsageError
 from distributary.evolve.adoption import Difference, OtherTable, differences, mode_refused, not_sent
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.batch_reader import BatchReader
-from distributary.ingest.batch_writer import BatchWriter, service_columns_of
+from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.index_folder import index_cache
 from distributary.ingest.registry import registry_of
+from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.source_types import told_to
 from distributary.ingest.tables import ConfiguredTable, listed, named
 from distributary.ingest.topic_format import TopicFormat

@@ -20,9 +20,10 @@ from distributary.delta.commit import concurrent_change
 from distributary.evolve.diff import check_key
 from distributary.evolve.order import check_order
 from distributary.evolve.unknown_columns import CODE, FIX
+from distributary.ingest.batch import Batch
 from distributary.ingest.batch_reader import BatchReader, Read
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
-from distributary.ingest.batch_writer import Batch, BatchWriter
+from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.column_fill import fill_added
 from distributary.ingest.preconditions import too_many_bad
 from distributary.ingest.raw_records import RawSource

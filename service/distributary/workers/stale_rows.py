@@ -8,7 +8,8 @@ from structlog.typing import FilteringBoundLogger
 
 from distributary.apply.ghosts import COLUMNS, are_ghosts, deletes_of
 from distributary.apply.stored_rows import DELETED
-from distributary.ingest.batch_writer import Batch, BatchWriter, Prepared, arrow_struct
+from distributary.ingest.batch import Batch, Prepared, arrow_struct
+from distributary.ingest.batch_writer import BatchWriter
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Head, Progress
 from distributary.progress.snapshots import to_count
