@@ -85,6 +85,6 @@ def test_an_error_while_a_batch_is_taken_names_its_offsets(bench: Bench, monkeyp
     topic.change("c", {"id": 1}, {"id": 1}, at=1)
     produce(bench.kafka, topic.records)
     worker.set_target(end_offsets(bench.kafka, bench.topic))
-    monkeypatch.setattr(worker._parts.processor, "take", crashes)
+    monkeypatch.setattr(worker._parts.processor, "_process", crashes)
     with pytest.raises(TableHalt, match=rf"at these offsets of {bench.topic} by partition: 0: 0 to 0"):
         worker.step()

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.decode.column_default import ColumnDefault
+from distributary.decode.decoder import Decoded
 from distributary.decode.record_schema import arrow_of
 from distributary.lake.table import Write
 from distributary.progress.record import Progress
@@ -47,6 +48,33 @@ class Batch:
     growth_over: bool = False
     caught_up: bool = False
     replayed: pa.Table | None = None
+
+    @classmethod
+    def of(
+        cls,
+        decoded: Decoded,
+        progress: Progress,
+        columns: Mapping[str, str],
+        partitions: int,
+        *,
+        replayed: pa.Table | None = None,
+        first: bool = False,
+        compacted: bool = False,
+    ) -> Batch:
+        """The batch of these decoded records. `first`: the table has applied nothing so far."""
+        return cls(
+            topic=progress.topic,
+            connector=progress.connector,
+            columns=columns,
+            key={name: columns[name] for name in progress.key},
+            events=decoded.events,
+            rejected=decoded.rejected,
+            before=None if first else progress,
+            partitions=partitions or 1,
+            compacted=compacted,
+            unwrapped=bool(progress.unwrapped),
+            replayed=replayed,
+        )
 
 
 @dataclass(frozen=True)

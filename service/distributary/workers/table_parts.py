@@ -8,6 +8,7 @@ from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import TableSettings
 from distributary.consume.topics import TableId
+from distributary.error_mapping import classify
 from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.table_cursor import TableCursor
 from distributary.ingest.tables import catalog_name
@@ -33,6 +34,7 @@ class TableParts:
     layout_sync: LayoutSync
     maintenance: TableMaintenance
     entry: CatalogEntry | None
+    log: FilteringBoundLogger
 
     @classmethod
     def make(
@@ -60,6 +62,7 @@ class TableParts:
             LayoutSync(lake, cursor, layout, log),
             TableMaintenance(lake, writer, cursor, settings.mode, name),
             CatalogEntry(lake.session, entry, path, log) if entry else None,
+            log,
         )
 
     def enter_in_catalog(self) -> str | None:
@@ -68,3 +71,11 @@ class TableParts:
         if entry is not None and entry.is_due and self.lake.exists() and entry.see_to():
             return entry.name
         return None
+
+    def keep_log(self) -> None:
+        """Writes a checkpoint of the table's log if one is due. If that fails it is tried again with the next commit:
+        the table does without."""
+        try:
+            self.writer.keep_log(self.lake)
+        except Exception as error:  # Spark's, Java's and the storage's
+            self.log.warning("no checkpoint of the table's log was written", reason=classify(error).message)

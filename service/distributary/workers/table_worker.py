@@ -7,12 +7,10 @@ from collections.abc import Mapping
 
 from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
-from distributary.consume.offsets import OffsetRange, Offsets
+from distributary.consume.offsets import Offsets
 from distributary.consume.topics import TableId
-from distributary.error_mapping import classify, unexpected_in
 from distributary.errors import TableHalt
 from distributary.halt_actions import PAUSED_IN_CONFIG, ResumeAction
-from distributary.ingest.continuity import nearer_goal
 from distributary.ingest.keyless import as_halt_tells, as_kept
 from distributary.ingest.table_cursor import TableCursor
 from distributary.ingest.tables import maintenance_path
@@ -173,7 +171,7 @@ class TableWorker:
             self._cursor.head = self._lake.keep_record(self._cursor.head)  # columns may be added for it
             self._parts.processor.replay(topic)
             self.asked = None
-        part = self._next_part()
+        part = self._parts.processor.next_range(self.goal)
         if part:
             if not self.failing:
                 far = self.lag() > 2 * part.records
@@ -182,24 +180,17 @@ class TableWorker:
                 self._cursor.head
             )  # columns may be added before the batch's commit
             try:
-                self._take(topic, part, stopwatch)
+                self._parts.processor.process(topic, part, dict(self.goal), stopwatch)
             except TableHalt as halt:
                 if not self._keep_changes(as_halt_tells(self._parts.settings, halt, self.progress)):
                     raise
                 return  # the next step takes the batch
-            self._keep_log()
+            self._parts.keep_log()
         if (entered := self._parts.enter_in_catalog()) is not None:
             self._context.status.update(self.name, catalog_name=entered)
         self._cursor.head = stale_rows.counted(self._lake, self._parts.writer, self._cursor.head, self._bound)
         self.failing = False
         self._report(TableState.RUNNING)
-
-    def _keep_log(self) -> None:
-        """Writes a checkpoint where one is due. The table does without: it is tried again with the next commit."""
-        try:
-            self._parts.writer.keep_log(self._lake)
-        except Exception as error:  # Spark's, Java's and the storage's
-            self._bound.warning("no checkpoint of the table's log was written", reason=classify(error).message)
 
     def _keep_changes(self, settings: TableSettings) -> bool:
         """Keeps the table by these settings where they have another mode; whether they have. What it has by now are
@@ -287,32 +278,6 @@ class TableWorker:
         end = self._context.broker.latest(topic)
         self._target.limit(end, before)
         self._parts.topic_check.note_lost_ends(topic, end)
-
-    def _next_part(self) -> OffsetRange:
-        """What to take next; first what was there when an operator accepted a loss (see nearer_goal)."""
-        taken = {**self._cursor.first, **self.taken}
-        lost = self.progress.lost if self.progress else None
-        nearer = self._parts.processor.next(taken, nearer_goal(self.goal, taken, lost)) if lost else None
-        return nearer or self._parts.processor.next(taken, self.goal)
-
-    def _take(self, topic: Topic, part: OffsetRange, stopwatch: Stopwatch) -> None:
-        goal = dict(self.goal)
-        try:
-            bad = self._parts.processor.take(topic, part, goal, stopwatch)
-        except Exception as error:
-            if (halt := unexpected_in(error, part)) is not None:
-                raise halt from error
-            raise
-        if self.progress is None or self.progress.is_new:
-            # Up to there no record is left, and there is no table to note it in: the next goal is looked at from the
-            # start again.
-            self._cursor.first = {**self._cursor.first, **goal}
-        if bad is not None:
-            raise TableHalt(
-                "too-many-bad-records",
-                f"{bad} of the last records went to the quarantine table, more than quarantine.max_ratio allows",
-                "look at their reasons in the quarantine table; mend the cause or raise quarantine.max_ratio",
-            )
 
     def _report(self, state: TableState) -> None:
         self._context.taken(self.topic, self.taken)
