@@ -43,7 +43,7 @@ MUTATIONS = (
     Mutation(
         "changes go by offset alone",
         "2.1",
-        "lake/position_sql.py",
+        "verify/position_sql.py",
         'return f"({a} > {b})"',
         'return "true"',
     ),
@@ -57,7 +57,7 @@ MUTATIONS = (
     Mutation(
         "an unknown commit sorts lowest",
         "2.1",
-        "lake/position_sql.py",
+        "verify/position_sql.py",
         "AND left({a}, 3) = left({b}, 3)",
         "AND false",
     ),

@@ -1,4 +1,6 @@
-"""SQL that compares positions, in the dialect that Spark and DataFusion share.
+"""The order of positions (rules/order.py) as SQL, so that Spark compares millions of rows without Python.
+
+`tests/spark/test_positions.py` holds the two orders against each other.
 
 The first transaction after a start of the PostgreSQL connector has no commit LSN, also when it is sent again. Its LSN
 does not order it, because a transaction may log a change before another one that commits first. So it is compared by
