@@ -59,12 +59,12 @@ def test_lag_tools_see_what_the_tables_have_taken_in(kafka: str, prefix: str, tm
     config = config_of(kafka, prefix, tmp_path)
     group = ConsumerGroup(config, Broker(config.kafka_properties()).commit, pause=0.1)
     group.start()
-    group.taken(f"{prefix}.dbo.one", {0: 5, 1: 7})
+    group.report(f"{prefix}.dbo.one", {0: 5, 1: 7})
     name = f"distributary-{prefix}"
     wait_for_offsets(kafka, name, {(f"{prefix}.dbo.one", 0): 5, (f"{prefix}.dbo.one", 1): 7})
-    group.taken(f"{prefix}.dbo.one", {0: 6, 1: 7})
-    group.taken(f"{prefix}.dbo.two", {1: 1})
-    group.taken(f"{prefix}.dbo.gone", {0: 3})  # a topic that was deleted meanwhile holds up no other
+    group.report(f"{prefix}.dbo.one", {0: 6, 1: 7})
+    group.report(f"{prefix}.dbo.two", {1: 1})
+    group.report(f"{prefix}.dbo.gone", {0: 3})  # a topic that was deleted meanwhile holds up no other
     group.stop()  # what it was told last is committed before it ends
     assert committed_offsets(kafka, name) == {
         (f"{prefix}.dbo.one", 0): 6,
@@ -77,7 +77,7 @@ def test_a_table_that_is_started_again_from_lower_offsets_is_seen_so(kafka: str,
     config = config_of(kafka, prefix, tmp_path, name=f"{prefix}-mine")
     for offset in (9, 2):
         group = ConsumerGroup(config, Broker(config.kafka_properties()).commit)
-        group.taken(f"{prefix}.dbo.one", {0: offset})
+        group.report(f"{prefix}.dbo.one", {0: offset})
         group.start()
         group.stop()
     assert committed_offsets(kafka, f"{prefix}-mine") == {(f"{prefix}.dbo.one", 0): 2}
@@ -101,7 +101,7 @@ def test_a_group_that_refuses_is_told_once_and_tried_again(
 
     with structlog.testing.capture_logs() as logs:
         group = ConsumerGroup(config, commit, pause=0.1)
-        group.taken(topic, {0: 4})
+        group.report(topic, {0: 4})
         group.start()
         wait_until(lambda: len(tries) >= 3, TIMEOUT, "three tries")
         member.close()
@@ -120,6 +120,6 @@ def test_a_group_that_is_switched_off_is_never_made(kafka: str, prefix: str, tmp
     config = config_of(kafka, prefix, tmp_path, enabled=False)
     group = ConsumerGroup(config, Broker(config.kafka_properties()).commit, pause=0.1)
     group.start()
-    group.taken(f"{prefix}.dbo.one", {0: 5})
+    group.report(f"{prefix}.dbo.one", {0: 5})
     group.stop()  # where there is one, this commits
     assert committed_offsets(kafka, config.consumer_group_name()) == {}

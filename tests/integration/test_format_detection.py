@@ -73,7 +73,7 @@ def test_6_2_a_driver_that_finds_aborted_transactions_alone_goes_on(
     bench.take(changes(bench.topic, rule, 1))
     abort(bench.kafka, changes(bench.topic, rule, 2, 3))
     worker = bench.take([])
-    assert (worker.taken, worker.lag()) == ({0: 4}, 0)
+    assert (worker.next_offsets, worker.lag()) == ({0: 4}, 0)
     bench.take(changes(bench.topic, rule, 4), worker)
     assert bench.rows() == [(1, "row 1"), (4, "row 4")]
 
@@ -88,8 +88,8 @@ def test_6_2_a_table_of_which_there_are_aborted_transactions_alone_waits_for_a_r
     bench.options = {"source": {"topic_prefix": bench.prefix, **source}, "trigger": {"max_records": 1}}
     abort(bench.kafka, changes(bench.topic, rule, 1, 2))
     worker = bench.take([])
-    assert (worker.lag(), worker.taken, bench.table.exists()) == (0, {}, False)
+    assert (worker.lag(), worker.next_offsets, bench.table.exists()) == (0, {}, False)
     worker.request_recheck()
     bench.take([], worker)
     bench.take(changes(bench.topic, rule, 3), worker)
-    assert (bench.rows(), worker.taken) == ([(3, "row 3")], {0: 4})
+    assert (bench.rows(), worker.next_offsets) == ([(3, "row 3")], {0: 4})

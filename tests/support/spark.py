@@ -24,7 +24,7 @@ from distributary.consume.source import KafkaRecords
 from distributary.consume.topics import TableId
 from distributary.ingest.registry import registry_of
 from distributary.ingest.service_columns import service_columns_of
-from distributary.ingest.source_types import told_to
+from distributary.ingest.source_types import announced_source_types
 from distributary.launch.session import open_session
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
@@ -119,7 +119,7 @@ class Bench:
             recorder=Recorder(ServiceStatus()),
             stopping=threading.Event(),
             registry=registry_of(config.source),
-            told=told_to(config, broker).of,
+            announced_types=announced_source_types(config, broker).of,
         )
 
     def worker(self) -> TableWorker:

@@ -52,7 +52,7 @@ class ConfigWatcher:
         self._settling: Contents = self._seen
         self._valid: dict[Path, bytes | None] = {**self._seen}
 
-    def look(self) -> Change | None:
+    def poll(self) -> Change | None:
         """What has changed since the last look; None where nothing has, or where it may not be whole yet."""
         now = self._contents()
         settled, self._settling = now == self._settling, now

@@ -20,7 +20,7 @@ class Heartbeats:
         self._broker = broker
         self._show = show
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Asks for the newest record's time alone; nothing is read."""
         try:
             found = self._broker.topics([self._topic]).get(self._topic)

@@ -124,7 +124,7 @@ class Pauses:
         self._session = session
         self._folder = pauses_path(config)
         self._found: dict[str, Pause] = {}
-        self.look = RegularRead(self.read, _EVERY, "paused")
+        self.poll = RegularRead(self.read, _EVERY, "paused")
 
     def read(self) -> None:
         """Reads the files now. Raises errors of the storage."""

@@ -64,7 +64,7 @@ class BatchSizer:
             part = next_range(self._topic, taken, goal, max(1, int(part.records * min(fits, _AGAIN))))
         return part
 
-    def took(self, found: BatchStats) -> None:
+    def learn(self, found: BatchStats) -> None:
         """What was in a batch. What is large is not forgotten with the next batch that has none of it."""
         if found.records:
             mean = found.payload / found.records

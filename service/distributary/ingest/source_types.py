@@ -20,14 +20,14 @@ from distributary.ingest.tables import own_path
 from distributary.logs import get_logger
 from distributary.storage.lake_files import note_at
 
-Told = Callable[[str], Mapping[str, str]]
+AnnouncedTypes = Callable[[str], Mapping[str, str]]
 """Gives the types of a topic's columns that the connector tells beside its records, see SourceTypes.of."""
 
 _CHUNK = 1_000  # records of each partition
 _log = get_logger(__name__)
 
 
-class _Told(BaseModel):
+class _SourceColumns(BaseModel):
     """A table's columns: name to type, length and scale, in the database's own words."""
 
     connector: str
@@ -39,7 +39,7 @@ class _Known(BaseModel):
 
     topic_id: str = ""
     next: dict[int, int] = Field(default_factory=dict)
-    tables: dict[str, _Told] = Field(default_factory=dict)
+    tables: dict[str, _SourceColumns] = Field(default_factory=dict)
 
 
 def source_types_path(config: Config) -> str:
@@ -47,7 +47,7 @@ def source_types_path(config: Config) -> str:
     return own_path(config, "source-types", f"{config.source.topic_prefix}.json")
 
 
-def told_to(config: Config, broker: Broker) -> SourceTypes:
+def announced_source_types(config: Config, broker: Broker) -> SourceTypes:
     """For commands beside the service: they read what it kept, and keep nothing."""
 
     def saved() -> Any:
@@ -141,7 +141,7 @@ class SourceTypes:
         columns = {column.name: (column.type, column.length, column.scale) for column in table.columns}
         for topic in possible_topics(table.name, self._prefix, table.connector):
             before = known.tables.get(topic)
-            known.tables[topic] = _Told(
+            known.tables[topic] = _SourceColumns(
                 connector=table.connector, columns={**(before.columns if before else {}), **columns}
             )
 

@@ -18,7 +18,7 @@ class LayoutSync:
         self._log = log
         self._done = layout.says_nothing
 
-    def see_to(self) -> None:
+    def ensure(self) -> None:
         """Raises TableHalt where the table can't be as the config says."""
         if self._done:
             return

@@ -41,7 +41,7 @@ class Maintainable(Protocol):
         ...
 
     @property
-    def upkeep(self) -> MaintenanceSchedule:
+    def schedule(self) -> MaintenanceSchedule:
         """What was done, and when it may be tried again."""
         ...
 
@@ -162,14 +162,14 @@ class MaintenanceThread:
                 self._failed(table, task, classify(error))
             return False
         seconds = time.monotonic() - began
-        self._recorder.tended(table.name, task.value, seconds, what)
+        self._recorder.maintained(table.name, task.value, seconds, what)
         told = {} if what is None else {"files": what.removed, "into": what.added, "bytes": what.bytes}
         _log.info("a table's files were looked after", table=table.name, task=task.value, **told)
         return True
 
     def _failed(self, table: Maintainable, task: Task, fault: DistributaryError) -> None:
-        pause = table.upkeep.failed(task)
-        self._recorder.untended(table.name, task.value)
+        pause = table.schedule.failed(task)
+        self._recorder.maintenance_failed(table.name, task.value)
         _log.warning(
             "a table's files could not be looked after; this is tried again later",
             table=table.name,

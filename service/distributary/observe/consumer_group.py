@@ -44,7 +44,7 @@ class ConsumerGroup:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lag-group", daemon=True)
 
-    def taken(self, topic: str, offsets: Offsets) -> None:
+    def report(self, topic: str, offsets: Offsets) -> None:
         """The table of the topic has these next offsets in its commits. Returns at once; from any thread."""
         with self._lock:
             known = self._known.setdefault(topic, {})

@@ -78,14 +78,16 @@ class Recorder:
         self._schema_changes = self._counter(m.SCHEMA_CHANGES)
         self._compacted_files = self._counter(m.COMPACTED_FILES)
         self._compacted_bytes = self._counter(m.COMPACTED_BYTES)
-        self._untended = self._counter(m.MAINTENANCE_FAILURES)
-        self._in_vain = Gauge(
+        self._maintenance_failures = self._counter(m.MAINTENANCE_FAILURES)
+        self._failed_tries = Gauge(
             m.MAINTENANCE_IN_VAIN.name,
             m.MAINTENANCE_IN_VAIN.help,
             m.MAINTENANCE_IN_VAIN.labels,
             registry=self.registry,
         )
-        self._tended = Summary(m.MAINTENANCE.name, m.MAINTENANCE.help, m.MAINTENANCE.labels, registry=self.registry)
+        self._maintenance = Summary(
+            m.MAINTENANCE.name, m.MAINTENANCE.help, m.MAINTENANCE.labels, registry=self.registry
+        )
         self._table_batch = Summary(
             m.TABLE_BATCH.name, m.TABLE_BATCH.help, m.TABLE_BATCH.labels, registry=self.registry
         )
@@ -114,7 +116,7 @@ class Recorder:
     def _counter(self, metric: Metric) -> Counter:
         return Counter(metric.name, metric.help, metric.labels, registry=self.registry)
 
-    def found(self, table: str) -> None:
+    def add_table(self, table: str) -> None:
         """A table that the service keeps: its counters begin at 0, so that the first event is an increase."""
         for counter in (
             *(self._commits, self._retries, self._schema_changes),
@@ -122,8 +124,8 @@ class Recorder:
         ):
             counter.labels(table)
         for task in m.TASKS:
-            self._untended.labels(table, task)
-            self._in_vain.labels(table, task)
+            self._maintenance_failures.labels(table, task)
+            self._failed_tries.labels(table, task)
         for op in m.OPERATIONS:
             self._records.labels(table, op)
         for change in m.CHANGES:
@@ -133,24 +135,24 @@ class Recorder:
         """A batch of the table failed in a way that may pass, and is tried again."""
         self._retries.labels(table).inc()
 
-    def tended(self, table: str, task: str, seconds: float, compacted: Compacted | None) -> None:
+    def maintained(self, table: str, task: str, seconds: float, compacted: Compacted | None) -> None:
         """A task of metrics.TASKS is done; `compacted` where it was that."""
-        self._tended.labels(table, task).observe(seconds)
-        self._in_vain.labels(table, task).set(0)
+        self._maintenance.labels(table, task).observe(seconds)
+        self._failed_tries.labels(table, task).set(0)
         if compacted is not None:
             self._compacted_files.labels(table).inc(compacted.removed)
             self._compacted_bytes.labels(table).inc(compacted.bytes)
 
-    def untended(self, table: str, task: str) -> None:
+    def maintenance_failed(self, table: str, task: str) -> None:
         """A task of metrics.TASKS failed and is tried again later."""
-        self._untended.labels(table, task).inc()
-        self._in_vain.labels(table, task).inc()
+        self._maintenance_failures.labels(table, task).inc()
+        self._failed_tries.labels(table, task).inc()
 
     def forget(self, table: str) -> None:
         """The table is no longer kept, or no more as it was: what failed so far does not count."""
         for task in m.TASKS:
             with suppress(KeyError):
-                self._in_vain.remove(table, task)
+                self._failed_tries.remove(table, task)
 
     def schema_changed(self, table: str, change: SchemaChange) -> None:
         """The table was made, or its columns were changed."""

@@ -25,7 +25,7 @@ from distributary.ingest.record_form import envelope_of_event, payload_of
 from distributary.ingest.removal_layout import removal_layout
 from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.source_tables import check_source_tables, with_source_in_key
-from distributary.ingest.source_types import Told
+from distributary.ingest.source_types import AnnouncedTypes
 from distributary.ingest.supported import check_supported
 from distributary.ingest.tables import ConfiguredTable
 from distributary.ingest.topic_format import KnownFormat, detect_format
@@ -128,12 +128,12 @@ def plan_table(
     progress: Progress | None,
     lake: ExistingTable | None,
     now: int,
-    told: Told = lambda _topic: {},
+    announced_types: AnnouncedTypes = lambda _topic: {},
 ) -> tuple[TablePlan, TableContext]:
     """The plan of one table, and the context that its warnings were derived from.
 
-    `now`: milliseconds since 1970. `told` returns the column types of a topic that the connector announces outside of
-    its records.
+    `now`: milliseconds since 1970. `announced_types` returns the column types of a topic that the connector
+    announces outside of its records.
     """
     table = replace(table, settings=as_kept(table.settings, progress))
     columns = lake.of_the_source(service_columns_of(table.settings)) if lake else {}
@@ -145,7 +145,7 @@ def plan_table(
     layout_diff = changes(wanted_layout(table.settings), lake.layout) if lake and columns else None
     try:
         _check_place(table, sample, progress, lake, columns)
-        context = _infer(context, columns, told, only_known=not sample.head)
+        context = _infer(context, columns, announced_types, only_known=not sample.head)
         found = context.inferred
         plan = replace(plan, mode=context.settings.mode)
         plan = replace(plan, by_value=found.by_value, guesses=found.guesses, untyped=found.untyped)
@@ -184,7 +184,9 @@ def _check_place(
         raise not_ours(table.path)
 
 
-def _infer(context: TableContext, columns: Mapping[str, str], told: Told, *, only_known: bool) -> TableContext:
+def _infer(
+    context: TableContext, columns: Mapping[str, str], announced_types: AnnouncedTypes, *, only_known: bool
+) -> TableContext:
     """The context with the format and the columns that the records show.
 
     If there is nothing left to apply (`only_known`), the newest records show them. The table has applied those, so a
@@ -221,7 +223,7 @@ def _infer(context: TableContext, columns: Mapping[str, str], told: Told, *, onl
         inferred = infer_columns(found, schema, options)
         if any(not column.has_schema for column in inferred.observed):
             announced = compatible_types(
-                told(sample.topic.name), Renames(settings.rename).as_source(columns), options.types
+                announced_types(sample.topic.name), Renames(settings.rename).as_source(columns), options.types
             )
             options = replace(options, types=replace(options.types, announced=announced))
             inferred = infer_columns(found, schema, options)

@@ -133,7 +133,7 @@ class SetAside:
         self._folder = set_aside_path(config)
         self._found: dict[RecordPlace, str] = {}
         self._lock = threading.Lock()
-        self.look = RegularRead(self.read, _EVERY, "set aside")
+        self.poll = RegularRead(self.read, _EVERY, "set aside")
 
     def read(self) -> None:
         """Reads the files now. Raises errors of the storage."""

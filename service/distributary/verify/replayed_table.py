@@ -31,7 +31,7 @@ from distributary.ingest.index_folder import index_cache
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.registry import registry_of
 from distributary.ingest.source_checks import went_back
-from distributary.ingest.source_types import told_to
+from distributary.ingest.source_types import announced_source_types
 from distributary.ingest.tables import ConfiguredTable
 from distributary.lake.table import LakeTable
 from distributary.logs import get_logger
@@ -174,7 +174,7 @@ def replay_topic(
         _log.bind(table=table.name, topic=table.topic),
         threading.Event(),
         registry_of(config.source),
-        lambda: told_to(config, broker).of(topic.name),
+        lambda: announced_source_types(config, broker).of(topic.name),
     )
     topic_format = reader.detect_format(topic, offsets.start, progress)
     assert topic_format is not None  # the table has a record of progress

@@ -36,7 +36,7 @@ from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.index_folder import index_cache
 from distributary.ingest.registry import registry_of
 from distributary.ingest.service_columns import service_columns_of
-from distributary.ingest.source_types import told_to
+from distributary.ingest.source_types import announced_source_types
 from distributary.ingest.tables import ConfiguredTable, listed, named
 from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.log import last_sequence
@@ -85,7 +85,7 @@ class Adoption:
             _log,
             threading.Event(),
             registry_of(config.source),
-            lambda: told_to(config, broker).of(one.topic),
+            lambda: announced_source_types(config, broker).of(one.topic),
         )
 
     def run(self, point: StartingPoint, *, check_only: bool = False) -> Adopted:

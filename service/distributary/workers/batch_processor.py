@@ -67,7 +67,7 @@ class BatchProcessor:
         self._name = name
         self._log = log
         self._compacted: bool | None = None
-        self._portion = BatchSizer(
+        self._sizer = BatchSizer(
             context.broker, topic, context.config.trigger.max_records, batch_bytes(context.session)
         )
         self._source = RawSource(
@@ -76,7 +76,7 @@ class BatchProcessor:
         self._reader = self._new_reader()
         self._columns = ColumnChanges(lake, cursor, settings, log)
 
-    def look_anew(self) -> None:
+    def reset_reader(self) -> None:
         """The table is not as it was, or is to be filled otherwise: what was learnt of its records is learnt anew."""
         self._reader = self._new_reader()
         self._compacted = None
@@ -90,10 +90,10 @@ class BatchProcessor:
         """The offset range of the next batch on the way to `target`, empty at its end; after a loss that an operator
         accepted first what was there then (see nearer_goal)."""
         progress = self._cursor.progress
-        next_offsets = {**self._cursor.first, **self._cursor.taken}
+        next_offsets = {**self._cursor.first, **self._cursor.next_offsets}
         lost = progress.lost if progress else None
-        nearer = self._portion.next(next_offsets, nearer_goal(target, next_offsets, lost)) if lost else None
-        return nearer or self._portion.next(next_offsets, target)
+        nearer = self._sizer.next(next_offsets, nearer_goal(target, next_offsets, lost)) if lost else None
+        return nearer or self._sizer.next(next_offsets, target)
 
     def process(self, topic: Topic, part: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> None:
         """Commits a batch, or its beginning if the source went back in its middle; nothing if no record is left to make
@@ -133,7 +133,7 @@ class BatchProcessor:
         )
         with stopwatch.phase("read"):
             columns = self._reader.columns
-            raw = self._source.of_range(part, self._portion.record_bytes)
+            raw = self._source.of_range(part, self._sizer.record_bytes)
             came = self._reader.read(raw, topic_format, progress)
         progress = with_names(progress, self._reader)
         if came.altered:
@@ -146,7 +146,7 @@ class BatchProcessor:
         fit = self._of_one_form(came.found, topic, part, progress)
         if fit != part:
             if not fit:
-                self.look_anew()
+                self.reset_reader()
             return self._process(topic, fit or part, target, stopwatch)
         reasons: Mapping[str, int] = {}
         if came.found.bad:
@@ -160,7 +160,7 @@ class BatchProcessor:
         if isinstance(done, OffsetRange):
             return self._process(topic, done, target, stopwatch)
         bad, rows = done
-        self._portion.took(came.found)
+        self._sizer.learn(came.found)
         record_batch(
             self._context.recorder, self._name, self._cursor, self._writer, came.found, stopwatch, reasons, rows
         )
@@ -183,7 +183,7 @@ class BatchProcessor:
                 self._log,
             )
         finally:
-            self.look_anew()  # they may have another form than those that come next
+            self.reset_reader()  # they may have another form than those that come next
 
     def _set_aside(self, part: OffsetRange) -> Mapping[RecordPlace, str]:
         return {} if self._context.set_aside is None else self._context.set_aside.within(part)
@@ -199,7 +199,7 @@ class BatchProcessor:
             self._log,
             context.transactions,
             context.registry,
-            lambda: context.told(self._topic),
+            lambda: context.announced_types(self._topic),
             ignored=lambda: {} if context.set_aside is None else context.set_aside.places(),
         )
 

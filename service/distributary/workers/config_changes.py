@@ -49,7 +49,7 @@ class ConfigChanges:
         if self._watch is None or now < self._polled_at + _EVERY:
             return
         self._polled_at = now
-        change = self._watch.look()
+        change = self._watch.poll()
         if change is None:
             return
         told = change.as_json()

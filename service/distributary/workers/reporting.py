@@ -45,7 +45,7 @@ def report_state(
         topics=(topic,),
         state=state,
         position=progress.position if progress else None,
-        next_offsets={topic: {**cursor.first, **cursor.taken}},
+        next_offsets={topic: {**cursor.first, **cursor.next_offsets}},
         goal_offsets={topic: dict(target)},
         records_applied=progress.records if progress else 0,
         quarantined=progress.quarantined if progress else 0,

@@ -68,7 +68,7 @@ class TableParts:
     def enter_in_catalog(self) -> str | None:
         """Makes a table that exists known to the catalog of the config; gives its name there if that was done now."""
         entry = self.entry
-        if entry is not None and entry.is_due and self.lake.exists() and entry.see_to():
+        if entry is not None and entry.is_due and self.lake.exists() and entry.ensure():
             return entry.name
         return None
 

@@ -59,7 +59,7 @@ class TopicCheck:
         end = self._context.broker.latest(topic) if anew else {}
         after = accepted(action, head.progress, topic, self._cursor.first, end, self._settings.mode)
         if after is not None:
-            self._log.warning("an operator's word was followed", accepted=action.value, next=dict(after.next))
+            self._log.warning("resume action applied", accepted=action.value, next=dict(after.next))
             rebuilt = action is ResumeAction.REBUILD
             write = self._lake.clear() if rebuilt else self._lake.empty_commit()
             self._cursor.head = self._lake.commit(head, after, write)

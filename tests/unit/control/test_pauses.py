@@ -142,7 +142,7 @@ def test_the_service_keeps_what_it_saw_while_the_storage_does_not_answer(monkeyp
         raise OSError("no answer")
 
     monkeypatch.setattr(pauses, "names_in", fails)
-    found.look()
+    found.poll()
     assert found.of("p.dbo.a") is not None
     monkeypatch.setattr(pauses, "names_in", lambda *_: [])
     found.read()

@@ -45,7 +45,7 @@ def batches(topic: Sized, records: int = 1_000_000) -> list[OffsetRange]:
         found.append(part)
         assert all(part.start[p] == taken[p] for p in part.start)
         taken |= part.end
-        portion.took(cast(BatchStats, Found(part.records, size_of(topic, part))))
+        portion.learn(cast(BatchStats, Found(part.records, size_of(topic, part))))
     assert taken == topic.ends
     return found
 
