@@ -33,7 +33,7 @@ _SPARK = "org.apache.spark.SparkException"
 # again (see ingest/raw_records.py), so that no two jobs see different ones.
 _ROWS_GONE = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 # A task that was lost with its executor, or a stage that lacked what executors had kept for it, as often as Spark tries
-# it again. Nothing but Spark's text tells it, the part before any text of the work's own.
+# it again. Only Spark's own text shows that, the part before any text of the failed work.
 _WORK_GONE = re.compile(
     r"Job aborted due to stage failure: (?:"
     r"Task \d+ in stage [\d.]+ failed \d+ times, most recent failure: "
@@ -52,7 +52,7 @@ _LOST = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
 _NO_ROOM = ("No space left on device", "Disk quota exceeded")
 _LONGEST_PAUSE = 60.0  # seconds
 UNEXPECTED = "unexpected-error"
-"""The code of an error of which nothing is known: neither that it may pass nor what helps."""
+"""The code of an error that is in no list: it is not known whether a retry can help."""
 DISK_FULL = "disk-full"
 """The code of an error that only room on a disk helps against."""
 
@@ -157,7 +157,7 @@ def _passing(names: list[str], texts: list[str]) -> TransientError | None:
             DISK_FULL,
             "a disk has no room left",
             "make room where the tables, the checkpoint and Spark's local directory (spark.local.dir) lie;"
-            " then it goes on by itself",
+            " the service then continues by itself",
         )
     for name in names:
         if any(name.endswith(lost) for lost in _LOST):
@@ -169,7 +169,7 @@ def _passing(names: list[str], texts: list[str]) -> TransientError | None:
             "storage-not-allowed",
             f"the storage refuses access ({denied})",
             "allow this config's user to list, read, write and delete below target.path and quarantine.path, and in"
-            " checkpoint; then it goes on by itself",
+            " checkpoint; the service then continues by itself",
         )
     for name in names:
         if any(name.endswith(passing) for passing in _PASSING):

@@ -1,15 +1,11 @@
 """The error tree, named for what the caller can do about it.
 
-```
-DistributaryError            code, message, the way out, and where it happened
-├── UsageError               the command line or the config is wrong            exit 2
-│   └── ConfigError          every fault of the config at once, with file:line  exit 2
-├── SetupError               this machine lacks something (Java, a jar, …)      exit 2
-├── TransientError           trying again may help; tried again with backoff
-├── TableHalt                one table can't go on; all others do               exit 1
-└── AlreadyRunning           another driver runs this config                    exit 3
-```
-Messages never hold users' data: they name tables, topics, partitions, offsets, columns and types.
+``` DistributaryError            code, message, the way out, and where it happened ├── UsageError               the
+command line or the config is wrong            exit 2 │   └── ConfigError          every fault of the config at once,
+with file:line  exit 2 ├── SetupError               this machine lacks something (Java, a jar, …)      exit 2 ├──
+TransientError           trying again may help; tried again with backoff ├── TableHalt                one table can't
+continue; others do                exit 1 └── AlreadyRunning           another driver runs this config
+exit 3 ``` Messages never hold users' data: they name tables, topics, partitions, offsets, columns and types.
 """
 
 from __future__ import annotations
@@ -81,7 +77,7 @@ class TransientError(DistributaryError):
 
 
 class TableHalt(DistributaryError):
-    """One table can't go on without losing or guessing something. It stays as it is; all others go on."""
+    """One table can't continue without losing or guessing something. It stays unchanged; all others continue."""
 
     exit_code = 1
 

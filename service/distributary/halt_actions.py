@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class ResumeAction(str, Enum):
-    """What the table is to take as it is, so that it goes on."""
+    """What the operator accepts, so that the table continues."""
 
     NOTHING = "nothing"
     """The table is tried again."""

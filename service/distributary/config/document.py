@@ -86,7 +86,7 @@ def read(path: Path, content: bytes | None = None, without_references: Collectio
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's composer, except that it notes anchors, aliases and tags as faults and goes on without them."""
+    """PyYAML's composer, except that it notes anchors, aliases and tags as faults and continues without them."""
 
     def __init__(self, text: str, document: Document) -> None:
         super().__init__(text)
@@ -100,7 +100,7 @@ class _Loader(yaml.SafeLoader):
             self.get_event()  # type: ignore[no-untyped-call]
             if not _is_merge(index):
                 self._refuse(line, "yaml-alias", "an alias (*) is refused")
-            # A value all the same, so that reading goes on; nothing more is said about it.
+            # A placeholder value, so that the rest of the file is read, too.
             return ScalarNode("refused", "", start, start, style="'")
         if isinstance(event, (ScalarEvent, SequenceStartEvent, MappingStartEvent)):
             if event.anchor is not None:

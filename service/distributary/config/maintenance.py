@@ -19,7 +19,7 @@ def _keep(duration: str) -> str:
     if seconds(duration) < seconds(SHORTEST_KEEP):
         raise Problem(
             "keep-too-short",
-            "files have to stay long enough for readers that are at work and for time travel",
+            "files must stay long enough for running readers and for time travel",
             f"write {SHORTEST_KEEP} or more; a VACUUM that keeps less can be run by hand",
         ).error()
     return duration

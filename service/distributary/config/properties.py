@@ -177,7 +177,7 @@ def revealed(properties: Mapping[str, str | SecretStr]) -> dict[str, str]:
 def _inline(properties: dict[str, Any]) -> Iterator[Problem]:
     for name, value in properties.items():
         if secrets.is_inline(name, value):
-            yield Problem("inline-secret", "a secret can't stand in the config file", secrets.FIX, (name,))
+            yield Problem("inline-secret", "the config file must not contain a secret", secrets.FIX, (name,))
 
 
 def _refused(code: str, name: str, reason: str, fix: str = "take it out") -> Problem:

@@ -23,16 +23,16 @@ _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]+")
 def _registry_url(url: str) -> str:
     if secrets.has_credentials(url):
         fix = "write basic.auth.user.info: ${env:NAME} beside it, as user:password"
-        raise Problem("inline-secret", "a user and a password can't stand in the URL", fix).error()
+        raise Problem("inline-secret", "the URL must not contain a user and a password", fix).error()
     if not url.startswith(("http://", "https://", "mock://")):
         raise Problem("bad-value", "must be a URL", "write http://HOST:PORT").error()
     return url
 
 
 def secret_from_outside(value: Any) -> Any:
-    """A secret, refused where it stands in the config file itself."""
+    """A secret; refused if the config file itself contains it."""
     if isinstance(value, str) and secrets.is_inline("password", value):
-        raise Problem("inline-secret", "a secret can't stand in the config file", secrets.FIX).error()
+        raise Problem("inline-secret", "the config file must not contain a secret", secrets.FIX).error()
     return str(value) if isinstance(value, str) else value
 
 
@@ -93,7 +93,7 @@ class SchemaRegistry(Section):
         None,
         alias="apicurio.registry.use-id",
         description="contentId: ids of eight bytes in front of a key or a value are Apicurio's content ids. Without it "
-        "such records are not read: nothing tells them from global ids, which Confluent's API does not know.",
+        "such records are not read: they look like global ids, which Confluent's API does not know.",
     )
 
     _no_inline_secrets = field_validator(

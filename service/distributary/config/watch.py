@@ -80,7 +80,7 @@ class ConfigWatcher:
                 bad = {fault.file for fault in error.faults} - held.keys()
                 if not bad or self._path in bad:
                     return Change(None, tuple(faults))
-                # A file that was right before goes on as it was then; a new one is left out.
+                # A file that was valid before keeps its earlier content; a new one is left out.
                 held |= {file: self._valid.get(file) for file in bad}
         self._valid = {**now, **held}
         waiting = tuple(

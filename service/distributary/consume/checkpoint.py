@@ -1,7 +1,6 @@
 """What the stream has planned: the offsets that each batch reaches, from the checkpoint's own log.
 
-The checkpoint is not trusted to say what a table has applied; it says how far the stream is, and each table goes there
-from where it is itself.
+It only sets targets: what a table has applied is in the table's own progress record.
 """
 
 from __future__ import annotations

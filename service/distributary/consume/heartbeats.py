@@ -1,4 +1,4 @@
-"""The connector's heartbeats: they tell a source that changes nothing from a connector that is gone."""
+"""The connector's heartbeats: they show that the connector runs, even if the source changes nothing."""
 
 from __future__ import annotations
 

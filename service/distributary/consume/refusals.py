@@ -1,4 +1,4 @@
-"""What it means that Kafka's client gave up: a login, TLS, a right that is missing, or nobody who answers."""
+"""Maps errors of Kafka's clients: a failed login, TLS, a missing right, or no answer."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ _NOBODY_JAVA = (
 _CHECK_ADDRESS = "check kafka.bootstrap.servers and security.protocol, and that this machine may connect to the brokers"
 _CHECK_LOGIN = "check the sasl.* properties under `kafka`"
 _CHECK_TLS = "check the ssl.* properties under `kafka`"
-_CHECK_RIGHTS = (
-    "allow Read on the topics with the prefix source.topic_prefix to this config's user; then it goes on by itself"
-)
+_CHECK_RIGHTS = "allow this config's user to read the topics with the prefix source.topic_prefix"
 
 OFFSETS_GONE = "kafka-offsets"
 """The code of an error that says that Kafka does not have what was to be read."""
@@ -35,9 +33,9 @@ CODES = ("kafka-login", "kafka-tls", "kafka-not-allowed", "kafka-refused", UNREA
 
 
 def refusal(what: str, error: KafkaError, met: Sequence[KafkaError] = ()) -> TransientError:
-    """The error to raise where Kafka's client could not do `what` ("list topics").
+    """The error to raise if Kafka's client failed to do `what` ("list topics").
 
-    Its own last word is often that it waited in vain; why is in what it `met` meanwhile.
+    The client's last `error` is often only a timeout; its cause is then among the errors that it `met` before.
     """
     every = [*met, error]
     if login := next((one for one in every if one.name() in _LOGIN), None):
@@ -61,7 +59,7 @@ def refusal(what: str, error: KafkaError, met: Sequence[KafkaError] = ()) -> Tra
 
 
 def offsets_gone(name: str) -> TransientError:
-    """The error to raise where Kafka no longer has what was to be read; `name` is that of the client's own error."""
+    """The error to raise if Kafka no longer has the offsets to be read; `name` is that of the client's own error."""
     return TransientError(
         OFFSETS_GONE,
         f"Kafka no longer has the offsets that were read ({name})",

@@ -149,7 +149,7 @@ def _shape(sent: Mapping[str, ConnectType], options: DecodeOptions, added: Mappi
             conflict = TableHalt(
                 "no-conversion",
                 f"the config has {wanted} for the column {name!r} under `columns`, and the source sends"
-                f" {getattr(refused, 'sent', connect.kind)}, of which nothing makes that type",
+                f" {getattr(refused, 'sent', connect.kind)}, which can't be converted to that type",
                 "name another type, or take the column out of `columns`",
             )
             continue

@@ -40,7 +40,7 @@ def mode_refused(settings: TableSettings) -> Difference | None:
     if why is None:
         return None
     return Difference(
-        f"mode: {settings.mode} ({settings.where}) can't go on with another writer's rows: {why}",
+        f"mode: {settings.mode} ({settings.where}) can't continue with another writer's rows: {why}",
         "adopt it with mode: upsert; or give the service a new table, under another target.path or target.table, and"
         " have the connector send a snapshot",
     )

@@ -1,4 +1,4 @@
-"""A decoded batch on its way to its table, and what is known of it before it is applied."""
+"""A decoded batch on its way to its table."""
 
 from __future__ import annotations
 
@@ -79,10 +79,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A batch that is ready to be committed, by `write`, once; then `rows` has how many rows it inserted, updated
-    and deleted. `ambiguous` counts deletes of which nothing tells
-    whether they took the new row of a key or the one before it (rule 2.7). `went_back`: the first event of each
-    partition that shows that the source was set back (rule 2.6); then nothing may be committed."""
+    """A batch that is ready to be committed, by `write`, once; then `rows` has how many rows it inserted, updated and
+    deleted. `ambiguous` counts deletes that could apply to either of two rows of the same key (rule 2.7). `went_back`:
+    the first event of each partition that shows that the source was set back (rule 2.6); then nothing may be
+    committed."""
 
     write: Write
     ambiguous: int = 0
@@ -101,8 +101,8 @@ def lacks_first_copies(batch: Batch, state: TableState) -> bool:
 
 
 def with_rejected(batch: Batch) -> tuple[pa.Table, pa.Array | None]:
-    """All events, each partition's by offset, and which of them are only known to be missing: rejected records of which
-    the key and the place can be read. What they did is not known, and they may come back (rule 6.3)."""
+    """All events, each partition's by offset, and a mask of those that were rejected but have a readable key and
+    position: their changes are unknown, and they may be replayed (rule 6.3)."""
     events, rejected = batch.events, batch.rejected
     if not rejected.num_rows or not batch.key:
         return events, None

@@ -54,7 +54,7 @@ class BatchReader:
     """Reads the batches of one table, and remembers the schemas of its records.
 
     `announced` returns the column types of the connector's schema-change topic; it is called for records without a
-    schema. `ignored` returns, by topic, the records that tell no format.
+    schema. `ignored` returns, by topic, the records that are left out when the format is detected.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
-"""How much of what Kafka has a table takes at once: so many records, and no more bytes than the driver's memory is for.
-
-Kafka tells offsets, not bytes. A batch that may be too large is looked at in a few places before it is cut, and what
-the last batch was like counts too: what is large and rare is in no sample.
+"""The size of a table's next batch: at most so many records, and so many bytes that the driver's memory can hold them.
+Kafka knows offsets, not bytes. A batch that may be too large is sampled in a few places before it is cut. The last
+batch counts, too, because rare large records are in no sample.
 """
 
 from __future__ import annotations
@@ -65,7 +64,8 @@ class BatchSizer:
         return part
 
     def learn(self, found: BatchStats) -> None:
-        """What was in a batch. What is large is not forgotten with the next batch that has none of it."""
+        """Learns the size of records from a batch. A large size decays slowly, not with the next batch of small
+        ones."""
         if found.records:
             mean = found.payload / found.records
             self._known, self._largest = max(mean, self._known / 2), max(mean, self._largest)

@@ -1,4 +1,4 @@
-"""Makes of a table what its batches say: the rules decide, Arrow carries the values, one commit writes it all."""
+"""Applies batches to a table: the rules decide, Arrow carries the values, one commit writes everything."""
 
 from __future__ import annotations
 
@@ -63,8 +63,9 @@ class BatchWriter:
         return self._settings.mode == "append"
 
     def prepare(self, lake: LakeTable, batch: Batch, head: Head) -> Prepared:
-        """Applies a batch to the table's rows, and makes ready what commits it. `head`: the table's, whose record says
-        what it has. Raises TableHalt and TransientError, the latter also where that is not so any more."""
+        """Applies a batch to the table's rows in memory, and prepares its commit. `head`: the commit that the batch
+        continues from. Raises TableHalt, and TransientError, also if the table has a newer progress record than
+        `head`."""
         settings = self._settings
         rules = Rules(
             batch.connector,
@@ -116,7 +117,7 @@ class BatchWriter:
         return self.table_writer(lake, key).read_all(columns, choose).rows
 
     def view(self) -> TableView | None:
-        """The table as the last commit left it, for those who look at the service; None before the first."""
+        """The table after its last commit, for the status page; None before the first."""
         return None if self._writer is None else self._writer.view()
 
     def keep_log(self, lake: LakeTable) -> None:

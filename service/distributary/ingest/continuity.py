@@ -1,4 +1,4 @@
-"""Whether a table can go on from where it is: what it was filled from, against what Kafka and the config say now."""
+"""Whether a table can continue: compares its progress record with the topic and the config of now."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ TWO_TOPICS = "two-topics-one-table"
 
 
 def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings: TableSettings, path: str) -> None:
-    """Raises TableHalt where the records that come next are not those that follow the table's (rule 6.4).
+    """Raises TableHalt if the topic's next records are not those that follow the table's last ones (rule 6.4).
 
     `first`: the first offset that Kafka still has of each partition; `path`: where the table lies.
     """
     if progress.topic != topic.name:
         raise TableHalt(
             "other-topic",
-            f"the table at {path} is kept equal to the topic {progress.topic}, not to {topic.name}",
+            f"the table at {path} was filled from the topic {progress.topic}, not from {topic.name}",
             "set source.topic_prefix back; or, where the one topic took the place of the other, `distributary resume -c"
-            " FILE TABLE --rebuild` fills the table again from it; where both are at work, give each a place of its own"
+            " FILE TABLE --rebuild` fills the table again from it; where both are in use, give each a place of its own"
             " with {database} in target.table",
         )
     if progress.mode != settings.mode:
         raise TableHalt(
             "mode-changed",
-            f"the table is kept as mode: {progress.mode}, the config ({settings.where}) says mode: {settings.mode}",
+            f"the table was filled in mode: {progress.mode}, the config ({settings.where}) says mode: {settings.mode}",
             "set the mode back; or `distributary resume -c FILE TABLE --rebuild` fills it again in the new mode",
         )
     if progress.marks_deleted not in (None, settings.marks_deleted):
@@ -62,8 +62,8 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
     if topic.topic_id != progress.topic_id:
         raise TableHalt(
             "topic-recreated",
-            f"the topic {topic.name} was deleted and created again: {_ranges(progress.next)} of the old one are taken"
-            " in, and nothing tells what was in between",
+            f"the topic {topic.name} was deleted and created again: the table has applied"
+            f" {_ranges(progress.next)} of the old one, and changes after them may be lost",
             "`distributary resume -c FILE TABLE --accept-reset` reads the new topic on top of the rows that are there,"
             " --rebuild fills the table again from it",
         )
@@ -73,8 +73,8 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
         )
         raise TableHalt(
             "topic-shorter",
-            f"Kafka has lost the end of {topic.name}, which was applied already: offsets {lost}; what came next got"
-            " the same offsets again",
+            f"Kafka has lost the end of {topic.name}, which was applied already: offsets {lost}; newer records"
+            " reuse these offsets",
             "`distributary resume -c FILE TABLE --accept-reset` reads the topic from its start, on top of the rows that"
             " are there, --rebuild fills the table again from it",
         )
@@ -85,7 +85,7 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
                 "records-lost",
                 f"Kafka's retention removed offsets {taken} to {offset - 1} of {topic.name} partition {partition}"
                 " before they were applied",
-                "`distributary resume -c FILE TABLE --accept-loss` goes on with what the topic still has, --rebuild"
+                "`distributary resume -c FILE TABLE --accept-loss` continues with what the topic still has, --rebuild"
                 " fills the table again from that; a new snapshot by the connector makes the rows right again",
             )
 
@@ -129,7 +129,7 @@ def accepted(
 
 
 def _goes_by_offsets(progress: Progress) -> bool:
-    """Whether offsets tell which change of a row is the newer one; a table that keeps all compares none."""
+    """Whether changes of a row are ordered by offset alone. Tables in mode: append order none."""
     return progress.connector == BY_OFFSET and progress.mode != "append"
 
 
@@ -145,7 +145,7 @@ def not_ours(path: str) -> TableHalt:
     return TableHalt(
         "not-our-table",
         f"there is a Delta table with rows at {path} that this service did not write",
-        "`distributary resume -c FILE TABLE --adopt` goes on with its rows, once it has checked them against the"
+        "`distributary resume -c FILE TABLE --adopt` continues with its rows after it has checked them against the"
         " topic; or choose another target.path, or move that table away",
     )
 

@@ -1,4 +1,4 @@
-"""Topics whose records name their schemas in a form that is not read: told before a record goes to quarantine."""
+"""Halts a table whose records name their schemas in an unsupported form, before they fill the quarantine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records for a first look, as JsonConverter would have written them, whatever they are written as."""
+"""Sampled records in JsonConverter's form, also if they are Avro."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from distributary.ingest.registry import Registry
 
 
 def as_json(record: Record, registry: Registry | None) -> Record:
-    """The record as JsonConverter would have written it, with its schema; as it is where there is no registry.
+    """The record as JsonConverter would have written it, with its schema; unchanged without a registry.
 
     Raises what Registry.schema raises.
     """
@@ -30,7 +30,7 @@ def as_json(record: Record, registry: Registry | None) -> Record:
 
 
 def json_of(data: bytes | None, headers: Headers, side: Side, registry: Registry | None) -> bytes | None:
-    """The same of a key or a value. What is not Avro as it should be stays as it is."""
+    """The same of a key or a value. Bytes that are not valid Avro stay unchanged."""
     if data is None or registry is None:
         return data
     known = {name: value for name, value in reversed(headers) if value is not None}

@@ -32,7 +32,7 @@ def as_halt_tells(settings: TableSettings, halt: TableHalt, progress: Progress |
 
 
 def _may_change(progress: Progress | None) -> bool:
-    """Whether no row was kept by a key yet: truncates alone tell none."""
+    """Whether the table has applied no row with a key yet: truncates have none."""
     return progress is None or not progress.key
 
 

@@ -1,4 +1,4 @@
-"""The form of a record's value, told by all of its fields: Debezium's envelope, a row, or something else."""
+"""The form of a record's value, recognized from its fields: Debezium's envelope, a row, or something else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CLOUD_EVENT_ATTRIBUTES = "iodebezium"
 
 
 def opened(data: bytes | None) -> tuple[Any, dict[str, Any] | None]:
-    """The JSON payload, and the Connect schema where one lies beside it; None for what is no JSON."""
+    """The JSON payload, and the Connect schema if there is one beside it; None if the value is no JSON."""
     if data is None:
         return None, None
     try:

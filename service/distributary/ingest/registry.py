@@ -40,10 +40,10 @@ class Registry:
         self._unknown_since: dict[str, float] = {}
 
     def schema(self, address: str) -> AvroSchema | NotAnAvroSchema:
-        """The schema with that number or GUID; why it is none for columns, where that is so.
+        """The schema with that number or GUID, or the reason why it has no columns.
 
-        Raises TransientError while the registry does not answer or does not know it yet, TableHalt where it still does
-        not know it after five minutes.
+        Raises TransientError while the registry does not answer or does not know it yet, TableHalt if it still does not
+        know it after five minutes.
         """
         if address not in self._known:
             found, references = self._asked(address)

@@ -1,4 +1,4 @@
-"""What a source's log may say that its table can't go on with: a truncate that is to halt it, a place gone back."""
+"""Changes of the source that halt its table: a truncate with `truncate: halt`, and a return to earlier positions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from distributary.rules.position_text import write_position
 
 
 def check_truncates(found: BatchStats, progress: Progress, settings: TableSettings, topic: str) -> None:
-    """Raises TableHalt where the batch has a truncate and `truncate` is halt, and where it has one of a source table
-    among several."""
+    """Raises TableHalt for a truncate with `truncate: halt`, and for a truncate of one of several merged source
+    tables."""
     if found.truncated is not None and settings.truncate == "halt":
         raise truncated_at(found.truncated)
     empties = settings.truncate in ("apply", "soft") and settings.mode != "append"

@@ -1,4 +1,4 @@
-"""The types of the source's columns as the connector's schema-change topic tells them, for records without schema."""
+"""The types of the source's columns from the connector's schema-change topic, for records without schema."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from distributary.logs import get_logger
 from distributary.storage.lake_files import note_at
 
 AnnouncedTypes = Callable[[str], Mapping[str, str]]
-"""Gives the types of a topic's columns that the connector tells beside its records, see SourceTypes.of."""
+"""Gives the column types of a topic that the connector announces outside of its records, see SourceTypes.of."""
 
 _CHUNK = 1_000  # records of each partition
 _log = get_logger(__name__)
@@ -43,12 +43,12 @@ class _Known(BaseModel):
 
 
 def source_types_path(config: Config) -> str:
-    """Where it is noted what the topic told: Kafka may remove its records, and the tables need them on."""
+    """The file with the types that were read: Kafka may remove the topic's records, and the tables still need them."""
     return own_path(config, "source-types", f"{config.source.topic_prefix}.json")
 
 
 def announced_source_types(config: Config, broker: Broker) -> SourceTypes:
-    """For commands beside the service: they read what it kept, and keep nothing."""
+    """For commands: they read what the service saved, and save nothing."""
 
     def saved() -> Any:
         found = note_at(source_types_path(config))
@@ -80,8 +80,8 @@ class SourceTypes:
         self._lock = threading.Lock()
 
     def of(self, topic: str) -> Mapping[str, str]:
-        """The types of the columns of that topic's table, named as `columns` in the config names types; nothing where
-        the connector does not tell them. Raises TransientError where Kafka does not answer."""
+        """The types of the columns of that topic's table, named as `columns` in the config names types; empty if the
+        connector does not announce them. Raises TransientError if Kafka does not answer."""
         if self._connector is not None and self._connector not in CONNECTORS_THAT_TELL:
             return {}
         with self._lock:

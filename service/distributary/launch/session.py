@@ -211,7 +211,7 @@ def _without_sigterm() -> Iterator[None]:
 
 def _given_to_spark_submit() -> dict[str, str]:
     """The settings of its command line and of spark-defaults.conf, and those that it has decided in any case; these are
-    empty where nothing tells them."""
+    empty if they are not known."""
     decided = dict.fromkeys(("spark.master", "spark.app.name", "spark.driver.memory"), "")
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return decided
@@ -257,8 +257,8 @@ def _gone(process: subprocess.Popen[bytes] | None) -> SetupError:
     return SetupError(
         "spark-gone",
         f"Spark's JVM ended{how}",
-        "start it again: each table goes on from where it is. After SIGKILL look whether the machine or the container"
-        " ran out of memory (the kernel's log, OOMKilled): then give it more, or lower spark.driver.memory",
+        "start it again: each table continues from its own progress. After SIGKILL look whether the machine or the"
+        " container ran out of memory (the kernel's log, OOMKilled): then give it more, or lower spark.driver.memory",
     )
 
 

@@ -1,4 +1,4 @@
-"""The quarantine table's files, looked after as those of the tables are: each batch with bad records adds some."""
+"""Maintenance of the quarantine table's files, as of any table's: each batch with bad records adds some."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class QuarantineFiles:
 
     @property
     def running(self) -> threading.Lock:
-        """Who has it writes to the table."""
+        """Held while the table is written to."""
         return self._quarantine.lock
 
     def due(self) -> Due | None:

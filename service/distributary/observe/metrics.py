@@ -1,4 +1,4 @@
-"""Every metric of the service, as one catalogue: what is not here is not exposed, and docs/metrics.md is made of it."""
+"""The catalogue of all metrics. Only metrics that are in it are exposed, and docs/metrics.md is made from it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ QUARANTINED = Metric(
 UNDECIDED = Metric(
     "distributary_table_undecided",
     Kind.COUNTER,
-    "Deletes over all runs of which nothing tells whether they took the new row of a key or the one before it.",
+    "Deletes that could apply to either of two rows of the same key, over all runs.",
     unit="records",
 )
 GHOSTS = Metric(
@@ -214,7 +214,7 @@ JVM_COLLECTIONS = Metric(
 )
 JVM_THREADS = Metric("distributary_jvm_threads", Kind.GAUGE, "Threads of Spark's JVM.", ())
 PROCESSES = {"distributary": "the service's Python process", "distributary_jvm": "Spark's JVM"}
-"""The processes whose figures are told, by what the names of these begin with."""
+"""The processes that have metrics, by the prefix of these metrics' names."""
 _OF_PROCESSES = (
     ("virtual_memory_bytes", Kind.GAUGE, "Virtual memory size in bytes.", "bytes"),
     ("resident_memory_bytes", Kind.GAUGE, "Resident memory size in bytes.", "bytes"),

@@ -1,6 +1,6 @@
-"""Counts what happens to the tables, and tells it to Prometheus together with what the status knows.
+"""Counts events of the tables, and exposes them to Prometheus together with the status.
 
-Everything comes from what a batch knows anyway (its facts, its commit file): nothing here runs a Spark job.
+All values come from a batch's statistics and its commit: nothing here runs a Spark job.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Stopwatch:
 
 
 class Recorder:
-    """What the service's parts tell of their work. Every method may be called from any thread.
+    """Records events of all tables. Every method may be called from any thread.
 
-    `registry` has all metrics of the catalogue, those that the status knows included.
+    `registry` has all metrics of the catalogue, including those that are made from the status.
     """
 
     def __init__(self, status: ServiceStatus) -> None:
@@ -106,7 +106,7 @@ class Recorder:
         self.registry.register(_JvmCollector(lambda: self._jvm))
 
     def jvm_process(self, pid: int) -> None:
-        """The process of Spark's JVM, whose figures are told from now on."""
+        """Exposes metrics of this process, which is Spark's JVM."""
         ProcessCollector("distributary_jvm", pid=lambda: pid, registry=self.registry)
 
     def jvm(self, state: JvmState) -> None:
@@ -117,7 +117,7 @@ class Recorder:
         return Counter(metric.name, metric.help, metric.labels, registry=self.registry)
 
     def add_table(self, table: str) -> None:
-        """A table that the service keeps: its counters begin at 0, so that the first event is an increase."""
+        """Sets the counters of a new table to 0, so that its first event is an increase."""
         for counter in (
             *(self._commits, self._retries, self._schema_changes),
             *(self._compacted_files, self._compacted_bytes),
@@ -132,7 +132,7 @@ class Recorder:
             self._merged.labels(table, change)
 
     def retried(self, table: str) -> None:
-        """A batch of the table failed in a way that may pass, and is tried again."""
+        """Counts a batch that failed with a temporary error and is tried again."""
         self._retries.labels(table).inc()
 
     def maintained(self, table: str, task: str, seconds: float, compacted: Compacted | None) -> None:
@@ -149,7 +149,7 @@ class Recorder:
         self._failed_tries.labels(table, task).inc()
 
     def forget(self, table: str) -> None:
-        """The table is no longer kept, or no more as it was: what failed so far does not count."""
+        """Removes the failed tries of a table that left the config or got another worker."""
         for task in m.TASKS:
             with suppress(KeyError):
                 self._failed_tries.remove(table, task)
@@ -192,7 +192,7 @@ class Recorder:
 
 
 class _JvmCollector(Collector):
-    """Tells what was last seen of the JVM: a scrape never waits for it."""
+    """Exposes the last known state of the JVM: a scrape never waits for the JVM."""
 
     def __init__(self, last: Callable[[], JvmState | None]) -> None:
         self._last = last
@@ -208,7 +208,7 @@ class _JvmCollector(Collector):
 
 
 class _StatusCollector(Collector):
-    """Makes metrics out of the status at the moment they are asked for, so the two can't differ."""
+    """Makes metrics from the status at each scrape, so that the two never differ."""
 
     def __init__(self, status: ServiceStatus) -> None:
         self._status = status

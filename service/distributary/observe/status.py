@@ -1,8 +1,7 @@
-"""What the running service knows about itself, for its HTTP server and for whoever asks in the same process.
+"""The status of the running service, for its HTTP server and its metrics.
 
-The service's threads write (`update`, `beat`, `mark_ready`), the HTTP server's threads read (`snapshot`, `tables`,
-`live`). Everything here is kept in memory and starts anew with the process: what a table has applied for good is in
-the table itself.
+The service's threads write (`update`, `heartbeat`, `mark_ready`), the HTTP server's threads read (`snapshot`, `tables`,
+`live`). All of it is in memory and is lost with the process: progress that must last is in the tables.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ _COMMANDS = {
     "quarantine_list": "quarantine list",
     "quarantine_replay": "quarantine replay",
 }
-"""What the page has for operators to copy, beside what ends a halt."""
+"""Commands that the page shows for a table, beside the one that ends its halt."""
 
 
 class ServiceStatus:
     """The status of one running service. Every method may be called from any thread.
 
     `clock` counts seconds and never runs backwards, `wall` gives seconds since 1970; tests give their own. `history`
-    has what the tables did lately, `details` what is known of single ones beside.
+    has the tables' recent rates, `details` the last commits, columns and files of single tables.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
@@ -50,7 +49,7 @@ class ServiceStatus:
         self._heartbeat_ms: int | None = None
         self._planned_at = wall()
         self._started_at = wall()
-        # The start counts as a beat: a service that never gets to its loop must be found dead as well.
+        # The start counts as a beat, so that a service which never reaches its loop is found dead, too.
         self._last_beat = clock()
         self._waits = False
 
@@ -68,7 +67,7 @@ class ServiceStatus:
     def committed(
         self, table: str, batch: Batch, freshness_seconds: float | None, stages: Stages | None = None
     ) -> TableStatus:
-        """A table has committed a batch; `freshness_seconds` is None where nothing in it tells a time at the source,
+        """A table has committed a batch; `freshness_seconds` is None if none of its records has a time at the source,
         `stages` where no change of it was streamed."""
         self.history.add(table, batch.applied, freshness_seconds)
         changes: dict[str, Any] = {"last_commit_at": batch.at, "last_batch": batch}
@@ -79,18 +78,18 @@ class ServiceStatus:
         return self.update(table, **changes)
 
     def show_transactions(self, transactions: Mapping[str, Any] | None) -> None:
-        """Shows how far all tables are complete together, as JSON's types; None where nothing tells it."""
+        """Shows how far all tables are complete together, as JSON's types; None if it is not known."""
         with self._lock:
             self._transactions = transactions
 
     def show_config(self, config: Mapping[str, Any] | None) -> None:
-        """Shows what of the config's files does not count, as JSON's types; None where all of it does."""
+        """Shows faults and ignored keys of the config's files, as JSON's types; None if there are none."""
         with self._lock:
             self._config = config
 
     @property
     def config(self) -> Mapping[str, Any] | None:
-        """What was given last to show_config()."""
+        """The last argument of show_config()."""
         with self._lock:
             return self._config
 
@@ -109,30 +108,30 @@ class ServiceStatus:
 
     @property
     def heartbeat_at(self) -> float | None:
-        """What was given last to show_heartbeat(), in seconds since 1970."""
+        """The last argument of show_heartbeat(), in seconds since 1970."""
         with self._lock:
             return None if self._heartbeat_ms is None else self._heartbeat_ms / 1000
 
     def planned(self) -> None:
-        """The stream has planned all that Kafka had at its turn."""
+        """Notes that all records that Kafka has now are planned."""
         with self._lock:
             self._planned_at = self._wall()
 
     @property
     def planned_at(self) -> float:
-        """When that was last, or the start, in seconds since 1970."""
+        """When planned() was called last, else the start, in seconds since 1970."""
         with self._lock:
             return self._planned_at
 
     @property
     def stream(self) -> Mapping[str, Any] | None:
-        """What was given last to show_stream(), with `since`, in seconds since 1970."""
+        """The last argument of show_stream(), with `since`, in seconds since 1970."""
         with self._lock:
             return self._stream
 
     @property
     def transactions(self) -> Mapping[str, Any] | None:
-        """What was given last to show_transactions()."""
+        """The last argument of show_transactions()."""
         with self._lock:
             return self._transactions
 
@@ -144,14 +143,13 @@ class ServiceStatus:
         self.details.forget(table)
 
     def heartbeat(self) -> None:
-        """To be called at each turn of the service's loop: says that it is alive."""
+        """Notes that the service's loop is alive. To be called at each of its turns."""
         with self._lock:
             self._last_beat = self._clock()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """The loop waits in here for the storage: a restart would only have it wait again, so that it counts as alive
-        for as long as that lasts."""
+        """While the loop waits in here for the storage it counts as alive, because a restart would only wait again."""
         with self._lock:
             self._waits = True
         try:
@@ -212,13 +210,13 @@ class ServiceStatus:
 
     def snapshot(self) -> dict[str, Any]:
         """Everything as JSON's types: `version`, `time` and `started_at` (seconds since 1970), `ready`,
-        `seconds_since_beat`, `tables`, where it is known `transactions`, `config` where something in the config's files
-        does not count, `stream` while Kafka can't be asked for new records, and where it is known `heartbeat_at`, when
+        `seconds_since_beat`, `tables`, where it is known `transactions`, `config` if the config's files have faults or
+        ignored keys, `stream` while Kafka can't be asked for new records, and where it is known `heartbeat_at`, when
         Kafka got the connector's last heartbeat (seconds since 1970)."""
         return self._as_json(TableStatus.as_json)
 
     def overview(self) -> dict[str, Any]:
-        """The same without the tables' offsets, for a page that shows thousands of them again and again."""
+        """The same without the tables' offsets, for a page that polls thousands of tables."""
         return self._as_json(TableStatus.without_offsets)
 
     def _as_json(self, of_table: Callable[[TableStatus, float], dict[str, Any]]) -> dict[str, Any]:

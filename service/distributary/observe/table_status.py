@@ -17,7 +17,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 class TableState(str, Enum):
-    """Where a table is in its life. `str` so that it stands in JSON and in labels as it is."""
+    """The state of a table. A `str`, so that JSON and labels show its value."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -43,23 +43,19 @@ class Batch:
 class TableStatus:
     """One table at one moment.
 
-    `table` is `<schema>.<table>` (see tables.name_of). `next_offsets` is what the table has applied: per partition
-    the first offset that it has not; `goal_offsets` is what Kafka held when the stream looked last, once in each
-    `trigger.interval`: per partition the offset that the next record there would get.
-    `records_applied` and `quarantined` count over all runs: they are in the table's progress record.
-    `undecided` counts deletes of which nothing tells whether they took the new row of a key or the one before it.
-    `last_commit_at` is in seconds, `source_ts` (commit time at the source of the newest change applied) in
-    milliseconds, both since 1970.
-    `ghosts` counts the rows that the last complete snapshot leaves over, None where that is not known.
+    `table` is `<schema>.<table>` (see tables.name_of). `next_offsets`: per partition the first offset that the table
+    has not applied; `goal_offsets` are the target offsets, planned once in each `trigger.interval`: per partition the
+    offset after Kafka's last record. `records_applied` and `quarantined` count over all runs: they are in the table's
+    progress record. `undecided` counts deletes that could apply to either of two rows of the same key. `last_commit_at`
+    is in seconds, `source_ts` (commit time at the source of the newest change applied) in milliseconds, both since
+    1970. `ghosts` counts the rows that the last complete snapshot leaves over, None where that is not known.
     `freshness_seconds` is the time from the source's commit of the oldest change of a batch to the batch's commit, and
-    `last_batch` the newest one of this run; both None before that.
-    `stages` are those of the oldest streamed change of the last batch that had one.
-    `compacted_at` and `vacuumed_at` are when the table's files were looked after last (see maintain/), in seconds since
-    1970; None where they never were.
-    `catalog_name` is what the config's catalog calls the table; None without one, and while it does not have it.
-    `layout` says how rows leave its files: auto, rewrite or vectors, whichever is in force. `remembered_keys` counts
-    the keys of which it remembers more than their row, `memory_bytes` what a commit writes of its memory.
-    `paused` says why a paused table is, None for all others.
+    `last_batch` the newest one of this run; both None before that. `stages` are those of the oldest streamed change of
+    the last batch that had one. `compacted_at` and `vacuumed_at` are when the table's files were compacted and vacuumed
+    last (see maintain/), in seconds since 1970; None where they never were. `catalog_name` is what the config's catalog
+    calls the table; None without one, and while it does not have it. `layout` says how rows leave its files: auto,
+    rewrite or vectors, whichever is in force. `remembered_keys` counts the keys of which it remembers more than their
+    row, `memory_bytes` what a commit writes of its memory. `paused` says why a paused table is, None for all others.
     `error` has the keys `code`, `message` and `fix`; it is there while the table is retrying or halted. `warnings` have
     the same keys: likely mistakes in its config.
     """
@@ -108,8 +104,8 @@ class TableStatus:
         )
 
     def lag_seconds(self, now: float) -> float | None:
-        """How old the newest change applied is at the source while the table is behind, 0 while it is not; None where
-        nothing tells it. `now` is in seconds since 1970."""
+        """How old the newest change applied is at the source while the table is behind, 0 while it is not; None if it
+        is not known. `now` is in seconds since 1970."""
         if self.lag_records == 0:
             return 0.0
         if self.source_ts is None:

@@ -14,7 +14,7 @@ class PartitionStats:
     """One partition of the batch. `position` and `ts_ms` are the largest of its streamed changes (snapshots aside).
 
     `deleted_key` is the hash of the key whose delete was the partition's last record, else None. `transaction` is that
-    of the change with the largest position, also if it went to the quarantine table; None where none is told.
+    of the change with the largest position, also if it went to the quarantine table; None if the connector sends none.
     """
 
     records: int
@@ -26,8 +26,8 @@ class PartitionStats:
 
 @dataclass(frozen=True)
 class Passage:
-    """When one change was committed at the source, when its connector got to it (None where nothing tells it), and the
-    time that Kafka's record has: in milliseconds since 1970."""
+    """When one change was committed at the source, when its connector processed it (None if not known), and the time of
+    Kafka's record: in milliseconds since 1970."""
 
     source_ms: int
     connector_ms: int | None

@@ -21,9 +21,8 @@ from distributary.errors import TableHalt
 
 APP_ID = "distributary"
 _FORMAT = 2
-"""Raised only where an older version would go wrong with a record: what it does not know of it keeps as it is, so that
-a rollback goes on with the same tables. 2: what rules recall is in the file `memory`, which a version that knows of
-none would leave behind."""
+"""Raised only if older versions would misread a record. They keep fields that they do not know, so that the same tables
+work after a rollback. 2: the rules' memory is in the file `memory`, which older versions would not carry on."""
 _RECORD = ConfigDict(frozen=True, extra="allow")
 
 
@@ -76,8 +75,8 @@ class Snapshot(BaseModel):
 class Progress(BaseModel):
     """One table's record: the next offset per partition of its topic, its last position, and what its rules recall.
 
-    `connector` is the one by whose positions the table is ordered, or position.BY_OFFSET; `unwrapped` tells that rows
-    come without an envelope, `filled` that values were not sent and rows may hold some of older changes. `topic_id` is
+    `connector` is the one by whose positions the table is ordered, or position.BY_OFFSET; `unwrapped`: rows come
+    without an envelope. `filled`: some values were unavailable, and rows may hold those of older changes. `topic_id` is
     Kafka's id of the topic, which changes when it is deleted and created again. `position` is the largest position of a
     streamed change, `truncated` that of the newest truncate. `source_ts_ms` is the time of the newest record,
     `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent` counts (records, bad ones) of the
@@ -89,17 +88,16 @@ class Progress(BaseModel):
     decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where none are, both by
     the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down), `timestamps` what
     becomes of the source's points in time without a zone (None: ntz, there was no choice), `transactions` whether they
-    tell their transaction (None: they do not).
-    `short` has the ends of partitions that Kafka was seen to have lost what was applied already of, until an operator
-    has accepted it: by then they have grown again. `memory` is the file of what the rules recall of keys, `recalled`
-    the same as a text where that is short; `remembered_keys` counts the keys of which rules recall more than their row
-    (special keys), `memory_bytes` is what the file or the text takes (both None: not written down). `growth` has where
-    all partitions ended when the topic was seen to have got more of them, until all up to there was applied. `key` has
-    the table's names. `source_table` is the one whose changes the topic had so far, None where several may come (see
-    ingest/source_tables.py), or none was told. `order` are the fields that make positions, where the connector has no
-    rules of its own. `adopted` are the offsets from which on the service applied records to a table that it took over
-    from another writer: it has rows that none of them wrote. `added` are columns whose defaults older rows have, by the
-    table's names. Fields that a later version has added are kept.
+    tell their transaction (None: they do not). `short` has the ends of partitions that Kafka was seen to have lost what
+    was applied already of, until an operator has accepted it: by then they have grown again. `memory` is the file of
+    what the rules recall of keys, `recalled` the same as a text where that is short; `remembered_keys` counts the keys
+    of which rules recall more than their row (special keys), `memory_bytes` is what the file or the text takes (both
+    None: not written down). `growth` has where all partitions ended when the topic was seen to have got more of them,
+    until all up to there was applied. `key` has the table's names. `source_table` is the one whose changes the topic
+    had so far, None where several may come (see ingest/source_tables.py), or none was told. `order` are the fields that
+    make positions, where the connector has no rules of its own. `adopted` are the offsets from which on the service
+    applied records to a table that it took over from another writer: it has rows that none of them wrote. `added` are
+    columns whose defaults older rows have, by the table's names. Fields that a later version has added are kept.
     """
 
     model_config = _RECORD
@@ -197,7 +195,7 @@ def later(one: InTransaction | None, other: InTransaction | None) -> InTransacti
 @dataclass(frozen=True)
 class Head:
     """Where a table's log is: its version, the newest progress record (None before the service's first commit), and
-    when that was committed, in seconds since 1970 (None where Delta does not tell)."""
+    when that was committed, in seconds since 1970 (None if Delta does not record it)."""
 
     version: int
     progress: Progress | None
@@ -206,8 +204,8 @@ class Head:
 
 @dataclass(frozen=True)
 class Restored:
-    """A RESTORE: the `version` that it made, and the one that the table was set back `to`; None where only a time is
-    told."""
+    """A RESTORE: the `version` that it made, and the one that the table was set back `to`; None if the log has only a
+    time."""
 
     version: int
     to: int | None
@@ -236,7 +234,7 @@ def restored_to(parameters: Mapping[str, Any] | None) -> int | None:
 
 
 def table_restored() -> TableHalt:
-    """The halt of a table of which nothing tells to which version it was restored."""
+    """The halt of a table that was restored to an unknown version."""
     return TableHalt(
         "table-restored",
         "the table was restored to an earlier state, and its log does not tell what it had applied then",

@@ -1,4 +1,4 @@
-"""The complete snapshots of a table, told from its batches: pure, on the values of progress and facts alone.
+"""The complete snapshots of a table, recognized from the statistics of its batches. No I/O.
 
 Rows that were deleted while no snapshot was complete and no change was read are never deleted by a record. The newest
 complete snapshot shows them: it does not have them, and they are older than it is (ghosts.py finds and removes them).
@@ -81,7 +81,7 @@ def complete_snapshot(table: str, progress: Progress) -> Snapshot:
     if snapshot is None:
         raise UsageError(
             "no-complete-snapshot",
-            f"{table} has not applied the end of a snapshot: nothing tells which rows are left over"
+            f"{table} has not applied the end of a snapshot, so it is not known which rows the source no longer has"
             + (
                 " (its records do not say where in the source's log they stand)"
                 if progress.connector == BY_OFFSET

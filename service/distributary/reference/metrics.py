@@ -11,8 +11,8 @@ _HEAD = """\
 What `/metrics` has, in Prometheus' text format. This page is made from the catalogue in the code (`make docs` writes
 it anew); [monitoring.md](monitoring.md) says how to use it.
 
-Counters that count over all runs come from the table's own progress record and go on after a restart; those since the
-start begin at 0. A gauge that is not known is not there.
+Counters over all runs come from the table's own progress record and continue after a restart; those since the start
+begin at 0. A gauge whose value is not known is absent.
 
 | metric | type | labels | unit | what it is |
 | --- | --- | --- | --- | --- |"""

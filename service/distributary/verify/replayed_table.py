@@ -222,8 +222,8 @@ def _batch_ranges(sizer: BatchSizer, offsets: OffsetRange) -> Iterator[OffsetRan
 
 
 def _quarantined_places(session: SparkSession, config: Config, topic: str) -> Collection[_Place]:
-    """The places of the topic's records in quarantine: the table does not have them, even if they can be read by now.
-    The timestamp is part of the place, because a recreated topic has other records at the same offsets."""
+    """The places of the topic's records in quarantine: the table does not have them, even if they can be read now. The
+    timestamp is part of the place, because a recreated topic has other records at the same offsets."""
     found = Quarantine(session, config.quarantine_path()).waiting(session, topic)
     return set() if found is None else {*_places(found.select(*_PLACE).toArrow())}
 

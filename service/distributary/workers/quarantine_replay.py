@@ -42,7 +42,7 @@ def replay_quarantine(
         return
     end = context.broker.latest(topic)
     if end == first:
-        log.warning("records in quarantine wait until the topic has one that tells its format")
+        log.warning("records in quarantine wait until a record of the topic shows its format")
         return
     waiting = with_withheld(raw, lake.session, topic.name, first, end, context.records)
     topic_format = reader.detect_format(topic, first, progress)

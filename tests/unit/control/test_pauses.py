@@ -123,7 +123,7 @@ def test_the_commands(tmp_path: Path) -> None:
     done = run.invoke(main, ["pause", *file, "dbo.a", "--reason", "restore"])
     assert (done.exit_code, done.output.split(":")[0]) == (0, "dbo.a is paused once its batch in flight is through")
     assert run.invoke(main, ["pause", *file, "--output", "json"]).output == '{\n  "table": null,\n  "paused": true\n}\n'
-    assert run.invoke(main, ["unpause", *file]).output.startswith("the service goes on")
+    assert run.invoke(main, ["unpause", *file]).output.startswith("the service continues")
     assert run.invoke(main, ["unpause", *file]).output == "the service was not paused\n"
 
 
