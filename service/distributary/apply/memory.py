@@ -15,8 +15,8 @@ from distributary.rules.state import Rules, TableState
 
 @dataclass(frozen=True)
 class TableLayout:
-    """What is known of a table: its topic, its columns and those of its key, and what the rules need. `defaults`: what
-    older rows have in columns that were added after them. `transactions`: its rows tell their transaction."""
+    """The layout of a table: its topic, its columns and those of its key, and the rules' settings. `defaults`: values
+    of older rows in columns that were added later. `transactions`: rows have the columns of their transaction."""
 
     rules: Rules
     topic: str

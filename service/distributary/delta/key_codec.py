@@ -44,9 +44,8 @@ class Keys:
 
 
 class KeyCodec:
-    """Makes numbers of the key columns `columns`, (name, Arrow type as the table has it), in that order.
-
-    Raises ValueError where a type can't be part of a key.
+    """Encodes the key columns `columns` (name, the table's Arrow type), in that order. Raises ValueError if a type
+    can't be part of a key.
     """
 
     def __init__(self, columns: Sequence[tuple[str, pa.DataType]]) -> None:

@@ -13,14 +13,14 @@ from distributary.delta.vectors import VectorDescriptor
 
 @dataclass(frozen=True)
 class LiveFile:
-    """A data file as the log's `add` action has it; `action` is all of that, with what this code knows nothing of.
+    """A data file of an `add` action of the log. `action`: the whole action, with fields that this code does not know.
     Without a `vector` all rows are live."""
 
     action: Mapping[str, Any]
 
     @property
     def path(self) -> str:
-        """The file's path as the log has it."""
+        """The file's path as in the log."""
         return str(self.action["path"])
 
     @property
@@ -53,5 +53,5 @@ class LiveFile:
 
     @property
     def entry(self) -> tuple[str, str | None]:
-        """What the log tells entries apart by: the path, and which vector the file has."""
+        """The identity of an entry in the log: the path and the deletion vector."""
         return self.path, self.vector.unique_id if self.vector else None

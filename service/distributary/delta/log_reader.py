@@ -27,7 +27,7 @@ _Seen = tuple[int | None, int]  # time of the last change in ns, bytes
 
 @dataclass(frozen=True)
 class LogState:
-    """A version, and how the file of its commit looked, which tells a table that was made anew under the same name."""
+    """A version, and the identity of its commit file, which shows that the table was deleted and created again."""
 
     snapshot: Snapshot
     seen: _Seen | None

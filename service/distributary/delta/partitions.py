@@ -18,7 +18,7 @@ _LONGEST = 200  # bytes of a directory's name: file systems take 255
 def split(rows: pa.Table, columns: Sequence[Column]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
     """The rows of each partition, with its values by physical names. Rows keep their order.
 
-    An empty text is NULL there, as Delta's format has it.
+    An empty text counts as NULL there, as in Delta's format.
     """
     if not columns or not rows.num_rows:
         yield {}, rows

@@ -46,7 +46,7 @@ class Snapshot:
 
     @property
     def has_change_feed(self) -> bool:
-        """Whether commits have to tell old and new rows beside their data."""
+        """Whether commits must also write old and new rows (change data feed)."""
         return has_change_feed(self.metadata)
 
     @property

@@ -29,7 +29,7 @@ class TableFiles:
 
     @staticmethod
     def log_path(relative: str) -> str:
-        """A path below the root as the log has it."""
+        """A path below the root, in the log's form."""
         return quote(relative, safe="/=-_.~")
 
     def open(self, path: str) -> pa.NativeFile:

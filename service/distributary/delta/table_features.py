@@ -53,7 +53,7 @@ def has_vectors(metadata: Mapping[str, Any]) -> bool:
 
 
 def has_change_feed(metadata: Mapping[str, Any]) -> bool:
-    """Whether commits have to tell old and new rows beside their data."""
+    """Whether commits must also write old and new rows (change data feed)."""
     return _is_on(metadata.get("configuration") or {}, "delta.enableChangeDataFeed")
 
 

@@ -49,7 +49,7 @@ class TableView:
 
     @property
     def files_with_vectors(self) -> int:
-        """The files of which deletion vectors mark rows."""
+        """The files with deletion vectors."""
         return sum(bool(file.action.get("deletionVector")) for file in self.snapshot.files.values())
 
     @property

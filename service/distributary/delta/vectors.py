@@ -1,4 +1,4 @@
-"""Deletion vectors: which rows of a data file are dead, as Delta's format has it.
+"""Deletion vectors of Delta's format: which rows of a data file are dead.
 
 A vector is a set of row numbers in Roaring's portable 64-bit form after a magic number. Vectors of one commit lie in
 one file: a version byte, then each with its length before and its CRC-32 behind it.
@@ -52,7 +52,7 @@ class VectorDescriptor:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """As an action has it."""
+        """The descriptor as the JSON of an action."""
         found = {
             "storageType": self.storage,
             "pathOrInlineDv": self.place,
@@ -64,7 +64,7 @@ class VectorDescriptor:
 
     @property
     def unique_id(self) -> str:
-        """Tells vectors apart, as Delta does."""
+        """The identity of the vector, in Delta's form."""
         return f"{self.storage}{self.place}" + ("" if self.offset is None else f"@{self.offset}")
 
     @property

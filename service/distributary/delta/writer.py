@@ -84,7 +84,7 @@ class TableWriter(TableReader):
         return _committed(version, len(upserts), updated, found)
 
     def replace(self, rows: pa.Table | None, gone: Iterable[FoundInFile], record: ProgressRecord) -> Committed:
-        """Adds rows with all of the table's columns, whatever keys they have, and removes those that were read at
+        """Adds rows with all of the table's columns, also with repeated keys, and removes the rows that were read at
         `gone`, in one commit with the record."""
         table = self.snapshot
         rows = table.schema.arrow.empty_table() if rows is None else rows
@@ -160,8 +160,8 @@ class TableWriter(TableReader):
         return version
 
     def _write_data(self, upserts: pa.Table, plan: RemovalPlan, begun: list[str]) -> list[LiveFile]:
-        """Writes the new rows, and those that stay of rewritten files; no more of these are in memory at a time than
-        make one file. The files' paths are added to `begun`."""
+        """Writes the new rows, and the remaining rows of rewritten files, of which at most one new file's worth is in
+        memory. Adds the paths of all new files to `begun`."""
         table = self.snapshot
         index = self._index() if self._key else None
         reader = DataReader(self._files, table.schema)

@@ -134,8 +134,8 @@ class TableState:
 class Rules:
     """A table's settings that the rules need.
 
-    `connector`; `mode`, `deletes` and `truncate` of the config; `deletes_are_null`: the stream tells deletes by
-    tombstones alone; `compacted`: so is the topic. `keyless`: `mode: append` of a table whose records have no key.
+    `connector`; `mode`, `deletes` and `truncate` of the config; `deletes_are_null`: tombstones are the only form of
+    deletes; `compacted`: Kafka compacts the topic. `keyless`: `mode: append` of a table whose records have no key.
     """
 
     connector: str
