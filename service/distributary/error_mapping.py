@@ -1,5 +1,5 @@
-"""What an error of a layer below means for a table: try again, or halt. Decided by the type of the error; of Spark's
-own, which are all of one type, by the condition; and a disk without room is known by the system's own words."""
+"""Maps errors of Spark, Java, Kafka and the storage to errors of the service: retry or halt. The type of the error
+decides; for Spark's own errors, which share one type, the condition; for a full disk the system's message."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _LONGEST_PAUSE = 60.0  # seconds
 UNEXPECTED = "unexpected-error"
 """The code of an error that is in no list: it is not known whether a retry can help."""
 DISK_FULL = "disk-full"
-"""The code of an error that only room on a disk helps against."""
+"""The code of the error for a full disk."""
 
 
 @dataclass(frozen=True)
 class _Cause:
-    """A Java error: its class, and of Spark's own its condition, if it has one, and its text. That is for looking at,
-    not for showing: users' values may be in it."""
+    """A Java error: its class, its condition if it is one of Spark's own, and its text. The text is never shown,
+    because users' values may be in it."""
 
     name: str
     condition: str | None
@@ -88,16 +88,16 @@ def classify(error: BaseException) -> DistributaryError:
 
 
 def stream_fault(query: StreamingQuery) -> DistributaryError | None:
-    """What ended a stream, as one of the service's own; None where it runs or came to its end."""
+    """The error that ended a stream, as an error of the service; None if it runs or has finished."""
     error = query.exception()
-    # PySpark's error keeps of the Java ones behind it nothing but the text.
+    # PySpark's error has only the text of its Java causes, so these are read from the query itself.
     if error is None:
         return None
     return _meaning(error, _causes(query._jsq.exception().get()))
 
 
 def unexpected_in(error: Exception, batch: OffsetRange) -> TableHalt | None:
-    """An error that nobody expected, with the records of the topic among which its cause may be; None for others."""
+    """The halt for an unexpected error, with the offsets of the batch that it may come from; None for other errors."""
     fault = classify(error)
     if fault.code != UNEXPECTED or error is fault:
         return None
@@ -106,12 +106,12 @@ def unexpected_in(error: Exception, batch: OffsetRange) -> TableHalt | None:
 
 
 def pause_after(faults: int, interval: float) -> float:
-    """Seconds until what failed so many times in a row is tried again; `interval` lies between two batches."""
+    """Seconds until the next try after so many failures in a row. `interval`: the config's time between two batches."""
     return min(_LONGEST_PAUSE, max(1.0, interval) * faults)
 
 
 def _meaning(error: BaseException, causes: Sequence[_Cause]) -> DistributaryError:
-    """Of an error of Python's, and the Java errors behind it, the outermost first."""
+    """The service's error for a Python error and its Java causes, the outermost first."""
     names = [type(error).__name__, *(cause.name for cause in causes)]
     if passing := _lost_executor(causes) or _of_a_task(causes) or _passing(names, [cause.text for cause in causes]):
         return passing
@@ -123,14 +123,14 @@ def _lost_executor(causes: Sequence[_Cause]) -> TransientError | None:
         return None
     return TransientError(
         "executor-lost",
-        "an executor of Spark is gone, with what it held of the batch",
-        "the batch is taken again; if executors go again and again, look into their logs: they may need more memory"
-        " (spark.executor.memory), or smaller batches (trigger.max_records)",
+        "an executor of Spark was lost, with its part of the batch",
+        "the batch is processed again; if executors are lost repeatedly, look into their logs: they may need more"
+        " memory (spark.executor.memory), or smaller batches (trigger.max_records)",
     )
 
 
 def _of_a_task(causes: Sequence[_Cause]) -> TransientError | None:
-    """The service's own error that ended a Python task, or that the task's Python lacks the service."""
+    """The service's own error that ended a Python task, or one that says that executors lack this package."""
     for text in (cause.text for cause in causes if cause.name.endswith(".PythonException")):
         if found := _TASKS_ERROR.search(text):
             return TransientError(found[1], found[2], found[3] or "")
@@ -145,7 +145,7 @@ def _of_a_task(causes: Sequence[_Cause]) -> TransientError | None:
 
 
 def _passing(names: list[str], texts: list[str]) -> TransientError | None:
-    """What may pass, by the class names and the texts of an error and its causes, the outermost first."""
+    """A temporary error, recognized by the class names and texts of an error and its causes, the outermost first."""
     if any(name.endswith("OutOfMemoryError") for name in names):
         return TransientError(
             "out-of-memory",
@@ -198,13 +198,13 @@ def _causes(java: Any) -> list[_Cause]:
             found.append(_Cause(name, condition, java.getMessage() or ""))
             java = java.getCause()
     except (Py4JError, OSError, AttributeError):
-        pass  # the JVM is gone: what is known by then must do
+        pass  # the JVM is gone: the causes found so far must do
     return found
 
 
 def _name_of(java_class: Any) -> str:
-    """The class's name; of an error of a file system's own also what it is: AWSServiceThrottledException, say, is an
-    IOException."""
+    """The class's name; for a file system's own error also the general class: AWSServiceThrottledException, for
+    example, is an IOException."""
     own = name = str(java_class.getName())
     while name.startswith(_FILE_SYSTEMS):
         java_class = java_class.getSuperclass()
@@ -213,6 +213,6 @@ def _name_of(java_class: Any) -> str:
 
 
 def is_fault(error: BaseException) -> bool:
-    """Whether it is an error, as also a fault inside a library written in Rust, which comes as a panic and is no
+    """Whether it is an error and no interrupt. A panic of a library in Rust is an error, too, although it is no
     Exception."""
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"

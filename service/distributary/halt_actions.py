@@ -1,4 +1,4 @@
-"""What an operator may ask of a table, and which halts ask for it."""
+"""The actions by which an operator ends a halt, and which halt needs which action."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ class ResumeAction(str, Enum):
     """What the operator accepts, so that the table continues."""
 
     NOTHING = "nothing"
-    """The table is tried again."""
+    """Try again."""
     LOSS = "loss"
-    """Records that Kafka no longer has are passed over."""
+    """Skip records that Kafka no longer has."""
     RESET = "reset"
-    """The topic is another one now, or has lost its end: it is read from its start, on top of the rows that are
-    there."""
+    """Read a topic that was created again, or has lost its end, from its start, on top of the existing rows."""
     REBUILD = "rebuild"
-    """All rows go, and the table is filled again from the start of its topic."""
+    """Remove all rows, and fill the table again from the start of its topic."""
     REPLAY = "replay"
-    """Its records in quarantine are applied again."""
+    """Apply the table's records in quarantine again."""
 
 
 ASKED_BY = {
@@ -28,11 +27,11 @@ ASKED_BY = {
     "topic-shorter": ResumeAction.RESET,
     "offsets-began-anew": ResumeAction.REBUILD,
 }
-"""Halts, by code, that nothing but this (or a rebuild) ends."""
+"""By code: halts that only this action or a rebuild ends. For all others NOTHING is enough once the cause is mended."""
 
 
 def option(accept: ResumeAction | None) -> str:
-    """How `distributary resume` is asked for it, behind a space; empty for what needs no option."""
+    """The option of `distributary resume` for the action, with a space in front; empty if it needs none."""
     if accept is None or accept is ResumeAction.NOTHING:
         return ""
     return " --rebuild" if accept is ResumeAction.REBUILD else f" --accept-{accept.value}"
@@ -44,8 +43,8 @@ ALL_TABLES = "of all tables"
 
 
 def unpause(why: str, table: str, config_file: str = "FILE") -> str | None:
-    """What ends the pause of a table, as a line for a shell; None where the config says it. `why`: what is shown of the
-    pause."""
+    """The command that ends the pause of a table; None if the config pauses it. `why`: the pause's reason in the
+    status."""
     if not why.startswith(PAUSED_BY_COMMAND):
         return None
     of = "" if why.startswith(f"{PAUSED_BY_COMMAND} {ALL_TABLES}") else f" {shlex.quote(table)}"

@@ -59,7 +59,7 @@ def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def system_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """What a JVM must be told before its client of Kafka logs in."""
+    """The system properties that a JVM needs before its Kafka client can log in."""
     login = oauth(properties)
     return {} if login is None else login.system_properties()
 

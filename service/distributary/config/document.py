@@ -26,7 +26,7 @@ Loc = tuple[str | int, ...]
 _FIX_REFERENCE = "write the value out; write $${ for a literal ${"
 _NOTHING = ("", "~", "null", "Null", "NULL")
 _NULL_IS_A_WORD = ("column_defaults",)
-"""Keys of which `null` is one of the values."""
+"""Keys that have `null` among their values."""
 
 
 @dataclass(frozen=True)

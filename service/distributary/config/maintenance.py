@@ -54,7 +54,7 @@ class Maintenance:
 
 
 def resolve(*given: MaintenanceKeys | None) -> Maintenance:
-    """Each key of the first that has it, over what holds where nothing is said."""
+    """Each key from the first section that has it, else its default."""
 
     def first(name: str) -> str | int | None:
         return next((v for keys in given if keys is not None and (v := getattr(keys, name)) is not None), None)

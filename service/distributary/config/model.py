@@ -63,7 +63,7 @@ class Masking(Section):
 
 
 ABOUT_TABLES = ("defaults", "tables", "include", "paused")
-"""What of a config says which tables there are, and how they are kept."""
+"""The keys of a config that name tables and their settings."""
 
 
 class ConsumerGroup(Section):
@@ -213,7 +213,7 @@ class Config(Section):
         return revealed(self.spark)
 
     def settings_for(self, schema: str, table: str) -> TableSettings | None:
-        """All that counts for a table, spelled as in its topic; None where no rule matches it."""
+        """The settings of a table, spelled as in its topic; None if no rule matches it."""
         for i, rule in enumerate(self.tables):
             if fnmatchcase(f"{schema}.{table}", rule.match):
                 names = {**self._name_places.get(None, {}), **self._name_places.get(i, {})}

@@ -27,7 +27,7 @@ from distributary.config.table_rule import (
 
 @dataclass(frozen=True)
 class TableSettings:
-    """All that counts for one table: its rule over the defaults over what holds where nothing is said.
+    """The settings of one table: its rule, over the defaults, over the service's own defaults.
 
     `match` is the rule's pattern, `where` its `file:line` (empty where the config was not read from a file).
     `own_names` are the names of columns that the rule itself has, and not the defaults, by their key (`mask`,
@@ -73,7 +73,7 @@ class TableSettings:
 
     @property
     def has_transactions(self) -> bool:
-        """Whether rows tell the transaction of their change."""
+        """Whether rows have the columns of their change's transaction."""
         return self.transaction_columns and self.mode != "upsert"
 
     @property
@@ -83,13 +83,13 @@ class TableSettings:
 
 
 def _names(defaults: dict[str, str], rule: dict[str, str]) -> dict[str, str]:
-    """The rule's names count: a default that gives one of them to another column counts for other tables."""
+    """The rule's names win: a default that gives one of these names to another column is left out."""
     taken = {name.lower() for name in rule.values()}
     return {**{source: name for source, name in defaults.items() if name.lower() not in taken}, **rule}
 
 
 def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
-    """Whether the same counts by both, whichever entry says it."""
+    """Whether both are equal, except for the entry that they come from."""
     return replace(one, match="", where="") == replace(other, match="", where="")
 
 
@@ -108,10 +108,9 @@ def resolve(
 ) -> TableSettings:
     """The settings of the tables that `rule` matches. `salt` counts where something is hashed.
 
-    A key of the rule counts instead of the defaults', in `maintenance` too; `columns`, `exclude`, `rename`, `mask`
-    and `properties` are added to theirs, so that a default such as "no table brings `ssn`" can't be lost by a rule that
-    excludes something else. A rule that says how its tables are laid out counts instead of both partition_by and
-    cluster_by of the defaults.
+    A key of the rule replaces that of the defaults, in `maintenance` too. `columns`, `exclude`, `rename`, `mask` and
+    `properties` are added to those of the defaults, so that a rule which excludes another column does not lose a
+    default such as `exclude: [ssn]`. A rule with partition_by or cluster_by replaces both of the defaults.
     """
     mask: dict[str, str] = {**(defaults.mask or {}), **(rule.mask or {})}
     parted = defaults if rule.partition_by is None and rule.cluster_by is None else rule

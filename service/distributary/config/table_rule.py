@@ -1,4 +1,4 @@
-"""What the config's file says about tables: the keys of `defaults` and of one entry of `tables`."""
+"""The keys of `defaults` and of an entry of `tables`, as the config's file has them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _match(pattern: str) -> str:
 
 
 class TableDefaults(Section):
-    """The keys of a table, all optional. What is not given counts as upsert, hard, apply, evolve, epoch 0."""
+    """The keys of a table, all optional. The defaults are upsert, hard, apply, evolve, epoch 0."""
 
     mode: Mode | None = Field(
         None,
@@ -200,7 +200,7 @@ class TableDefaults(Section):
 
 
 class TableRule(TableDefaults):
-    """One entry of `tables`: for which tables it counts, and what counts for them."""
+    """One entry of `tables`: which tables it is for, and their settings."""
 
     match: Annotated[Text, AfterValidator(_match)] = Field(
         description="<schema>.<table> as the topic spells them; *, ? and [abc] match as in file names, upper and lower "

@@ -1,7 +1,7 @@
 """From the database's own type of a column to the type that its values are read as where they carry no schema.
 
 Each connector's documentation has a table of how it sends which type ("Data type mappings"); these are those tables, by
-the connector's settings. What they don't have is told by the values.
+the connector's settings. Types that they lack are inferred from the values.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ UNSIGNED_MODE = "bigint.unsigned.handling.mode"
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """A column as the database has it: the database's own name of its type, in capitals, and what stands in brackets
-    behind it, where there is anything."""
+    """A column as the database has it: the database's own name of its type, in capitals, and the arguments in brackets
+    behind it, if any."""
 
     name: str
     type: str
@@ -56,7 +56,7 @@ def type_of(connector: str, column: SourceColumn, properties: Mapping[str, str])
 
 
 def _plain(type_name: str) -> str:
-    """The name without what stands in brackets: `TIMESTAMP(6) WITH TIME ZONE` is `TIMESTAMP WITH TIME ZONE`; and
+    """The name without the arguments in brackets: `TIMESTAMP(6) WITH TIME ZONE` is `TIMESTAMP WITH TIME ZONE`; and
     without how MySQL shows it."""
     return " ".join(re.sub(r"\([^)]*\)| ZEROFILL", " ", type_name).split())
 

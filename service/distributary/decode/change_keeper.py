@@ -116,7 +116,7 @@ class ChangeKeeper:
 
 
 def is_snapshot_row(source: Source | None) -> bool:
-    """Whether a snapshot read the row, whatever `op` says: some transforms and older connectors write creates."""
+    """Whether a snapshot read the row. `op` does not decide: some transforms and older connectors write creates."""
     if source is None or source.snapshot in (None, False, "false"):
         return False
     return snapshot_text(source.snapshot) in SNAPSHOT_READS

@@ -30,9 +30,9 @@ class ColumnDefault:
 
 
 def default_text(field: ConnectField, kind: ColumnType, connector: str) -> str | None:
-    """The default that rows of before the column was added have in the source. None where the schema has none, and
-    where it does not tell: the column may be NULL and the database leaves NULL there; a time's zero, by which
-    connectors write expressions such as now(); arrays, maps and structs."""
+    """The value that rows have in the source which are older than the column. None if the schema has no default, or the
+    default is ambiguous: the column may be NULL and the database leaves NULL there; a time's zero, by which connectors
+    write expressions such as now(); arrays, maps and structs."""
     if field.default is None or (field.optional and connector not in _FILLING):
         return None
     document = json.loads(json.dumps(field.default), parse_int=Number, parse_float=Number)

@@ -97,7 +97,7 @@ class Decoder:
 
 
 def _steps(table: pa.Table) -> list[pa.Table]:
-    """The table in pieces of so many records and bytes, each column of which is one array."""
+    """The table in pieces of so many records and bytes, with contiguous columns."""
     if not table.num_rows:
         return []
     sizes = pc.fill_null(pc.binary_length(table["value"]), 0).to_numpy()

@@ -1,4 +1,4 @@
-"""Reads values without a schema: the names of a row's fields tell its columns, the table and the config their types."""
+"""Reads values without a schema: the fields' names are the columns, and the table and the config have their types."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def position_of(connector: str) -> PositionOf:
 
 
 def offset_position(milliseconds: int, partition: int, offset: int) -> str:
-    """The position of a record whose source tells none: Kafka's timestamp and place."""
+    """The position of a record without one of its source: Kafka's timestamp, partition and offset."""
     return f"@{max(milliseconds, 0):0{_MILLIS_DIGITS}d}/{partition:0{_PARTITION_DIGITS}d}/{offset:0{_LSN_DIGITS}d}"
 
 

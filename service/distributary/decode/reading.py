@@ -138,7 +138,7 @@ def _read_rows(
     readers: Readers,
     options: DecodeOptions,
 ) -> None:
-    """Rows without an envelope; where their source tells no position, it is Kafka's place."""
+    """Rows without an envelope; without a position of the source they are ordered by their offset."""
     assert options.unwrapped is not None
     keep = ChangeKeeper(batch, options)
     finder = ReaderFinder("value", framing, readers.of_avro_value, long_ids=options.long_ids)

@@ -1,4 +1,4 @@
-"""The `source` block of an envelope: where a change stands in its database's log, and in which transaction.
+"""The `source` block of an envelope: the position of a change in its database's log, and its transaction.
 
 Its fields are read as they come: their JSON types changed between Debezium versions (`event_serial_no` and `snapshot`
 came as numbers, booleans and texts).
@@ -92,14 +92,14 @@ SOURCE_TABLE_COLUMN = "__physical_table"
 
 
 def has_source_table(key: Iterable[str]) -> bool:
-    """Whether a key tells its source table: names with two underscores are no columns of a source, but fields that
+    """Whether a key contains its source table: names with two underscores are no columns of a source, but fields that
     transforms add (ByLogicalTableRouter's `__dbz__physicalTableIdentifier`), or the service."""
     return any(name.startswith("__") for name in key)
 
 
 def source_table(source: Source) -> str | None:
-    """The name of the source table, as far as its block tells: `db.schema.table`, with a part in quotes that has a dot
-    or a quote in it. None where it names no table."""
+    """The name of the source table, from the fields that the block has: `db.schema.table`, with a part in quotes that
+    has a dot or a quote in it. None where it names no table."""
     if not source.table:
         return None
     # Added fields of a row without an envelope may be columns of any type.

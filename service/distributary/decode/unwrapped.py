@@ -15,7 +15,7 @@ from distributary.decode.position import NEEDED
 from distributary.decode.source_block import BY_OFFSET, SNAPSHOT_READS, SOURCE_FIELDS, Source
 
 DELETED_FIELD = "__deleted"
-"""Added by `rewrite`, whatever the prefix."""
+"""The field that `rewrite` adds, under any prefix."""
 
 _DEFAULT_PREFIX = "__"
 _BLOCK = (

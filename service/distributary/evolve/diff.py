@@ -94,11 +94,11 @@ def column_changes(
     renames: Renames = NO_RENAMES,
 ) -> Changes:
     """What the table lacks, in the wire's order; `wire` has one mapping per shape, the oldest first. All names are the
-    lake's; `renames` tells the source's.
+    lake's; `renames` has the source's.
 
     A column that is no longer sent stays. Raises TableHalt for a type that the table's column can't hold and can't be
-    widened to, for names that differ only in case, for a source column with a name that the service uses itself. Of
-    the `key`, only whole numbers are widened: by their values rows are known again.
+    widened to, for names that differ only in case, for a source column with a name that the service uses itself. Of the
+    `key`, only whole numbers are widened: by their values rows are known again.
     """
     have = dict(table)
     lowered = {name.lower(): name for name in have}

@@ -71,7 +71,7 @@ def check_masks(masks: Masks, kept: Mapping[str, str] | None, renames: Renames, 
 
 
 def key_redacted(columns: Iterable[str]) -> TableHalt:
-    """The halt of a table whose rows could not be told apart."""
+    """The halt of a table whose key would be redacted, so that its rows could not be distinguished."""
     return TableHalt(
         "key-redacted",
         f"`mask` redacts a column of the key: {', '.join(columns)}; rows could not be told apart",

@@ -91,7 +91,7 @@ class Bundle:
         return manifest.key == self.key and whole and all(self._is_genuine(directory / name) for name in manifest.files)
 
     def lock(self) -> str:
-        """Fetches the bundle anew, whatever comes, and gives what the file of its hashes is to have."""
+        """Fetches the bundle again without checking it, and gives the content for the file of its hashes."""
         with tempfile.TemporaryDirectory() as place:
             replace(self, hashes={}).fill(Path(place))
             return "".join(f"{sha256(jar)}  {jar.name}\n" for jar in sorted(Path(place).glob("*.jar")))

@@ -45,7 +45,7 @@ def bounded_master(master: str, cores: int, heap: int) -> str:
 
 
 def limit_threads(cores: int) -> None:
-    """Has the libraries of this process use no more threads than that; without it each takes one per processor seen."""
+    """Limits the threads of this process's libraries: by default each uses one per visible processor."""
     pa.set_cpu_count(cores)
     os.environ.setdefault("TOKIO_WORKER_THREADS", str(cores))  # deltalake's, from its first use on
 

@@ -229,7 +229,7 @@ def collector(settings: Mapping[str, str], environment: Mapping[str, str]) -> st
 
 
 def close_session(session: SparkSession) -> None:
-    """Stops Spark. Raises SetupError where its JVM has ended by itself: whatever else went wrong came of that."""
+    """Stops Spark. Raises SetupError if its JVM has ended by itself, which is then the cause of all other errors."""
     process: subprocess.Popen[bytes] | None = getattr(session.sparkContext._gateway, "proc", None)
     try:
         if process is None or process.poll() is None:
@@ -241,7 +241,7 @@ def close_session(session: SparkSession) -> None:
 
 
 def _gone(process: subprocess.Popen[bytes] | None) -> SetupError:
-    """The error that says how the JVM ended. Under spark-submit it is no process of this one, and nobody can tell."""
+    """The error with the JVM's exit status; under spark-submit, where the JVM is no child process, without it."""
     code = None
     if process is not None:
         with suppress(subprocess.TimeoutExpired):

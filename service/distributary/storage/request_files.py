@@ -1,4 +1,4 @@
-"""Small JSON files beside the tables, by which commands tell the service something: it need not run for that."""
+"""Requests of commands to the service: small JSON files in the lake, so that the service need not run to get them."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ class ColumnType:
 @dataclass(frozen=True)
 class TypeNote:
     """A row of docs/types.md. `types` are Connect types that become one and the same Spark type, `wire` is how their
-    values are sent, `edges` tells what becomes of values at the limits. `shown` stands for the types' names, empty
-    where these are shown."""
+    values are sent, `edges` describes values at the limits. `shown` stands for the types' names, empty where these are
+    shown."""
 
     types: tuple[ConnectType, ...]
     wire: str

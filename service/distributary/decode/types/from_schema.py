@@ -54,7 +54,7 @@ SEMANTIC: Mapping[str, ColumnType] = {
     "io.debezium.time.MicroDuration": BIGINT,
     "io.debezium.time.NanoDuration": BIGINT,
 }
-"""Semantic names of Kafka Connect and of Debezium 1.0 to 3.x that tell how a value is read."""
+"""Semantic names of Kafka Connect and of Debezium 1.0 to 3.x that determine how a value is read."""
 
 
 def type_of_schema(connect: ConnectType, bounds: Bounds) -> ColumnType:
