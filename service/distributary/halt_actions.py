@@ -27,7 +27,7 @@ ASKED_BY = {
     "topic-shorter": ResumeAction.RESET,
     "offsets-began-anew": ResumeAction.REBUILD,
 }
-"""By code: halts that only this action or a rebuild ends. For all others NOTHING is enough once the cause is mended."""
+"""By code: halts that only this action or a rebuild ends. For all others NOTHING is enough once the cause is fixed."""
 
 
 def option(accept: ResumeAction | None) -> str:

@@ -90,6 +90,12 @@ def test_each_package_has_its_layer() -> None:
     assert packages - {"__init__", "__main__"} == set(HEIGHT)
 
 
+@pytest.mark.parametrize("path", sorted(SERVICE.glob("*/__init__.py")), ids=lambda path: path.parent.name)
+def test_the_face_of_a_folder_says_what_comes_in_and_out_and_what_it_imports(path: Path) -> None:
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    assert [word for word in ("\n\nIn: ", " Out: ", "mport") if word not in text.replace("\nOut: ", " Out: ")] == []
+
+
 @pytest.mark.parametrize("name", HEIGHT)
 def test_imports_go_down(name: str) -> None:
     paths = [path for path in SERVICE.rglob("*.py") if path.relative_to(SERVICE).with_suffix("").parts[0] == name]

@@ -13,7 +13,9 @@ from distributary.lake.table import LakeTable
 from distributary.progress.record import Head
 
 
-def fill_added(lake: LakeTable, head: Head | None, settings: TableSettings, log: FilteringBoundLogger) -> Head | None:
+def commit_defaults(
+    lake: LakeTable, head: Head | None, settings: TableSettings, log: FilteringBoundLogger
+) -> Head | None:
     """Fills pending columns by one commit that rewrites all files of the table, and gives that commit. If the config no
     longer asks for it, the columns are no longer pending. Raises what LakeTable.commit raises."""
     if head is None or head.progress is None:

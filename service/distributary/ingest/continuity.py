@@ -101,16 +101,15 @@ def lost_ends(progress: Progress, end: Offsets) -> dict[int, int]:
     return {p: end[p] for p, taken in progress.next.items() if end.get(p, taken) < taken}
 
 
-def accepted(
+def record_after(
     accept: ResumeAction, progress: Progress, topic: Topic, first: Offsets, end: Offsets, mode: str
 ) -> Progress | None:
-    """The table's record once an operator has accepted what keeps it from going on (see control/resume_requests.py);
-    None where nothing of it changes. `topic` and `first` as in check_continuity, `end` as in lost_ends; `mode`: the
-    config's."""
+    """The progress record after an operator's action (see control/resume_requests.py); None if it does not change.
+    `topic` and `first` as in check_continuity, `end` as in lost_ends; `mode`: the config's."""
     another = topic.topic_id != progress.topic_id or bool(progress.short)
     if accept is ResumeAction.REBUILD:
         return progress.cleared().next_commit(topic=topic.name, topic_id=topic.topic_id, mode=mode)
-    # Bad records that were looked at do not halt the table again.
+    # The bad records so far do not halt the table again.
     changed: dict[str, object] = {"recent": ()} if any(bad for _, bad in progress.recent) else {}
     if accept is ResumeAction.LOSS:
         after = {p: max(offset, first.get(p, 0)) for p, offset in progress.next.items()}
@@ -120,7 +119,7 @@ def accepted(
         }
         changed |= {"next": after, "last": last, **after_loss(progress, end)} if passed else {}
     elif accept is ResumeAction.RESET and another and not _goes_by_offsets(progress):
-        # Places in the source's log count on; those in the topic begin anew.
+        # Positions in the source's log go on; offsets in the topic start again.
         last = {p: Last(position=one.position, ts_ms=one.ts_ms) for p, one in progress.last.items()}
         changed |= {"topic_id": topic.topic_id, "next": {}, "last": last, "short": None}
         changed |= after_loss(progress, end) if any(first.values()) else {"lost": None}
@@ -133,15 +132,15 @@ def _goes_by_offsets(progress: Progress) -> bool:
     return progress.connector == BY_OFFSET and progress.mode != "append"
 
 
-def nearer_goal(goal: Offsets, taken: Offsets, lost: Mapping[int, int]) -> Offsets:
-    """How far a table is to go first after a loss that was accepted, when its topic ended at `lost`: a snapshot up to
-    there may lack rows (see snapshots.after_loss), and one that comes later is to share no batch with it. `taken`: the
-    next offset per partition."""
-    return {p: min(end, max(lost.get(p, 0), taken.get(p, 0))) for p, end in goal.items()}
+def nearer_target(target: Offsets, taken: Offsets, lost: Mapping[int, int]) -> Offsets:
+    """The first target after an accepted loss: the ends `lost` that the topic had then. A snapshot that ends before
+    them may lack rows (see snapshots.after_loss), and must share no batch with a later one. `taken`: the next offset
+    per partition."""
+    return {p: min(end, max(lost.get(p, 0), taken.get(p, 0))) for p, end in target.items()}
 
 
 def not_ours(path: str) -> TableHalt:
-    """The halt of a table whose place is taken."""
+    """The halt of a table whose path has another writer's table."""
     return TableHalt(
         "not-our-table",
         f"there is a Delta table with rows at {path} that this service did not write",
@@ -151,7 +150,7 @@ def not_ours(path: str) -> TableHalt:
 
 
 def two_topics(topic: str, other: str, path: str) -> TableHalt:
-    """The halt of a table whose place another topic's table has."""
+    """The halt of a table whose path is that of another topic's table."""
     return TableHalt(
         TWO_TOPICS,
         f"{topic} and {other} would both be written to {path}",

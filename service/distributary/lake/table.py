@@ -210,7 +210,7 @@ class LakeTable:
             raise concurrent_change(self.path, head.version)
         return now
 
-    def keep_record(self, head: Head | None) -> Head | None:
+    def commit_old_record(self, head: Head | None) -> Head | None:
         """Writes the progress record again, in a separate commit, if it is so old that Delta's log cleanup may remove
         it after a commit without a record (OPTIMIZE, ALTER). Returns the head. Raises errors of commit()."""
         if head is None or head.progress is None:

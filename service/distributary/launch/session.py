@@ -141,7 +141,7 @@ def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None =
         raise SetupError(
             "spark-not-started",
             f"Spark did not start with spark.master {master}: {reason}",
-            "mend `spark` in the config; its master must answer from this machine. What Java itself says stands above:"
+            "correct `spark` in the config; its master must answer from this machine. What Java itself says stands above:"
             " where a spark-defaults.conf names a garbage collector, name the same in spark.driver.extraJavaOptions",
         ) from error
     context: SparkContext = session.sparkContext

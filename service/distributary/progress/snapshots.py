@@ -102,7 +102,7 @@ def complete_snapshot(table: str, progress: Progress) -> Snapshot:
             f"records that came with the rows of {table}'s snapshot are in the quarantine table, or were gone from"
             " Kafka before they were applied: the rows that they are for would be taken for rows that the source does"
             " not have",
-            "mend the cause and have the connector send a new snapshot",
+            "fix the cause, and have the connector send a new snapshot",
         )
     return snapshot
 

@@ -19,7 +19,7 @@ from distributary.ingest.batch import Batch
 from distributary.ingest.batch_reader import BatchReader, Read
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
 from distributary.ingest.batch_writer import BatchWriter
-from distributary.ingest.continuity import nearer_goal
+from distributary.ingest.continuity import nearer_target
 from distributary.ingest.preconditions import too_many_bad
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.source_checks import before_going_back, check_truncates
@@ -88,11 +88,11 @@ class BatchProcessor:
 
     def next_range(self, target: Offsets) -> OffsetRange:
         """The offset range of the next batch on the way to `target`, empty at its end; after a loss that an operator
-        accepted first what was there then (see nearer_goal)."""
+        accepted first what was there then (see nearer_target)."""
         progress = self._cursor.progress
         next_offsets = {**self._cursor.first, **self._cursor.next_offsets}
         lost = progress.lost if progress else None
-        nearer = self._sizer.next(next_offsets, nearer_goal(target, next_offsets, lost)) if lost else None
+        nearer = self._sizer.next(next_offsets, nearer_target(target, next_offsets, lost)) if lost else None
         return nearer or self._sizer.next(next_offsets, target)
 
     def process(self, topic: Topic, part: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> None:
@@ -113,12 +113,12 @@ class BatchProcessor:
             raise TableHalt(
                 "too-many-bad-records",
                 f"{bad} of the last records went to the quarantine table, more than quarantine.max_ratio allows",
-                "look at their reasons in the quarantine table; mend the cause or raise quarantine.max_ratio",
+                "look at their reasons in the quarantine table; fix the cause or raise quarantine.max_ratio",
             )
 
     def _process(self, topic: Topic, part: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> int | None:
         """The same; gives how many of the table's last records were bad, if more than allowed, else None."""
-        self._columns.fill_added()
+        self._columns.commit_defaults()
         if aside := self._set_aside(part):
             context, withheld = self._context, withheld_columns(self._settings)
             with stopwatch.phase("quarantine"):
@@ -169,7 +169,7 @@ class BatchProcessor:
     def replay(self, topic: Topic) -> None:
         """Applies the table's records in quarantine again, those that can be applied by now."""
         try:
-            self._columns.fill_added()
+            self._columns.commit_defaults()
             replay_quarantine(
                 self._context,
                 topic,

@@ -8,7 +8,7 @@ from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import TableSettings
 from distributary.delta.commit import concurrent_change
-from distributary.ingest.column_fill import fill_added
+from distributary.ingest.column_fill import commit_defaults
 from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Head
@@ -26,7 +26,7 @@ class ColumnChanges:
         self._settings = settings
         self._log = log
 
-    def fill_added(self) -> None:
+    def commit_defaults(self) -> None:
         """Gives older rows the defaults of new columns, where that is still to be done."""
         self._fill(self._cursor.head)
 
@@ -39,7 +39,7 @@ class ColumnChanges:
         self._fill(head)
 
     def _fill(self, head: Head | None) -> None:
-        self._cursor.head = fill_added(self._lake, head, self._settings, self._log)
+        self._cursor.head = commit_defaults(self._lake, head, self._settings, self._log)
 
 
 def _applied(head: Head | None) -> dict[str, Any] | None:

@@ -169,7 +169,7 @@ class TableWorker:
             topic = self._checked_topic()
             self._parts.layout_sync.ensure()
         if self.resume_action is ResumeAction.REPLAY:
-            self._cursor.head = self._lake.keep_record(self._cursor.head)  # columns may be added for it
+            self._cursor.head = self._lake.commit_old_record(self._cursor.head)  # columns may be added for it
             self._parts.processor.replay(topic)
             self.resume_action = None
         part = self._parts.processor.next_range(self.target_offsets)
@@ -178,7 +178,7 @@ class TableWorker:
                 far = self.lag() > 2 * part.records
                 self._report(TableState.CATCHING_UP if far else TableState.RUNNING)
             # A commit that only adds columns may come before the batch's, and has no progress record of its own.
-            self._cursor.head = self._lake.keep_record(self._cursor.head)
+            self._cursor.head = self._lake.commit_old_record(self._cursor.head)
             try:
                 self._parts.processor.process(topic, part, dict(self.target_offsets), stopwatch)
             except TableHalt as halt:
@@ -271,7 +271,7 @@ class TableWorker:
         if action is None or head is None or head.progress is None:
             self.resume_action = None
             return
-        end = self._parts.topic_check.apply(action, topic)
+        end = self._parts.topic_check.commit_action(action, topic)
         if end is not None:
             self._target.restart(end)
         self._parts.processor.reset_reader()
@@ -283,7 +283,7 @@ class TableWorker:
         before = self.target_offsets
         end = self._context.broker.latest(topic)
         self._target.limit(end, before)
-        self._parts.topic_check.note_lost_ends(topic, end)
+        self._parts.topic_check.commit_lost_ends(topic, end)
 
     def _report(self, state: TableState) -> None:
         self._context.report_offsets(self.topic, self.next_offsets)

@@ -9,7 +9,7 @@ from distributary.consume.broker import Topic
 from distributary.consume.offsets import Offsets
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
-from distributary.ingest.continuity import accepted, check_continuity, lost_ends, not_ours
+from distributary.ingest.continuity import check_continuity, lost_ends, not_ours, record_after
 from distributary.ingest.table_cursor import TableCursor
 from distributary.lake.table import LakeTable
 from distributary.workers.context import WorkerContext
@@ -49,7 +49,7 @@ class TopicCheck:
             )
         return topic
 
-    def apply(self, action: ResumeAction, topic: Topic) -> Offsets | None:
+    def commit_action(self, action: ResumeAction, topic: Topic) -> Offsets | None:
         """Commits what an operator's action changes in the table's progress record. Gives where the topic ends if the
         table continues from other offsets, else None."""
         head = self._cursor.head
@@ -57,7 +57,7 @@ class TopicCheck:
             return None
         anew = action in _OTHER_OFFSETS
         end = self._context.broker.latest(topic) if anew else {}
-        after = accepted(action, head.progress, topic, self._cursor.first, end, self._settings.mode)
+        after = record_after(action, head.progress, topic, self._cursor.first, end, self._settings.mode)
         if after is not None:
             self._log.warning("resume action applied", accepted=action.value, next=dict(after.next))
             rebuilt = action is ResumeAction.REBUILD
@@ -73,7 +73,7 @@ class TopicCheck:
         elif self._cursor.head is not None and self._lake.columns() and not self._is_empty():
             raise not_ours(self._lake.path)
 
-    def note_lost_ends(self, topic: Topic, end: Offsets) -> None:
+    def commit_lost_ends(self, topic: Topic, end: Offsets) -> None:
         """Commits which partitions end before what the table has applied, and raises TableHalt: once the topic has
         grown again, nothing else shows it. `end`: where the topic ends."""
         head = self._cursor.head
