@@ -141,8 +141,8 @@ def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None =
         raise SetupError(
             "spark-not-started",
             f"Spark did not start with spark.master {master}: {reason}",
-            "correct `spark` in the config; its master must answer from this machine. What Java itself says stands above:"
-            " where a spark-defaults.conf names a garbage collector, name the same in spark.driver.extraJavaOptions",
+            "correct `spark` in the config; its master must answer from this machine. Java's own message is above."
+            " If a spark-defaults.conf names a garbage collector, name the same one in spark.driver.extraJavaOptions",
         ) from error
     context: SparkContext = session.sparkContext
     context.setLogLevel("ERROR")
@@ -250,8 +250,8 @@ def _gone(process: subprocess.Popen[bytes] | None) -> SetupError:
         return SetupError(
             "out-of-memory",
             "Spark's JVM ended: its memory was used up",
-            "raise spark.driver.memory in the config, or lower trigger.max_records, and start it again: each table goes"
-            " on from where it is",
+            "raise spark.driver.memory in the config, or lower trigger.max_records, and start it again: each table"
+            " continues from its own progress",
         )
     how = "" if code is None else f" with exit code {code}" if code >= 0 else f", by {signal.Signals(-code).name}"
     return SetupError(
