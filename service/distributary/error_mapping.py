@@ -18,7 +18,7 @@ from distributary.consume.refusals import java_refusal, offsets_gone, refusal
 from distributary.errors import DistributaryError, TableHalt, TransientError
 
 # Java exceptions (by the end of their class name) after which the same work may succeed.
-_PASSING = (
+_TRANSIENT = (
     "ConcurrentModificationException", "ConcurrentAppendException", "ConcurrentDeleteReadException",
     "ConcurrentDeleteDeleteException", "ConcurrentTransactionException", "ConcurrentWriteException",
     "MetadataChangedException", "ProtocolChangedException", "DeltaConcurrentModificationException",
@@ -31,10 +31,10 @@ _FILE_SYSTEMS = "org.apache.hadoop.fs."
 _SPARK = "org.apache.spark.SparkException"
 # Spark's condition for rows of a batch that went with their executor. The service keeps them without a way to make them
 # again (see ingest/raw_records.py), so that no two jobs see different ones.
-_ROWS_GONE = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+_LOST_ROWS = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 # A task that was lost with its executor, or a stage that lacked what executors had kept for it, as often as Spark tries
 # it again. Only Spark's own text shows that, the part before any text of the failed work.
-_WORK_GONE = re.compile(
+_LOST_WORK = re.compile(
     r"Job aborted due to stage failure: (?:"
     r"Task \d+ in stage [\d.]+ failed \d+ times, most recent failure: "
     r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^)]*\): (?:ExecutorLostFailure|TaskResultLost) \("
@@ -48,8 +48,8 @@ _TASKS_ERROR = re.compile(
 _NO_PYTHON = re.compile(
     r"^ModuleNotFoundError: No module named '(?:distributary|pyarrow|msgspec|confluent_kafka)\b", re.M
 )
-_LOST = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
-_NO_ROOM = ("No space left on device", "Disk quota exceeded")
+_LOST_OFFSETS = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
+_FULL_DISK = ("No space left on device", "Disk quota exceeded")
 _LONGEST_PAUSE = 60.0  # seconds
 UNEXPECTED = "unexpected-error"
 """The code of an error that is in no list: it is not known whether a retry can help."""
@@ -84,7 +84,7 @@ def classify(error: BaseException) -> DistributaryError:
     causes = _causes(java or getattr(error, "_origin", None))
     if isinstance(error, OSError):
         causes.append(_Cause(type(error).__name__, None, str(error)))
-    return _meaning(error, causes)
+    return _mapped(error, causes)
 
 
 def stream_fault(query: StreamingQuery) -> DistributaryError | None:
@@ -93,7 +93,7 @@ def stream_fault(query: StreamingQuery) -> DistributaryError | None:
     # PySpark's error has only the text of its Java causes, so these are read from the query itself.
     if error is None:
         return None
-    return _meaning(error, _causes(query._jsq.exception().get()))
+    return _mapped(error, _causes(query._jsq.exception().get()))
 
 
 def unexpected_in(error: Exception, batch: OffsetRange) -> TableHalt | None:
@@ -110,16 +110,20 @@ def pause_after(faults: int, interval: float) -> float:
     return min(_LONGEST_PAUSE, max(1.0, interval) * faults)
 
 
-def _meaning(error: BaseException, causes: Sequence[_Cause]) -> DistributaryError:
+def _mapped(error: BaseException, causes: Sequence[_Cause]) -> DistributaryError:
     """The service's error for a Python error and its Java causes, the outermost first."""
     names = [type(error).__name__, *(cause.name for cause in causes)]
-    if passing := _lost_executor(causes) or _of_a_task(causes) or _passing(names, [cause.text for cause in causes]):
-        return passing
+    if (
+        transient := _lost_executor(causes)
+        or _task_error(causes)
+        or _transient(names, [cause.text for cause in causes])
+    ):
+        return transient
     return _unexpected(names, error.getCondition() if isinstance(error, PySparkException) else None)
 
 
 def _lost_executor(causes: Sequence[_Cause]) -> TransientError | None:
-    if not any(cause.condition == _ROWS_GONE or _WORK_GONE.match(cause.text) for cause in causes):
+    if not any(cause.condition == _LOST_ROWS or _LOST_WORK.match(cause.text) for cause in causes):
         return None
     return TransientError(
         "executor-lost",
@@ -129,7 +133,7 @@ def _lost_executor(causes: Sequence[_Cause]) -> TransientError | None:
     )
 
 
-def _of_a_task(causes: Sequence[_Cause]) -> TransientError | None:
+def _task_error(causes: Sequence[_Cause]) -> TransientError | None:
     """The service's own error that ended a Python task, or one that says that executors lack this package."""
     for text in (cause.text for cause in causes if cause.name.endswith(".PythonException")):
         if found := _TASKS_ERROR.search(text):
@@ -144,7 +148,7 @@ def _of_a_task(causes: Sequence[_Cause]) -> TransientError | None:
     return None
 
 
-def _passing(names: list[str], texts: list[str]) -> TransientError | None:
+def _transient(names: list[str], texts: list[str]) -> TransientError | None:
     """A temporary error, recognized by the class names and texts of an error and its causes, the outermost first."""
     if any(name.endswith("OutOfMemoryError") for name in names):
         return TransientError(
@@ -152,7 +156,7 @@ def _passing(names: list[str], texts: list[str]) -> TransientError | None:
             "Java's memory was used up",
             "raise spark.driver.memory in the config, or lower trigger.max_records, and start the service again",
         )
-    if any(words in text for text in texts for words in _NO_ROOM):
+    if any(words in text for text in texts for words in _FULL_DISK):
         return TransientError(
             DISK_FULL,
             "a disk has no room left",
@@ -160,10 +164,10 @@ def _passing(names: list[str], texts: list[str]) -> TransientError | None:
             " the service then continues by itself",
         )
     for name in names:
-        if any(name.endswith(lost) for lost in _LOST):
+        if any(name.endswith(lost) for lost in _LOST_OFFSETS):
             return offsets_gone(name)
-    if (told := java_refusal(names)) is not None:
-        return told
+    if (refused := java_refusal(names)) is not None:
+        return refused
     if denied := next((name for name in names if name in _DENIED), None):
         return TransientError(
             "storage-not-allowed",
@@ -172,7 +176,7 @@ def _passing(names: list[str], texts: list[str]) -> TransientError | None:
             " checkpoint; the service then continues by itself",
         )
     for name in names:
-        if any(name.endswith(passing) for passing in _PASSING):
+        if any(name.endswith(transient) for transient in _TRANSIENT):
             return TransientError("storage-or-network", f"a part of the work failed: {name}", "it is tried again")
     return None
 

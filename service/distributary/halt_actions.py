@@ -21,7 +21,7 @@ class ResumeAction(str, Enum):
     """Apply the table's records in quarantine again."""
 
 
-ASKED_BY = {
+NEEDED_ACTIONS = {
     "records-lost": ResumeAction.LOSS,
     "topic-recreated": ResumeAction.RESET,
     "topic-shorter": ResumeAction.RESET,
@@ -30,11 +30,11 @@ ASKED_BY = {
 """By code: halts that only this action or a rebuild ends. For all others NOTHING is enough once the cause is fixed."""
 
 
-def option(accept: ResumeAction | None) -> str:
+def resume_option(action: ResumeAction | None) -> str:
     """The option of `distributary resume` for the action, with a space in front; empty if it needs none."""
-    if accept is None or accept is ResumeAction.NOTHING:
+    if action is None or action is ResumeAction.NOTHING:
         return ""
-    return " --rebuild" if accept is ResumeAction.REBUILD else f" --accept-{accept.value}"
+    return " --rebuild" if action is ResumeAction.REBUILD else f" --accept-{action.value}"
 
 
 PAUSED_IN_CONFIG = "paused: true in the config"
@@ -42,7 +42,7 @@ PAUSED_BY_COMMAND = "distributary pause"
 ALL_TABLES = "of all tables"
 
 
-def unpause(why: str, table: str, config_file: str = "FILE") -> str | None:
+def unpause_command(why: str, table: str, config_file: str = "FILE") -> str | None:
     """The command that ends the pause of a table; None if the config pauses it. `why`: the pause's reason in the
     status."""
     if not why.startswith(PAUSED_BY_COMMAND):

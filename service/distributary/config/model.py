@@ -22,7 +22,7 @@ from pydantic import (
 
 from distributary.config import placement
 from distributary.config.http import Http
-from distributary.config.problem import Problem, refuse, together
+from distributary.config.problem import Problem, refuse, with_problems
 from distributary.config.properties import KafkaProperties, SparkProperties, revealed
 from distributary.config.scalars import Duration, Flag, Location, Section, Text, WholeNumber, seconds
 from distributary.config.source import Source, secret_from_outside
@@ -170,7 +170,7 @@ class Config(Section):
         try:
             rules: tuple[TableRule, ...] = handler(value)
         except ValidationError as error:
-            raise together(error, problems) from None
+            raise with_problems(error, problems) from None
         if not rules:
             fix = 'add an entry, such as - match: "*.*" for all tables'
             problems.append(Problem("no-tables", "no table is named", fix))

@@ -34,7 +34,7 @@ def refuse(problems: Iterable[Problem]) -> None:
         raise ValidationError.from_exception_data("config", details, hide_input=True)
 
 
-def together(error: ValidationError, problems: Iterable[Problem]) -> ValidationError:
+def with_problems(error: ValidationError, problems: Iterable[Problem]) -> ValidationError:
     """`error` with `problems` beside it, for a validator that also looks at what is wrong below."""
     details = [
         InitErrorDetails(

@@ -88,7 +88,7 @@ def _names(defaults: dict[str, str], rule: dict[str, str]) -> dict[str, str]:
     return {**{source: name for source, name in defaults.items() if name.lower() not in taken}, **rule}
 
 
-def same_but_for_the_entry(one: TableSettings, other: TableSettings) -> bool:
+def equal_settings(one: TableSettings, other: TableSettings) -> bool:
     """Whether both are equal, except for the entry that they come from."""
     return replace(one, match="", where="") == replace(other, match="", where="")
 

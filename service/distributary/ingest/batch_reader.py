@@ -31,11 +31,11 @@ from distributary.ingest.json_records import as_json
 from distributary.ingest.raw_records import RawRecords
 from distributary.ingest.registry import Registry
 from distributary.ingest.sent_columns import SentColumns
+from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.source_tables import check_source_tables, with_source_in_key
 from distributary.ingest.supported import check_supported
 from distributary.ingest.table_columns import TableColumns
 from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_format
-from distributary.lake.mode import Wants
 from distributary.lake.table import LakeTable
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import AddedColumn, Progress
@@ -63,7 +63,6 @@ class BatchReader:
         source: Source,
         settings: TableSettings,
         lake: LakeTable,
-        mode: Wants,
         log: FilteringBoundLogger,
         transactions: Event,
         registry: Registry | None,
@@ -76,11 +75,10 @@ class BatchReader:
         self._avro: dict[str, AvroSchema | NotAnAvroSchema] | None = None if registry is None else {}
         self._source = source
         self._settings = settings
-        self._mode = mode
         self._log = log
         self._transactions = transactions
         self._table = TableColumns(
-            lake, settings.schema_changes, mode.service_columns, log, fills=settings.fills_defaults
+            lake, settings.schema_changes, service_columns_of(settings), log, fills=settings.fills_defaults
         )
         self.sent = SentColumns(settings, self._table, log)
         """The columns of the records so far."""
@@ -256,7 +254,7 @@ class BatchReader:
             topic_format,
             key,
             masks=self.sent.masks,
-            reads_before=self._mode.reads_before,
+            reads_before=self._settings.mode == "append",
             added=self._table.added,
         )
         # Truncates alone tell no key, and the table knows its own.

@@ -57,11 +57,6 @@ class BatchWriter:
         """The columns that the table has beside the source's: name to Spark type."""
         return service_columns_of(self._settings)
 
-    @property
-    def reads_before(self) -> bool:
-        """Whether records are decoded with the row before the change."""
-        return self._settings.mode == "append"
-
     def prepare(self, lake: LakeTable, batch: Batch, head: Head) -> Prepared:
         """Applies a batch to the table's rows in memory, and prepares its commit. `head`: the commit that the batch
         continues from. Raises TableHalt, and TransientError, also if the table has a newer progress record than

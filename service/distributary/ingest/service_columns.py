@@ -9,8 +9,16 @@ import pyarrow as pa
 from distributary.apply.stored_rows import DELETED
 from distributary.apply.values import SERVICE, TRANSACTION_COLUMNS
 from distributary.config.table import TableSettings
-from distributary.lake.mode import ORIGIN_COLUMNS
 
+ORIGIN_COLUMNS: Mapping[str, str] = {
+    "__op": "string",
+    "__source_ts": "timestamp",
+    "__position": "string",
+    "__topic": "string",
+    "__partition": "int",
+    "__offset": "bigint",
+}
+"""The origin of a row; tables of every mode have these columns."""
 _SPARK_TYPES = {pa.string(): "string", pa.int64(): "bigint"}
 
 

@@ -94,7 +94,7 @@ class LakeTable:
     ) -> None:
         builder = make(self.session).location(self.path)
         builder = builder.addColumns(_struct({**columns, **self._service_columns}))
-        for key, value in _with_features({**layout.at_first, **_needed(columns)}).items():
+        for key, value in _with_features({**layout.initial_properties, **_needed(columns)}).items():
             builder = builder.property(key, value)
         if layout.partition_by:
             builder = builder.partitionedBy(*layout.partition_by)

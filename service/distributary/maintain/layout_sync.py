@@ -16,7 +16,7 @@ class LayoutSync:
         self._lake = lake
         self._cursor = cursor
         self._log = log
-        self._done = layout.says_nothing
+        self._done = layout.is_empty
 
     def ensure(self) -> None:
         """Raises TableHalt where the table can't be as the config says."""

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from distributary import __version__
-from distributary.halt_actions import unpause
+from distributary.halt_actions import unpause_command
 from distributary.observe.rate_history import History
 from distributary.observe.stages import Stages
 from distributary.observe.table_details import TableDetails
@@ -112,14 +112,14 @@ class ServiceStatus:
         with self._lock:
             return None if self._heartbeat_ms is None else self._heartbeat_ms / 1000
 
-    def planned(self) -> None:
+    def note_planned(self) -> None:
         """Notes that all records that Kafka has now are planned."""
         with self._lock:
             self._planned_at = self._wall()
 
     @property
     def planned_at(self) -> float:
-        """When planned() was called last, else the start, in seconds since 1970."""
+        """When note_planned() was called last, else the start, in seconds since 1970."""
         with self._lock:
             return self._planned_at
 
@@ -196,7 +196,7 @@ class ServiceStatus:
         commands: dict[str, str | None] = {
             what: f"distributary {words} -c FILE {shlex.quote(name)}" for what, words in _COMMANDS.items()
         }
-        commands["unpause"] = None if table.paused is None else unpause(table.paused, name)
+        commands["unpause"] = None if table.paused is None else unpause_command(table.paused, name)
         return {"time": now, **table.as_json(now), **self.details.as_json(name), "commands": commands}
 
     @property

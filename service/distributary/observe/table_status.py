@@ -9,7 +9,7 @@ from dataclasses import fields as dataclass_fields
 from enum import Enum
 from typing import Any
 
-from distributary.halt_actions import ASKED_BY, option
+from distributary.halt_actions import NEEDED_ACTIONS, resume_option
 from distributary.observe.stages import Stages
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -117,8 +117,8 @@ class TableStatus:
         """What an operator has to run, as a line for a shell; None where nothing is to be done."""
         if self.state is TableState.HALTED:
             # Once the cause is mended, or accepted.
-            asked = option(ASKED_BY.get((self.error or {}).get("code", "")))
-            return f"distributary resume -c FILE {shlex.quote(self.table)}{asked}"
+            needed = resume_option(NEEDED_ACTIONS.get((self.error or {}).get("code", "")))
+            return f"distributary resume -c FILE {shlex.quote(self.table)}{needed}"
         if self.ghosts:
             return f"distributary resume -c FILE {shlex.quote(self.table)} --reconcile"
         return None

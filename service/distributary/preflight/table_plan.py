@@ -267,7 +267,7 @@ def _with_columns(plan: TablePlan, context: TableContext, columns: Mapping[str, 
 def _with_layout(plan: TablePlan, context: TableContext, layout_diff: LayoutChanges | None) -> TablePlan:
     """The plan with what would become of the table's properties and layout. Raises TableHalt."""
     wanted = wanted_layout(context.settings)
-    if plan.action == WAIT or wanted.says_nothing:
+    if plan.action == WAIT or wanted.is_empty:
         return plan
     check_layout(wanted, {**plan.columns, **service_columns_of(context.settings)}, plan.path)
     if layout_diff is None:

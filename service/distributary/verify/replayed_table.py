@@ -170,7 +170,6 @@ def replay_topic(
         # which ones were filled.
         replace(table.settings, schema_changes="ignore", column_defaults="null"),
         existing,
-        writer,
         _log.bind(table=table.name, topic=table.topic),
         threading.Event(),
         registry_of(config.source),

@@ -32,8 +32,6 @@ from distributary.errors import TableHalt, UsageError
 from distributary.evolve.adoption import Difference, OtherTable, differences, mode_refused, not_sent
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.batch_reader import BatchReader
-from distributary.ingest.batch_writer import BatchWriter
-from distributary.ingest.index_folder import index_cache
 from distributary.ingest.registry import registry_of
 from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.source_types import announced_source_types
@@ -81,7 +79,6 @@ class Adoption:
             config.source,
             one.settings,
             lake,
-            BatchWriter(one.settings, index_cache),
             _log,
             threading.Event(),
             registry_of(config.source),

@@ -195,7 +195,6 @@ class BatchProcessor:
             context.config.source,
             self._settings,
             self._lake,
-            self._writer,
             self._log,
             context.transactions,
             context.registry,

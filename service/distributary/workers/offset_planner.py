@@ -108,7 +108,7 @@ class OffsetPlanner:
             return
         if query.status["message"].startswith(_WAITING):
             self._seen_at = now
-            self._context.status.planned()
+            self._context.status.note_planned()
             if self._failures:
                 self._failures = 0
                 self._context.status.show_stream(None)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from distributary.config import Config
-from distributary.config.table import same_but_for_the_entry
+from distributary.config.table import equal_settings
 from distributary.consume.offsets import Offsets
 from distributary.consume.topics import TableId, has_database_part, table_of
 from distributary.error_mapping import pause_after
@@ -145,7 +145,7 @@ class TableSet:
 
     def _has_other_settings(self, worker: TableWorker) -> bool:
         settings = settings_of(worker.table, self._context.config)
-        return settings is None or not same_but_for_the_entry(settings, worker.settings)
+        return settings is None or not equal_settings(settings, worker.settings)
 
     def _worker(self, topic: str) -> TableWorker | None:
         """The worker of a topic; None for one that is no table of the config. Asked once per topic."""

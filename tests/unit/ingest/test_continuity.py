@@ -8,7 +8,7 @@ from distributary.config.table import TableSettings
 from distributary.consume.broker import Topic
 from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import TableHalt
-from distributary.halt_actions import ASKED_BY, ResumeAction
+from distributary.halt_actions import NEEDED_ACTIONS, ResumeAction
 from distributary.ingest.continuity import check_continuity, lost_ends, nearer_target, record_after
 from distributary.progress.record import Last, Snapshot, first_progress
 
@@ -90,10 +90,10 @@ def test_2_8_rows_that_are_ordered_by_offsets_outlive_no_topic(change: dict[str,
     appends = held.model_copy(update={"mode": "append"})
     with pytest.raises(TableHalt) as raised:
         check_continuity(appends, TOPIC, {0: 0}, TableSettings("dbo.t", mode="append"), "/lake/dbo/t")
-    after = record_after(ASKED_BY[raised.value.code], appends, TOPIC, {0: 0}, END, "append")
+    after = record_after(NEEDED_ACTIONS[raised.value.code], appends, TOPIC, {0: 0}, END, "append")
     assert after is not None
     assert (after.next, after.topic_id, after.short) == ({}, TOPIC.topic_id, None)
-    rebuilt = record_after(ASKED_BY["offsets-began-anew"], held, TOPIC, {0: 0}, END, "upsert")
+    rebuilt = record_after(NEEDED_ACTIONS["offsets-began-anew"], held, TOPIC, {0: 0}, END, "upsert")
     assert rebuilt is not None
     assert (rebuilt.is_new, rebuilt.short, rebuilt.topic_id) == (True, None, TOPIC.topic_id)
 
@@ -119,7 +119,7 @@ def test_6_4_a_topic_that_ends_before_what_was_taken_in_halts_its_table_and_can_
     with pytest.raises(TableHalt, match="offsets 4 to 6 of partition 1") as raised:
         check_continuity(short, TOPIC, {0: 0}, UPSERT, "/lake/dbo/t")
     assert raised.value.code == "topic-shorter"
-    after = record_after(ASKED_BY["topic-shorter"], short, TOPIC, {0: 0}, END, "upsert")
+    after = record_after(NEEDED_ACTIONS["topic-shorter"], short, TOPIC, {0: 0}, END, "upsert")
     assert after is not None
     assert (dict(after.next), after.short) == ({}, None)
     # Done by a driver that a crash cut short, it is not done again.
