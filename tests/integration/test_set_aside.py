@@ -15,10 +15,10 @@ from tests.support.spark import Bench, rows_of
 from distributary.consume.remaining import RemainingRecords
 from distributary.consume.topics import TableId
 from distributary.decode.decoder import Decoded, Decoder
-from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
 from distributary.quarantine.set_aside import RecordPlace, SetAside, set_aside_path
+from distributary.types.record_schema import RecordSchema
 from distributary.workers.table_worker import TableWorker
 
 

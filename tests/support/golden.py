@@ -26,7 +26,6 @@ from distributary.apply.memory import TableLayout, first_memory
 from distributary.config.table import TableSettings
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema, arrow_of
 from distributary.delta.commit import ProgressRecord
 from distributary.delta.compaction import next_piece
 from distributary.delta.index_cache import IndexCache
@@ -36,6 +35,7 @@ from distributary.delta.writer import TableWriter
 from distributary.ingest.applied_writer import AppliedWriter
 from distributary.ingest.service_columns import service_columns_of
 from distributary.rules.state import Rules
+from distributary.types.record_schema import RecordSchema, arrow_of
 
 FOLDER = Path(__file__).parents[1] / "golden"
 COLUMNS = {"id": "bigint", "name": "string", "note": "string"}

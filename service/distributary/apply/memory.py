@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from distributary.apply.values import no_values
 from distributary.apply.versions import Aliases
-from distributary.decode.column_default import ColumnDefault
 from distributary.rules.state import Rules, TableState
+from distributary.types.column_default import ColumnDefault
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.key_text import key_json
-from distributary.decode.column_default import ColumnDefault, array_of_text
 from distributary.rules.columns import Ints, one_array
 from distributary.rules.event import Pointer
 from distributary.rules.state import Origin
+from distributary.types.column_default import ColumnDefault, array_of_text
 
 SERVICE = {
     "partition": pa.int32(),

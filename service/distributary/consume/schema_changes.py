@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from distributary.decode.announced_types import SourceColumn
+from distributary.types.announced_types import SourceColumn
 
 # `"database"."schema"."table"`, a quote within a name is doubled.
 _PART = re.compile(r'"((?:[^"]|"")*)"')

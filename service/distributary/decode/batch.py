@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from distributary.decode.reasons import RANK, Reason
+from distributary.reasons import RANK, Reason
 
 
 class Faults:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.types.base import ColumnType
+from distributary.types.base import ColumnType
 
 _REFERENCE = re.compile(rb'__debezium:[a-z0-9]+:ref:v[0-9]+:|{"__debezium_claim_check":true[,}]')
 # What a reference begins with as bytes; as text, in Base64 (also that of URLs), and in hexadecimal digits.

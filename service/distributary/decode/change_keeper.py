@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distributary.decode import reasons
+from distributary import reasons
 from distributary.decode.batch import Batch
 from distributary.decode.envelope import KEPT_ROW, MESSAGE, OPERATIONS, TOMBSTONE, Change
 from distributary.decode.options import DecodeOptions

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode import reasons
-from distributary.decode.bounds import TooMuchText
+from distributary import reasons
 from distributary.decode.events import make_events, reject_all
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.readers import Readers
 from distributary.decode.reading import read_batch
-from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
+from distributary.types.bounds import TooMuchText
+from distributary.types.record_schema import RecordSchema
 
 _RECORDS = 20_000
 _BYTES = 64 * 2**20

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.bounds import Bounds
+from distributary.types.bounds import Bounds
 
 _NUMBERED = b"\x00"
 _SCHEMA_ID = 5

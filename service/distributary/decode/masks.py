@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.types.base import ColumnType, Converted
-from distributary.decode.types.spark_text import spark_texts
+from distributary.types.base import ColumnType, Converted
+from distributary.types.spark_text import spark_texts
 
 REDACTED = "***"
 MADE_OF = " of "

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from distributary.decode.avro.schema import AvroSchemas
-from distributary.decode.bounds import Bounds
-from distributary.decode.column_default import ColumnDefault
 from distributary.decode.masks import NO_MASKS, Masks
 from distributary.decode.order_fields import Order
 from distributary.decode.source_block import BINLOG_CONNECTORS, BY_OFFSET, CONNECTORS
-from distributary.decode.types.base import ColumnType
-from distributary.decode.types.zones import has_no_zone, in_utc
 from distributary.decode.unwrapped import Unwrapped
+from distributary.types.base import ColumnType
+from distributary.types.bounds import Bounds
+from distributary.types.column_default import ColumnDefault
+from distributary.types.zones import has_no_zone, in_utc
 
 DEFAULT_PLACEHOLDER = "__debezium_unavailable_value"
 CONNECTORS_WITH_PLACEHOLDER = ("postgresql", "oracle")

@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.strict_json import Json, Number
-from distributary.decode.types.base import ColumnType
+from distributary.types.base import ColumnType
+from distributary.types.strict_json import Json, Number
 
 
 class Placeholder:

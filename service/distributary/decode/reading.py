@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from distributary.decode import reasons
+from distributary import reasons
 from distributary.decode.avro.framing import FramingHeaders, Side, find_address, framing_headers, is_json
 from distributary.decode.avro.readers import ReaderFinder
 from distributary.decode.avro.reading import read_avro_keys, read_avro_values
@@ -22,11 +22,11 @@ from distributary.decode.headers import added_texts, find_headers
 from distributary.decode.options import DecodeOptions
 from distributary.decode.position import offset_position
 from distributary.decode.readers import Readers
-from distributary.decode.reasons import UNREADABLE, Rejected
 from distributary.decode.row_reader import REFUSED
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import change_of_row
 from distributary.decode.wrapping import is_null
+from distributary.reasons import UNREADABLE, Rejected
 
 
 def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batch:

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from distributary.decode.strict_json import Json
-from distributary.decode.types.base import text_of
+from distributary.types.base import text_of
+from distributary.types.strict_json import Json
 
 _Told = int | str | None
 

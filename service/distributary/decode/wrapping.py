@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from distributary.decode import reasons
-from distributary.decode.bounds import Bounds
-from distributary.decode.reasons import Rejected
-from distributary.decode.strict_json import has_field_twice, parse_object
+from distributary import reasons
+from distributary.reasons import Rejected
+from distributary.types.bounds import Bounds
+from distributary.types.strict_json import has_field_twice, parse_object
 
 _OPEN = b'{"schema":'
 _CUT = b',"payload":'

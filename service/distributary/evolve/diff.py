@@ -6,11 +6,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from distributary.decode.bounds import Bounds
 from distributary.decode.options import TypeSources
 from distributary.decode.renames import NO_RENAMES, Renames
-from distributary.decode.types.from_name import type_of_name
 from distributary.errors import TableHalt
+from distributary.types.bounds import Bounds
+from distributary.types.from_name import type_of_name
 
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # decimal digits that hold every value
 _ORDER = list(_WHOLE)

@@ -11,7 +11,7 @@ from distributary.errors import TableHalt
 
 
 class Marks:
-    """How a table's columns are masked (see decode.types.base.ColumnType.mark), by the lake's names: as its rows were
+    """How a table's columns are masked (see types.base.ColumnType.mark), by the lake's names: as its rows were
     written, and by all records since. A mark that does not say what hashes are made of fits any."""
 
     def __init__(self, kept: Mapping[str, str] | None, columns: Iterable[str]) -> None:

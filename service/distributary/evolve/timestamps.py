@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from distributary.config.table import TableSettings
 from distributary.decode.renames import Renames
-from distributary.decode.types.zones import has_no_zone, has_zone
 from distributary.errors import TableHalt
+from distributary.types.zones import has_no_zone, has_zone
 
 
 def check_timestamps(known: str | None, settings: TableSettings, columns: Mapping[str, str]) -> None:

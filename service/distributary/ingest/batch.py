@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.column_default import ColumnDefault
 from distributary.decode.decoder import Decoded
-from distributary.decode.record_schema import arrow_of
 from distributary.lake.table import Write
 from distributary.progress.record import Progress
 from distributary.rules.columns import one_array
 from distributary.rules.event import Event
 from distributary.rules.state import TableState
 from distributary.rules.watermark import SENT_AGAIN
+from distributary.types.column_default import ColumnDefault
+from distributary.types.record_schema import arrow_of
 
 _CHANGES = pa.array(["c", "u", "d", "r", "t"])
 

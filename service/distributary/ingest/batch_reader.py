@@ -18,7 +18,6 @@ from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions, TypeSources
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_block import BY_OFFSET, SOURCE_TABLE_COLUMN
 from distributary.decode.source_order import order_of
 from distributary.decode.unwrapped import added_by
@@ -39,6 +38,7 @@ from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_fo
 from distributary.lake.table import LakeTable
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import AddedColumn, Progress
+from distributary.types.record_schema import RecordSchema
 
 
 @dataclass(frozen=True)

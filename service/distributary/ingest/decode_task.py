@@ -17,8 +17,8 @@ from distributary.consume.offsets import OffsetRange
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
+from distributary.types.record_schema import RecordSchema
 
 Findings = Accumulator[frozenset[str]]
 """The findings of a batch's tasks, as JSON."""

@@ -13,9 +13,9 @@ from distributary.decode.avro.framing import Side, find_address
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.avro.targets import AS_JSON
 from distributary.decode.avro.values import UNREAD
-from distributary.decode.connect_schema import connect_json
-from distributary.decode.strict_json import json_text
 from distributary.ingest.registry import Registry
+from distributary.types.connect_schema import connect_json
+from distributary.types.strict_json import json_text
 
 
 def as_json(record: Record, registry: Registry | None) -> Record:

@@ -14,11 +14,11 @@ from distributary.consume.broker import Broker, Topic
 from distributary.consume.peek import Record
 from distributary.consume.schema_changes import SourceTable, changed_tables
 from distributary.consume.transactions import possible_topics
-from distributary.decode.announced_types import CONNECTORS_THAT_TELL, SourceColumn, type_of
 from distributary.errors import TransientError
 from distributary.ingest.tables import own_path
 from distributary.logs import get_logger
 from distributary.storage.lake_files import note_at
+from distributary.types.announced_types import CONNECTORS_THAT_TELL, SourceColumn, type_of
 
 AnnouncedTypes = Callable[[str], Mapping[str, str]]
 """Gives the column types of a topic that the connector announces outside of its records, see SourceTypes.of."""

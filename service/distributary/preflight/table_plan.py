@@ -8,7 +8,6 @@ from typing import Any
 
 from distributary.config import Config
 from distributary.decode.observed_columns import renames_of, table_columns
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.renames import Renames, check_renames
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
@@ -38,6 +37,7 @@ from distributary.preflight.sample import Sample
 from distributary.preflight.table_context import TableContext
 from distributary.preflight.table_warnings import table_warnings
 from distributary.progress.record import Progress
+from distributary.types.record_schema import RecordSchema
 
 CREATE, ALTER, GO_ON, UP_TO_DATE, WAIT, HALT = "create", "alter", "go_on", "up_to_date", "wait", "halt"
 

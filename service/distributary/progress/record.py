@@ -51,7 +51,7 @@ class Last(BaseModel):
 
 
 class AddedColumn(BaseModel):
-    """A column whose default older rows have, as a text (see decode/column_default.py): those whose last change comes
+    """A column whose default older rows have, as a text (see types/column_default.py): those whose last change comes
     `before` that position. `pending`: the rows that the table had when it got the column do not have it yet."""
 
     model_config = _RECORD

@@ -36,10 +36,10 @@ from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema, parse_a
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.masks import Masks
 from distributary.decode.options import DecodeOptions, TypeSources
-from distributary.decode.reasons import REASONS
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import added_by
+from distributary.reasons import REASONS
+from distributary.types.record_schema import RecordSchema
 
 TYPES = ("all_types", "dflt", "nn", "special")
 RECORDED: dict[str, Sequence[str]] = {

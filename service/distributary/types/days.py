@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from distributary.decode.strict_json import Json, Number
-from distributary.decode.types.base import (
+from distributary.types.base import (
     KAFKA,
     TIME,
     BadValue,
@@ -26,8 +25,9 @@ from distributary.decode.types.base import (
     only_text,
     with_values,
 )
-from distributary.decode.types.calendar import FIRST_DAY, LAST_DAY, day_number, read_instant
-from distributary.decode.types.numbers import INT, whole_number
+from distributary.types.calendar import FIRST_DAY, LAST_DAY, day_number, read_instant
+from distributary.types.numbers import INT, whole_number
+from distributary.types.strict_json import Json, Number
 
 _INFINITE_DAYS = {
     -2147472692: LAST_DAY,

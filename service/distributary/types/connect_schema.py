@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from distributary.decode.bounds import Bounds
+from distributary.types.bounds import Bounds
 
 Json = Any
 

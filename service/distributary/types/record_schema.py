@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from distributary.decode.bounds import Bounds
-from distributary.decode.types.from_name import type_of_name
+from distributary.types.bounds import Bounds
+from distributary.types.from_name import type_of_name
 
 
 @dataclass(frozen=True)

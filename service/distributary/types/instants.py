@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.types.base import (
+from distributary.types.base import (
     KAFKA,
     TIME,
     ColumnType,
@@ -26,8 +26,8 @@ from distributary.decode.types.base import (
     only_text,
     with_values,
 )
-from distributary.decode.types.calendar import FIRST_INSTANT, LAST_INSTANT, read_instant
-from distributary.decode.types.numbers import BIGINT, whole_number
+from distributary.types.calendar import FIRST_INSTANT, LAST_INSTANT, read_instant
+from distributary.types.numbers import BIGINT, whole_number
 
 _NTZ = pa.timestamp("us")
 _UTC = pa.timestamp("us", "UTC")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from calendar import isleap
 
-from distributary.decode.types.base import BadValue
+from distributary.types.base import BadValue
 
 LAST_DAY, FIRST_DAY = 2_932_896, -719_162
 """9999-12-31 and 0001-01-01, in days since 1970-01-01."""

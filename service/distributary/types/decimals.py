@@ -14,10 +14,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from distributary.decode.bounds import Bounds, TooMuchText
-from distributary.decode.connect_schema import ConnectType
-from distributary.decode.strict_json import Json, Number
-from distributary.decode.types.base import (
+from distributary.types.base import (
     DATA,
     KAFKA,
     BadValue,
@@ -30,9 +27,12 @@ from distributary.decode.types.base import (
     note,
     only_text,
 )
-from distributary.decode.types.numbers import whole_number
-from distributary.decode.types.text import base64_bytes
-from distributary.decode.types.unscaled import decimals_of_bytes
+from distributary.types.bounds import Bounds, TooMuchText
+from distributary.types.connect_schema import ConnectType
+from distributary.types.numbers import whole_number
+from distributary.types.strict_json import Json, Number
+from distributary.types.text import base64_bytes
+from distributary.types.unscaled import decimals_of_bytes
 
 MAX_PRECISION = 38
 _LITERAL = re.compile(r"[ \t\r\n]*([+-]?)([0-9]*)(?:[.]([0-9]*))?(?:[eE]([+-]?[0-9]{1,9}))?[ \t\r\n]*")

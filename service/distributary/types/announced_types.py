@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from distributary.decode.types.decimals import MAX_PRECISION
-from distributary.decode.types.from_schema import DECIMAL
+from distributary.types.decimals import MAX_PRECISION
+from distributary.types.from_schema import DECIMAL
 
 PRECISION_MODE = "time.precision.mode"
 DECIMAL_MODE = "decimal.handling.mode"

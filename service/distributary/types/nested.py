@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from distributary.decode.connect_schema import ConnectField, ConnectType
-from distributary.decode.strict_json import Json
-from distributary.decode.types.base import ColumnType, Converted, TypeNote, WrongKind
+from distributary.types.base import ColumnType, Converted, TypeNote, WrongKind
+from distributary.types.connect_schema import ConnectField, ConnectType
+from distributary.types.strict_json import Json
 
 _NEVER_A_NAME = frozenset('"\\') | {chr(code) for code in range(32)}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from distributary.decode.types.base import ColumnType, Converted
+from distributary.types.base import ColumnType, Converted
 
 _WITHOUT, _IN_UTC = pa.timestamp("us"), pa.timestamp("us", "UTC")
 # As a type, and not as the name of a struct's field.

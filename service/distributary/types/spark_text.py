@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from distributary.decode.types.calendar import date_of_day
-from distributary.decode.types.java_numbers import double_text, float_text
+from distributary.types.calendar import date_of_day
+from distributary.types.java_numbers import double_text, float_text
 
 _DAY = 86_400_000_000
 _NAMED_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}

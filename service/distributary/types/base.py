@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from distributary.decode.connect_schema import ConnectType
-from distributary.decode.strict_json import Json, Number, json_text
+from distributary.types.connect_schema import ConnectType
+from distributary.types.strict_json import Json, Number, json_text
 
 
 class BadValue(ValueError):

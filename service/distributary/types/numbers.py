@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from distributary.decode.connect_schema import ConnectType
-from distributary.decode.strict_json import Json, Number
-from distributary.decode.types.base import (
+from distributary.types.base import (
     TIME,
     BadValue,
     ColumnType,
@@ -25,6 +23,8 @@ from distributary.decode.types.base import (
     note,
     text_of,
 )
+from distributary.types.connect_schema import ConnectType
+from distributary.types.strict_json import Json, Number
 
 _WHOLE = re.compile(r"[ \t\r\n]*([+-]?[0-9]{1,40})[ \t\r\n]*")
 _NOT_FINITE = {

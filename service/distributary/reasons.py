@@ -1,4 +1,4 @@
-"""Why a record can't be applied: the codes that the quarantine table shows. Of several faults the first counts."""
+"""The reasons to reject a record: the codes that the quarantine table shows. Of several faults the first counts."""
 
 from __future__ import annotations
 

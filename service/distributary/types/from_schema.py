@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from distributary.decode.bounds import Bounds
-from distributary.decode.connect_schema import ConnectType, NotAConnectSchema
-from distributary.decode.types.base import ColumnType
-from distributary.decode.types.days import DATE, DATE_TEXT
-from distributary.decode.types.decimals import MAX_PRECISION, decimal, variable_decimal
-from distributary.decode.types.instants import NTZ_MICROS, NTZ_MILLIS, NTZ_NANOS, NTZ_TEXT, ZONED
-from distributary.decode.types.nested import array_of, map_of, struct_of
-from distributary.decode.types.numbers import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, SMALLINT
-from distributary.decode.types.text import BINARY, STRING
-from distributary.decode.types.times_of_day import TIME_MICROS, TIME_MILLIS, TIME_NANOS, TIME_TEXT
+from distributary.types.base import ColumnType
+from distributary.types.bounds import Bounds
+from distributary.types.connect_schema import ConnectType, NotAConnectSchema
+from distributary.types.days import DATE, DATE_TEXT
+from distributary.types.decimals import MAX_PRECISION, decimal, variable_decimal
+from distributary.types.instants import NTZ_MICROS, NTZ_MILLIS, NTZ_NANOS, NTZ_TEXT, ZONED
+from distributary.types.nested import array_of, map_of, struct_of
+from distributary.types.numbers import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, SMALLINT
+from distributary.types.text import BINARY, STRING
+from distributary.types.times_of_day import TIME_MICROS, TIME_MILLIS, TIME_NANOS, TIME_TEXT
 
 DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VARIABLE_DECIMAL = "io.debezium.data.VariableScaleDecimal"

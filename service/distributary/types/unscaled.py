@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from distributary.decode.types.base import Converted
+from distributary.types.base import Converted
 
 _LONG_DIGITS = 18
 """As many digits as always fit in eight bytes."""

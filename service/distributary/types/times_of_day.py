@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.types.base import (
+from distributary.types.base import (
     KAFKA,
     TIME,
     ColumnType,
@@ -24,7 +24,7 @@ from distributary.decode.types.base import (
     note,
     only_text,
 )
-from distributary.decode.types.numbers import BIGINT, whole_number
+from distributary.types.numbers import BIGINT, whole_number
 
 
 def time_text(count: int, digits: int) -> str:

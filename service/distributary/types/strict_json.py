@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from distributary.decode import reasons
-from distributary.decode.bounds import Bounds
-from distributary.decode.reasons import Rejected
+from distributary import reasons
+from distributary.reasons import Rejected
+from distributary.types.bounds import Bounds
 
 Json = Any
 _OPENING = b"[{"

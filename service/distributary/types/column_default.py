@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from distributary.decode.connect_schema import ConnectField
-from distributary.decode.strict_json import Number
-from distributary.decode.types.base import FAILURES, ColumnType, WrongKind
-from distributary.decode.types.spark_text import spark_texts
+from distributary.types.base import FAILURES, ColumnType, WrongKind
+from distributary.types.connect_schema import ConnectField
+from distributary.types.spark_text import spark_texts
+from distributary.types.strict_json import Number
 
 _FILLING = ("postgresql", "mysql", "mariadb", "oracle", "db2")
 """Connectors whose databases give the default to the rows that are there even where the column may be NULL. SQL Server

@@ -15,18 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.bounds import Bounds
-from distributary.decode.connect_schema import ConnectType
-from distributary.decode.types.base import BadValue, ColumnType, Converted, convert_each, with_values
-from distributary.decode.types.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
-from distributary.decode.types.decimals import MAX_PRECISION, unscaled_bytes
-from distributary.decode.types.from_name import element_of_name, fields_of_name, item_of_name, type_of_name
-from distributary.decode.types.from_schema import DECIMAL, SEMANTIC, VARIABLE_DECIMAL, type_of_schema
-from distributary.decode.types.nested import array_of, map_of, struct_of
-from distributary.decode.types.numbers import fraction
-from distributary.decode.types.text import STRING
-from distributary.decode.types.times_of_day import TIME_MICROS, TIME_MILLIS, TIME_NANOS
-from distributary.decode.types.unscaled import decimals_of_bytes
+from distributary.types.base import BadValue, ColumnType, Converted, convert_each, with_values
+from distributary.types.bounds import Bounds
+from distributary.types.calendar import FIRST_DAY, FIRST_INSTANT, LAST_DAY, LAST_INSTANT
+from distributary.types.connect_schema import ConnectType
+from distributary.types.decimals import MAX_PRECISION, unscaled_bytes
+from distributary.types.from_name import element_of_name, fields_of_name, item_of_name, type_of_name
+from distributary.types.from_schema import DECIMAL, SEMANTIC, VARIABLE_DECIMAL, type_of_schema
+from distributary.types.nested import array_of, map_of, struct_of
+from distributary.types.numbers import fraction
+from distributary.types.text import STRING
+from distributary.types.times_of_day import TIME_MICROS, TIME_MILLIS, TIME_NANOS
+from distributary.types.unscaled import decimals_of_bytes
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _FRACTIONS = ("float", "double")

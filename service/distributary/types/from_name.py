@@ -6,16 +6,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from distributary.decode.bounds import Bounds
-from distributary.decode.types.base import ColumnType
-from distributary.decode.types.days import DATE_NAMED
-from distributary.decode.types.decimals import decimal, decimal_of_text, variable_decimal
-from distributary.decode.types.from_schema import DECIMAL, SEMANTIC, VARIABLE_DECIMAL
-from distributary.decode.types.instants import NTZ_MICROS, NTZ_MILLIS, NTZ_NANOS, NTZ_TEXT, ZONED
-from distributary.decode.types.nested import array_of, map_of, struct_of
-from distributary.decode.types.numbers import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, SMALLINT, TINYINT
-from distributary.decode.types.text import BINARY, BINARY_HEX, BINARY_URL_SAFE, STRING, VARIANT
-from distributary.decode.types.times_of_day import TIME_MICROS, TIME_MILLIS, TIME_NANOS
+from distributary.types.base import ColumnType
+from distributary.types.bounds import Bounds
+from distributary.types.days import DATE_NAMED
+from distributary.types.decimals import decimal, decimal_of_text, variable_decimal
+from distributary.types.from_schema import DECIMAL, SEMANTIC, VARIABLE_DECIMAL
+from distributary.types.instants import NTZ_MICROS, NTZ_MILLIS, NTZ_NANOS, NTZ_TEXT, ZONED
+from distributary.types.nested import array_of, map_of, struct_of
+from distributary.types.numbers import BIGINT, BOOLEAN, DOUBLE, FLOAT, INT, SMALLINT, TINYINT
+from distributary.types.text import BINARY, BINARY_HEX, BINARY_URL_SAFE, STRING, VARIANT
+from distributary.types.times_of_day import TIME_MICROS, TIME_MILLIS, TIME_NANOS
 
 
 class UnknownColumnType(ValueError):

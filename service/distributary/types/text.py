@@ -12,9 +12,7 @@ import json
 
 import pyarrow as pa
 
-from distributary.decode.connect_schema import ConnectType
-from distributary.decode.strict_json import Json
-from distributary.decode.types.base import (
+from distributary.types.base import (
     DATA,
     TIME,
     BadValue,
@@ -26,6 +24,8 @@ from distributary.decode.types.base import (
     only_text,
     text_of,
 )
+from distributary.types.connect_schema import ConnectType
+from distributary.types.strict_json import Json
 
 
 def base64_bytes(value: Json) -> bytes:
