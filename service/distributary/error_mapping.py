@@ -13,8 +13,8 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from distributary.consume.kafka_errors import java_refusal, offsets_gone, refusal
 from distributary.consume.offsets import OffsetRange
-from distributary.consume.refusals import java_refusal, offsets_gone, refusal
 from distributary.errors import DistributaryError, TableHalt, TransientError
 
 # Java exceptions (by the end of their class name) after which the same work may succeed.

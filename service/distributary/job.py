@@ -21,8 +21,8 @@ from distributary.config.clients import spark_options, system_properties
 from distributary.config.maintenance import resolve
 from distributary.config.notices import keys_without_effect
 from distributary.config.watch import ConfigWatcher
-from distributary.consume.broker import Broker
 from distributary.consume.heartbeats import Heartbeats
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.remaining import RemainingRecords
 from distributary.consume.source import KafkaRecords
 from distributary.control.halts import Halts
@@ -76,7 +76,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         _log.warning("a key of the config has no effect any more", reason=text)
     # Before anything that takes time, so that a change made meanwhile is seen.
     watch = ConfigWatcher(file, config) if file is not None and not once else None
-    broker = Broker(config.kafka_properties())
+    broker = KafkaClient(config.kafka_properties())
     # A wrong address or a port in use fails before a JVM starts.
     broker.names()
     refuse_second(config)
@@ -112,7 +112,7 @@ class Service:
         self,
         config: Config,
         session: SparkSession,
-        broker: Broker,
+        broker: KafkaClient,
         recorder: Recorder,
         registry: Registry | None = None,
         watch: ConfigWatcher | None = None,

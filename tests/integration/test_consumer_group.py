@@ -15,7 +15,7 @@ from tests.support.kafka import TIMEOUT, committed_offsets, create_topic
 from tests.support.waiting import wait_until
 
 from distributary.config import Config, load
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import Offsets
 from distributary.observe.consumer_group import ConsumerGroup
 
@@ -57,7 +57,7 @@ def wait_for_offsets(kafka: str, group: str, offsets: Mapping[tuple[str, int], i
 
 def test_lag_tools_see_what_the_tables_have_taken_in(kafka: str, prefix: str, tmp_path: Path) -> None:
     config = config_of(kafka, prefix, tmp_path)
-    group = ConsumerGroup(config, Broker(config.kafka_properties()).commit, pause=0.1)
+    group = ConsumerGroup(config, KafkaClient(config.kafka_properties()).commit, pause=0.1)
     group.start()
     group.report(f"{prefix}.dbo.one", {0: 5, 1: 7})
     name = f"distributary-{prefix}"
@@ -76,7 +76,7 @@ def test_lag_tools_see_what_the_tables_have_taken_in(kafka: str, prefix: str, tm
 def test_a_table_that_is_started_again_from_lower_offsets_is_seen_so(kafka: str, prefix: str, tmp_path: Path) -> None:
     config = config_of(kafka, prefix, tmp_path, name=f"{prefix}-mine")
     for offset in (9, 2):
-        group = ConsumerGroup(config, Broker(config.kafka_properties()).commit)
+        group = ConsumerGroup(config, KafkaClient(config.kafka_properties()).commit)
         group.report(f"{prefix}.dbo.one", {0: offset})
         group.start()
         group.stop()
@@ -93,7 +93,7 @@ def test_a_group_that_refuses_is_told_once_and_tried_again(
     member = Consumer({"bootstrap.servers": kafka, "group.id": name, "enable.auto.commit": False, "log_level": 0})
     member.subscribe([topic])
     wait_until(lambda: member.poll(0.2) is None and member.assignment(), TIMEOUT, "the member's assignment")
-    broker, tries = Broker(config.kafka_properties()), []
+    broker, tries = KafkaClient(config.kafka_properties()), []
 
     def commit(group: str, offsets: Mapping[str, Offsets]) -> None:
         tries.append(offsets)
@@ -118,7 +118,7 @@ def test_a_group_that_refuses_is_told_once_and_tried_again(
 
 def test_a_group_that_is_switched_off_is_never_made(kafka: str, prefix: str, tmp_path: Path) -> None:
     config = config_of(kafka, prefix, tmp_path, enabled=False)
-    group = ConsumerGroup(config, Broker(config.kafka_properties()).commit, pause=0.1)
+    group = ConsumerGroup(config, KafkaClient(config.kafka_properties()).commit, pause=0.1)
     group.start()
     group.report(f"{prefix}.dbo.one", {0: 5})
     group.stop()  # where there is one, this commits

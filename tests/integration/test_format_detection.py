@@ -13,7 +13,7 @@ from tests.support.kafka import Record, create_topic, end_offsets
 from tests.support.spark import Bench
 from tests.support.waiting import wait_until
 
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 
 
 @pytest.mark.timeout(60)
@@ -31,7 +31,7 @@ def test_it_ends_where_only_aborted_transactions_are_left(kafka: str) -> None:
         producer.produce(topic, value, partition=0)
         producer.flush(30)
         ends(30)
-    broker = Broker({"bootstrap.servers": kafka})
+    broker = KafkaClient({"bootstrap.servers": kafka})
     found = broker.topics([topic])[topic]
     assert broker.latest(found)[0] > 3
     # Longer than the test may take: what is not there is not waited for.

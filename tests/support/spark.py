@@ -19,7 +19,7 @@ from tests.support.lake import read_table
 
 from distributary.config import Config, load
 from distributary.config.clients import spark_options
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.source import KafkaRecords
 from distributary.consume.topics import TableId
 from distributary.ingest.registry import registry_of
@@ -99,11 +99,11 @@ class Bench:
         path.write_text(yaml.safe_dump(text), encoding="utf-8")
         return load(path)
 
-    def client(self, config: Config) -> Broker:
+    def client(self, config: Config) -> KafkaClient:
         """The service's client of the Kafka."""
         if memory_kafka.is_in_memory(self.kafka):
             return memory_kafka.MemoryClient(self.kafka)
-        return Broker(config.kafka_properties())
+        return KafkaClient(config.kafka_properties())
 
     def context(self) -> WorkerContext:
         """What a new driver's workers share."""

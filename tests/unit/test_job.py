@@ -108,7 +108,7 @@ def test_a_config_that_is_changed_while_the_service_starts_is_seen(monkeypatch: 
         raise RuntimeError("no further")
 
     monkeypatch.setattr(job, "ConfigWatcher", Watch)
-    monkeypatch.setattr(job, "Broker", broker)
+    monkeypatch.setattr(job, "KafkaClient", broker)
     file = ROOT / "config/example.yaml"
     with pytest.raises(RuntimeError, match="no further"):
         job.run(load(file), once=False, file=file)

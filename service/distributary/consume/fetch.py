@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from distributary.consume.kafka_errors import refusal
 from distributary.consume.offsets import OffsetRange
-from distributary.consume.peek import Record
-from distributary.consume.refusals import refusal
+from distributary.consume.sample import Record
 from distributary.consume.tail import NO_GROUP, Headers, headers_of
 
 RAW = pa.schema(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.errors import TransientError
 
 HEARTBEATS = "__debezium-heartbeat."
@@ -15,7 +15,7 @@ class Heartbeats:
     """Looks when Kafka got the last heartbeat of the connector with that topic prefix, and gives it to `show`: in
     milliseconds since 1970, or None where there is none, or Kafka does not tell."""
 
-    def __init__(self, topic_prefix: str, broker: Broker, show: Callable[[int | None], None]) -> None:
+    def __init__(self, topic_prefix: str, broker: KafkaClient, show: Callable[[int | None], None]) -> None:
         self._topic = HEARTBEATS + topic_prefix
         self._broker = broker
         self._show = show

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from distributary.errors import UsageError
 
 if TYPE_CHECKING:
-    from distributary.consume.broker import Broker, Topic
+    from distributary.consume.kafka_client import KafkaClient, Topic
     from distributary.consume.offsets import Offsets
 
 _ENTRY = re.compile(r"([0-9]+):([0-9]+)")
@@ -24,7 +24,7 @@ class StartingPoint:
     offsets: Mapping[int, int] | None = None
     time: int | None = None
 
-    def of(self, topic: Topic, broker: Broker) -> Offsets:
+    def of(self, topic: Topic, broker: KafkaClient) -> Offsets:
         """The offset of each partition. Raises UsageError where the topic can't be read from there."""
         first, end = broker.earliest(topic), broker.latest(topic)
         if self.time is not None:

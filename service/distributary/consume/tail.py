@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from distributary.consume.refusals import refusal
+from distributary.consume.kafka_errors import refusal
 
 NO_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED
 """Told to a consumer that may not use its group. One that is given its partitions and offsets needs none."""

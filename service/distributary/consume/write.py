@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from distributary.consume.refusals import refusal
+from distributary.consume.kafka_errors import refusal
 from distributary.errors import TransientError
 
 Options = Mapping[str, str | int | float | bool]

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from distributary.config import Config
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.errors import UsageError
 from distributary.halt_actions import ALL_TABLES, PAUSED_BY_COMMAND
 from distributary.ingest.tables import ConfiguredTable, listed, named, own_path
@@ -110,7 +110,7 @@ def _pause_of(told: Any) -> Pause:
 
 
 def _named(config: Config, table: str | None) -> ConfiguredTable | None:
-    return None if table is None else named(table, listed(config, Broker(config.kafka_properties())))
+    return None if table is None else named(table, listed(config, KafkaClient(config.kafka_properties())))
 
 
 def _file_of(one: ConfiguredTable | None) -> str:

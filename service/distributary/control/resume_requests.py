@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from distributary.config import Config
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.control.halts import read_halts
 from distributary.errors import UsageError
 from distributary.halt_actions import NEEDED_ACTIONS, ResumeAction
@@ -56,7 +56,7 @@ def resuming(config: Config, name: str, accept: ResumeAction) -> Asked:
     """
     halts = read_halts(config)
     gone = [topic for topic, halt in halts.items() if halt["table"] == name]
-    topic = gone[0] if len(gone) == 1 else named(name, listed(config, Broker(config.kafka_properties()))).topic
+    topic = gone[0] if len(gone) == 1 else named(name, listed(config, KafkaClient(config.kafka_properties()))).topic
     halt = halts.get(topic)
     code = halt["code"] if halt else None
     needed = NEEDED_ACTIONS.get(code or "")

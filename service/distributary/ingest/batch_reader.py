@@ -10,10 +10,10 @@ from structlog.typing import FilteringBoundLogger
 
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Broker, Topic
 from distributary.consume.fetch import raw_table
-from distributary.consume.peek import Record
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.remaining import Places
+from distributary.consume.sample import Record
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
@@ -59,7 +59,7 @@ class BatchReader:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: KafkaClient,
         source: Source,
         settings: TableSettings,
         lake: LakeTable,

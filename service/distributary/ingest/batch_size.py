@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from pyspark.sql import SparkSession
 
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import OffsetRange, next_range
 from distributary.launch.memory import java_heap
 from distributary.progress.batch_stats import BatchStats
@@ -36,7 +36,7 @@ def batch_bytes(session: SparkSession) -> int:
 class BatchSizer:
     """Cuts the batches of one table: of at most so many records, with about so many bytes of payload at most."""
 
-    def __init__(self, broker: Broker, topic: str, records: int, payload: int) -> None:
+    def __init__(self, broker: KafkaClient, topic: str, records: int, payload: int) -> None:
         self._broker = broker
         self._topic = topic
         self._records = records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Topic
+from distributary.consume.kafka_client import Topic
 from distributary.consume.offsets import Offsets
 from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import TableHalt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.decode.avro.framing import unread_form
 from distributary.decode.front import without_schema_id
 from distributary.errors import TableHalt

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from functools import lru_cache
 
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.consume.tail import Headers
 from distributary.decode.avro.compiler import Read, compile_reader
 from distributary.decode.avro.framing import Side, find_address

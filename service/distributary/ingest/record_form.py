@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.decode.cloud_event import envelope_of
 from distributary.decode.front import without_payload_alone, without_schema_id
 from distributary.decode.source_block import CONNECTORS

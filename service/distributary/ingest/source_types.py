@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from distributary.config import Config
-from distributary.consume.broker import Broker, Topic
-from distributary.consume.peek import Record
+from distributary.consume.kafka_client import KafkaClient, Topic
+from distributary.consume.sample import Record
 from distributary.consume.schema_changes import SourceTable, changed_tables
 from distributary.consume.transactions import possible_topics
 from distributary.errors import TransientError
@@ -47,7 +47,7 @@ def source_types_path(config: Config) -> str:
     return own_path(config, "source-types", f"{config.source.topic_prefix}.json")
 
 
-def announced_source_types(config: Config, broker: Broker) -> SourceTypes:
+def announced_source_types(config: Config, broker: KafkaClient) -> SourceTypes:
     """For commands: they read what the service saved, and save nothing."""
 
     def saved() -> Any:
@@ -66,7 +66,7 @@ class SourceTypes:
     def __init__(
         self,
         config: Config,
-        broker: Broker,
+        broker: KafkaClient,
         saved: Callable[[], Any],
         save: Callable[[Any], None] = lambda _value: None,
     ) -> None:

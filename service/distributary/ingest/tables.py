@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from distributary.config import Config
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.topics import RESERVED_FOLDERS, TableId, has_database_part, is_signal_table, table_of
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, UsageError
@@ -37,7 +37,7 @@ class ConfiguredTable:
         return self.is_called or str(self.table)
 
 
-def listed(config: Config, broker: Broker) -> list[ConfiguredTable]:
+def listed(config: Config, broker: KafkaClient) -> list[ConfiguredTable]:
     """The config's tables that have a topic, by name. If only a topic's records show its table, a topic without records
     is left out, and one that can't be read is left out with a warning."""
     found = []
@@ -108,7 +108,7 @@ def is_reserved(table: TableId, config: Config) -> bool:
     return _parts(config, table)[0].lower() in RESERVED_FOLDERS
 
 
-def connector_of_topic(topic: str, config: Config, broker: Broker, registry: Registry | None) -> str | None:
+def connector_of_topic(topic: str, config: Config, broker: KafkaClient, registry: Registry | None) -> str | None:
     """The connector that a topic's first records name; None if none does. `registry` has the schemas of Avro
     records."""
     found = broker.topics([topic]).get(topic)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.decode.position import NEEDED
 from distributary.decode.source_block import BY_OFFSET, CONNECTORS
 from distributary.decode.source_order import BUILT_IN, BY_FIELDS

@@ -25,8 +25,8 @@ _log = get_logger(__name__)
 
 
 class ConsumerGroup:
-    """Commits offsets of all tables' topics to the group that the config names, by `commit` (see Broker.commit), from a
-    thread of its own; does nothing where the config says so."""
+    """Commits offsets of all tables' topics to the group that the config names, by `commit` (see KafkaClient.commit),
+    from a thread of its own; does nothing where the config says so."""
 
     def __init__(
         self, config: Config, commit: Callable[[str, Mapping[str, Offsets]], None], pause: float = PAUSE

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from distributary.consume.fetch import raw_table
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from distributary.config import Config
-from distributary.consume.broker import Broker, Topic
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.errors import DistributaryError, TableHalt
 from distributary.ingest.continuity import two_topics
 from distributary.ingest.registry import Registry, registry_of
@@ -55,7 +55,7 @@ def plan(config: Config, tell: Callable[[int, int], None] = lambda _done, _total
     """The plan of a config; `tell` is given how many tables are planned so far, and of how many. Raises TransientError
     if Kafka or the registry does not answer."""
     registry = registry_of(config.source)
-    broker = Broker(config.kafka_properties())
+    broker = KafkaClient(config.kafka_properties())
     names = broker.names()
     tables = listed(config, broker)
     topics = broker.topics([table.topic for table in tables])
@@ -79,7 +79,7 @@ def plan(config: Config, tell: Callable[[int, int], None] = lambda _done, _total
 def _plan_table(
     table: ConfiguredTable,
     config: Config,
-    broker: Broker,
+    broker: KafkaClient,
     topics: Mapping[str, Topic],
     settings: Mapping[str, Mapping[str, str]],
     registry: Registry | None,

@@ -18,7 +18,7 @@ from distributary.apply.ghosts import COLUMNS, are_ghosts
 from distributary.apply.stored_rows import DELETED
 from distributary.config import Config
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Broker, Topic
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import KafkaRecords
 from distributary.decode.decoder import Decoded
@@ -149,7 +149,7 @@ def _with_key_struct(frame: DataFrame) -> DataFrame:
 def replay_topic(
     config: Config,
     table: ConfiguredTable,
-    broker: Broker,
+    broker: KafkaClient,
     existing: TableVersion,
     progress: Progress,
     topic: Topic,

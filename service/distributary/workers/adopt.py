@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from distributary import sql
 from distributary.apply.stored_rows import DELETED
 from distributary.config import Config
-from distributary.consume.broker import Broker, Topic
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import Offsets
 from distributary.consume.starting_point import StartingPoint
 from distributary.control.resume_requests import Request, ask
@@ -72,7 +72,7 @@ class Adopted:
 class Adoption:
     """One table of the config and the Delta table at its place. `lake` has the service's columns of the config."""
 
-    def __init__(self, config: Config, one: ConfiguredTable, broker: Broker, lake: LakeTable) -> None:
+    def __init__(self, config: Config, one: ConfiguredTable, broker: KafkaClient, lake: LakeTable) -> None:
         self._config, self._one, self._broker, self._lake = config, one, broker, lake
         self._reader = BatchReader(
             broker,
@@ -222,7 +222,7 @@ class Adoption:
 def adopt(config: Config, name: str, point: StartingPoint, *, check_only: bool = False) -> Adopted:
     """Takes over the table `name`. The service may run meanwhile: it goes on with the table at once. Raises UsageError
     where it can't be taken over, and what Kafka and Spark raise."""
-    broker = Broker(config.kafka_properties())
+    broker = KafkaClient(config.kafka_properties())
     one = named(name, listed(config, broker))
     with stdout_kept_for_results():
         session = open_session(config.spark_properties())

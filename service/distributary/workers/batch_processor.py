@@ -10,7 +10,7 @@ from structlog.typing import FilteringBoundLogger
 
 from distributary import failpoints
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Topic
+from distributary.consume.kafka_client import Topic
 from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.error_mapping import unexpected_in
 from distributary.errors import TableHalt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Topic
+from distributary.consume.kafka_client import Topic
 from distributary.consume.offsets import Offsets
 from distributary.decode.order_fields import OrderField
 from distributary.decode.source_order import order_of

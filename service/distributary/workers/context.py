@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from distributary.config import Config
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import Offsets
 from distributary.consume.source import RecordSource
 from distributary.delta.index_cache import IndexCache
@@ -39,7 +39,7 @@ class WorkerContext:
 
     config: Config
     session: SparkSession
-    broker: Broker
+    broker: KafkaClient
     options: Mapping[str, str]
     records: RecordSource
     quarantine: Quarantine

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from distributary import failpoints
 from distributary.config import Config
-from distributary.consume import refusals
+from distributary.consume import kafka_errors
 from distributary.consume.checkpoint import OffsetLog
 from distributary.consume.offsets import Offsets
 from distributary.consume.source import stream
@@ -27,7 +27,7 @@ from distributary.logs import get_logger
 from distributary.workers.context import WorkerContext
 
 _RESTARTS = 5  # failed restarts, after which the checkpoint may be at fault and `--once` gives up
-_OTHERS_FAULTS = (*refusals.CODES, DISK_FULL, "storage-not-allowed")  # errors that no new checkpoint would end
+_OTHERS_FAULTS = (*kafka_errors.CODES, DISK_FULL, "storage-not-allowed")  # errors that no new checkpoint would end
 _SEEN_EVERY = 5.0  # seconds
 _WAITING = "Waiting for"  # the beginning of Spark's status message of a stream without new records
 _log = get_logger(__name__)

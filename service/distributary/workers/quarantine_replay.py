@@ -7,7 +7,7 @@ from dataclasses import replace
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Topic
+from distributary.consume.kafka_client import Topic
 from distributary.ingest.batch import Batch
 from distributary.ingest.batch_reader import BatchReader
 from distributary.ingest.batch_writer import BatchWriter

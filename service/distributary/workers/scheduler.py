@@ -17,7 +17,7 @@ from tenacity import (
 )
 
 from distributary import failpoints
-from distributary.consume.refusals import OFFSETS_GONE
+from distributary.consume.kafka_errors import OFFSETS_GONE
 from distributary.control.halts import Halts
 from distributary.error_mapping import classify, is_fault, pause_after
 from distributary.errors import DistributaryError, TableHalt, TransientError

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Topic
+from distributary.consume.kafka_client import Topic
 from distributary.consume.offsets import Offsets
 from distributary.consume.topics import TableId
 from distributary.errors import TableHalt

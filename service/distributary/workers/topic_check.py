@@ -5,7 +5,7 @@ from __future__ import annotations
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Topic
+from distributary.consume.kafka_client import Topic
 from distributary.consume.offsets import Offsets
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction

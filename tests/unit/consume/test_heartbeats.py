@@ -8,8 +8,8 @@ import pytest
 from tests.support.kafka import Record
 from tests.support.memory_kafka import MemoryClient, create_topic, drop_address, new_address, produce
 
-from distributary.consume.broker import Topic
 from distributary.consume.heartbeats import HEARTBEATS, Heartbeats
+from distributary.consume.kafka_client import Topic
 from distributary.errors import TransientError
 
 

@@ -47,7 +47,7 @@ def no_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(pauses, "listed", tables)
     monkeypatch.setattr(overviews, "listed", tables)
-    monkeypatch.setattr(pauses, "Broker", lambda _properties: None)
+    monkeypatch.setattr(pauses, "KafkaClient", lambda _properties: None)
 
 
 def test_a_table_and_the_service_are_paused_and_go_on_each_by_itself(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.ingest.batch_size import BatchSizer, payload_size, places
 from distributary.progress.batch_stats import BatchStats
@@ -37,7 +37,7 @@ class Sized:
 def batches(topic: Sized, records: int = 1_000_000) -> list[OffsetRange]:
     """All batches, from the topic's start to its end."""
     portion, found, taken = (
-        BatchSizer(cast(Broker, topic), "t", records, MOST),
+        BatchSizer(cast(KafkaClient, topic), "t", records, MOST),
         list[OffsetRange](),
         dict.fromkeys(topic.ends, 0),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Topic
+from distributary.consume.kafka_client import Topic
 from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import TableHalt
 from distributary.halt_actions import NEEDED_ACTIONS, ResumeAction

@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from distributary.config import Config, load
-from distributary.consume.broker import Broker, Topic
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.tail import Tailed
 from distributary.errors import TransientError
 from distributary.observe.status import ServiceStatus
@@ -96,7 +96,7 @@ def follow(
     config: Config, kafka: FakeKafka, status: ServiceStatus, note: FakeNote
 ) -> tuple[TransactionFollower, threading.Event]:
     found = threading.Event()
-    return TransactionFollower(config, cast(Broker, kafka), cast(JsonFile, note), status, dict, found), found
+    return TransactionFollower(config, cast(KafkaClient, kafka), cast(JsonFile, note), status, dict, found), found
 
 
 def wait_until(fulfilled: Callable[[], bool]) -> None:

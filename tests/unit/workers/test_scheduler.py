@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from distributary.consume.refusals import OFFSETS_GONE
+from distributary.consume.kafka_errors import OFFSETS_GONE
 from distributary.errors import TableHalt, TransientError
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus

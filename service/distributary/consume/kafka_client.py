@@ -1,4 +1,4 @@
-"""What the service asks Kafka itself: topic ids, first and last offsets, a topic's first records."""
+"""The client for questions to Kafka: topic ids, first and last offsets, a topic's first records."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from distributary.config.clients import librdkafka_options
+from distributary.consume.kafka_errors import UNREACHABLE, refusal
 from distributary.consume.offsets import Offsets
-from distributary.consume.peek import Record, records_from, values_at
-from distributary.consume.refusals import UNREACHABLE, refusal
+from distributary.consume.sample import Record, records_from, values_at
 from distributary.consume.tail import Tail
 from distributary.consume.write import write_record
 from distributary.errors import SetupError, TransientError
@@ -58,8 +58,8 @@ class Topic:
     partitions: tuple[int, ...]
 
 
-class Broker:
-    """A connection to Kafka for small questions; every method raises TransientError when Kafka does not answer."""
+class KafkaClient:
+    """A client of Kafka for small questions. Every method raises TransientError if Kafka does not answer."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         # The client's own lines on standard error would mix with the log: what matters comes back as an error anyway.
@@ -213,8 +213,8 @@ class Broker:
         return records if any(r.value for r in records) else self.records(topic, start, _LOOKED_FURTHER)
 
     def records(self, topic: Topic, start: Mapping[int, int], at_most: int, timeout: float = 10.0) -> list[Record]:
-        """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more,
-        or where they do not come within `timeout` seconds; no record at all means that there is none."""
+        """Up to `at_most` records of each partition from its offset in `start` on, fewer where there are no more, or
+        where they do not come within `timeout` seconds; no record at all means that there is none."""
         latest = self.latest(topic)
         behind = {p: latest[p] - offset for p, offset in start.items() if latest.get(p, 0) > offset}
         expected = sum(min(at_most, n) for n in behind.values())

@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Message, TopicPartition
 
-from distributary.consume.refusals import refusal
+from distributary.consume.kafka_errors import refusal
 from distributary.consume.tail import NO_GROUP, Headers, headers_of
 
 Options = Mapping[str, str | int | float | bool]

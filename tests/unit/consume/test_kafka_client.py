@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from distributary.consume import broker
-from distributary.consume.broker import Broker
+from distributary.consume import kafka_client
+from distributary.consume.kafka_client import KafkaClient
 from distributary.errors import TransientError
 
 
@@ -34,8 +34,8 @@ def test_a_client_that_nobody_answers_is_replaced(
                 raise KafkaException(KafkaError(error))
             return SimpleNamespace(topics={})
 
-    monkeypatch.setattr(broker, "AdminClient", Client)
-    client = Broker({"bootstrap.servers": "127.0.0.1:1"})
+    monkeypatch.setattr(kafka_client, "AdminClient", Client)
+    client = KafkaClient({"bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(TransientError) as caught:
         client.partitions()
     assert caught.value.code == code

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from distributary.consume.broker import Broker
-from distributary.consume.refusals import CODES, OFFSETS_GONE, java_refusal, refusal
+from distributary.consume.kafka_client import KafkaClient
+from distributary.consume.kafka_errors import CODES, OFFSETS_GONE, java_refusal, refusal
 from distributary.errors import SetupError
 
 KAFKA = "org.apache.kafka.common"
@@ -65,6 +65,6 @@ def test_java_errors_of_kafka_have_the_same_codes(names: list[str], code: str | 
 
 def test_properties_that_the_client_does_not_take_are_a_matter_of_the_config() -> None:
     with pytest.raises(SetupError) as raised:
-        Broker({"bootstrap.servers": "localhost:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"})
+        KafkaClient({"bootstrap.servers": "localhost:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"})
     assert raised.value.code == "kafka-config"
     assert "kafka" in raised.value.fix
