@@ -64,7 +64,7 @@ _counting = threading.Lock()
 
 
 def arm(text: str | None) -> None:
-    """Sets what happens from now on, from the variable's value; nothing for None. Raises UsageError where it can't be
+    """Sets what happens from now on, from the variable's value; nothing for None. Raises UsageError if it can't be
     understood: a failure that never comes would look like one that was survived."""
     rules: dict[str, list[_Rule]] = defaultdict(list)
     for part in filter(None, (part.strip() for part in (text or "").split(";"))):

@@ -40,7 +40,7 @@ class NewRows:
         self._ends.append(("d", table["position"][delete].as_py(), table["source_time"][delete].as_py()))
 
     def add_row(self, connector: str, row: Row) -> None:
-        """A row as the rules describe it. Raises KeyError where its values are not among the sources."""
+        """A row as the rules describe it. Raises KeyError if its values are not among the sources."""
         number = len(self._places)
         self._places.append(self._sources.place_of(row.at))
         for column, origin in row.origins:

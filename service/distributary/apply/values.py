@@ -170,7 +170,7 @@ class ValueSources:
         return int(known.order[found])
 
     def place_of(self, origin: Origin) -> int:
-        """The same of a record that must be there. Raises KeyError where it is not."""
+        """The same of a record that must be there. Raises KeyError if it is not."""
         assert origin is not None
         partition, offset = origin
         found = None if isinstance(partition, str) or isinstance(offset, str) else self.place((partition, offset))

@@ -88,7 +88,7 @@ def add_row(grid: Table, *cells: str) -> None:
 
 
 def terminal_width() -> int | None:
-    """How many characters a line of the terminal has to which the result goes; None where it goes elsewhere."""
+    """How many characters a line of the terminal has to which the result goes; None if it goes elsewhere."""
     console = Console()
     return console.width if console.is_terminal else None
 

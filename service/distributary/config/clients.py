@@ -67,7 +67,7 @@ def system_properties(properties: Mapping[str, str]) -> dict[str, str]:
 def librdkafka_options(properties: Mapping[str, str]) -> dict[str, str]:
     """The same connection for confluent-kafka.
 
-    Raises UsageError where a Java-only form (a JKS store, a login module without name and password) can't be turned,
+    Raises UsageError if a Java-only form (a JKS store, a login module without name and password) can't be turned,
     and for a login that this client does not know.
     """
     if properties.get("sasl.mechanism", "PLAIN") not in (*_LOGIN_MODULES, MECHANISM):

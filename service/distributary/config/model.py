@@ -234,7 +234,7 @@ class Config(Section):
         return self.consumer_group.name or f"distributary-{self.source.topic_prefix}"
 
     def place_of(self, entry: int) -> str:
-        """`file:line` of an entry of `tables`, counted from 0; empty where the config did not come from a file."""
+        """`file:line` of an entry of `tables`, counted from 0; empty if the config did not come from a file."""
         return self._places[entry] if entry < len(self._places) else ""
 
     def with_tables_of(self, other: Config) -> Config:

@@ -101,7 +101,7 @@ def seconds(duration: str) -> float:
 
 
 def inside(location: str, directory: str) -> tuple[str, ...] | None:
-    """The way from `directory` down to `location`: () where they are the same, None where it does not lie in it."""
+    """The way from `directory` down to `location`: () where they are the same, None if it does not lie in it."""
     scheme, parts = _split(location)
     other_scheme, other = _split(directory)
     if scheme != other_scheme or parts[: len(other)] != other:

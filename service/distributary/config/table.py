@@ -29,7 +29,7 @@ from distributary.config.table_rule import (
 class TableSettings:
     """The settings of one table: its rule, over the defaults, over the service's own defaults.
 
-    `match` is the rule's pattern, `where` its `file:line` (empty where the config was not read from a file).
+    `match` is the rule's pattern, `where` its `file:line` (empty if the config was not read from a file).
     `own_names` are the names of columns that the rule itself has, and not the defaults, by their key (`mask`,
     `exclude`, `columns`, `rename`); `name_places` the `file:line` of each such name, as far as known.
     """

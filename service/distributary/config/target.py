@@ -19,7 +19,7 @@ WHOLE_LOCATION = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def root_of(target: Target, spark: Mapping[str, Any] | None) -> str | None:
-    """The directory below which the tables lie; None where neither target nor Spark's properties name it."""
+    """The directory below which the tables lie; None if neither target nor Spark's properties name it."""
     return target.path or revealed(spark or {}).get(WAREHOUSE)
 
 

@@ -40,7 +40,7 @@ class OffsetLog:
         return self.of(max(batches)) if batches else {}
 
     def set_aside(self) -> str | None:
-        """Moves the checkpoint away, so that the stream begins with a new one; gives where it is now, None where there
+        """Moves the checkpoint away, so that the stream begins with a new one; gives where it is now, None if there
         was none."""
         if not self._files.exists(self._root):
             return None

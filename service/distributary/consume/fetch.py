@@ -77,7 +77,7 @@ class RecordFetcher:
         self._idle: list[Consumer] = []
 
     def fetch(self, part: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
-        """The range's records (RAW), None where their values have more bytes. Offsets without a record (aborted
+        """The range's records (RAW), None if their values have more bytes. Offsets without a record (aborted
         transactions, compaction) are passed over.
 
         Raises TransientError.

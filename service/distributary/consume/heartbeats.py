@@ -13,7 +13,7 @@ HEARTBEATS = "__debezium-heartbeat."
 
 class Heartbeats:
     """Looks when Kafka got the last heartbeat of the connector with that topic prefix, and gives it to `show`: in
-    milliseconds since 1970, or None where there is none, or Kafka does not tell."""
+    milliseconds since 1970, or None if there is none, or Kafka does not tell."""
 
     def __init__(self, topic_prefix: str, broker: KafkaClient, show: Callable[[int | None], None]) -> None:
         self._topic = HEARTBEATS + topic_prefix

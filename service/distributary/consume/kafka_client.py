@@ -153,7 +153,7 @@ class KafkaClient:
             raise self._refused(f"list the offsets of {topic.name}", error) from error
 
     def newest_ms(self, topic: Topic) -> int | None:
-        """The latest timestamp of the topic's records, in milliseconds since 1970; None where it has no record."""
+        """The latest timestamp of the topic's records, in milliseconds since 1970; None if it has no record."""
         wanted = {TopicPartition(topic.name, p): OffsetSpec.max_timestamp() for p in topic.partitions}  # type: ignore[no-untyped-call]
         try:
             futures = self._admin.list_offsets(wanted, request_timeout=_TIMEOUT)

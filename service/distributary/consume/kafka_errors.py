@@ -68,7 +68,7 @@ def offsets_gone(name: str) -> TransientError:
 
 
 def java_refusal(names: Sequence[str]) -> TransientError | None:
-    """The same for Spark's client: the class names of a Java exception and its causes. None where none is Kafka's."""
+    """The same for Spark's client: the class names of a Java exception and its causes. None if none is Kafka's."""
     kafkas = [name for name in names if name.startswith("org.apache.kafka.")]
     no_token = [name for name in names if kafkas and name == "javax.security.auth.login.LoginException"]
     for name in (*kafkas, *no_token):

@@ -28,7 +28,7 @@ class SourceTable:
 
 
 def changed_tables(value: bytes | None) -> list[SourceTable] | None:
-    """The tables that a record's value describes, with and without a Connect schema beside it; None where it is no
+    """The tables that a record's value describes, with and without a Connect schema beside it; None if it is no
     schema change. A table that was dropped is not among them."""
     try:
         record: Any = json.loads(value or b"null")

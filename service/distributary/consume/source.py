@@ -46,7 +46,7 @@ class RecordSource(Protocol):
     """Where the records of offset ranges come from. Both methods raise TransientError, or what Spark raises."""
 
     def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
-        """A range's records in this process (see fetch.RAW); None where their values have more bytes."""
+        """A range's records in this process (see fetch.RAW); None if their values have more bytes."""
         ...
 
     @property
@@ -68,7 +68,7 @@ class KafkaRecords:
         self.fetch_pieces = FetchPieces(librdkafka_options(properties))
 
     def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
-        """A range's records in this process; None where they have more bytes. Raises TransientError."""
+        """A range's records in this process; None if they have more bytes. Raises TransientError."""
         return self._fetcher.fetch(part, most_bytes)
 
     def frame(self, session: SparkSession, part: OffsetRange) -> DataFrame:

@@ -25,7 +25,7 @@ class StartingPoint:
     time: int | None = None
 
     def of(self, topic: Topic, broker: KafkaClient) -> Offsets:
-        """The offset of each partition. Raises UsageError where the topic can't be read from there."""
+        """The offset of each partition. Raises UsageError if the topic can't be read from there."""
         first, end = broker.earliest(topic), broker.latest(topic)
         if self.time is not None:
             return broker.at_time(topic, self.time)

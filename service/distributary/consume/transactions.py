@@ -51,7 +51,7 @@ def transaction_id(text: str) -> str:
 
 
 def boundary(value: bytes | None) -> Begin | End | None:
-    """What a record's value says, with and without a schema beside it; None where it is neither a BEGIN nor an END."""
+    """What a record's value says, with and without a schema beside it; None if it is neither a BEGIN nor an END."""
     try:
         record: Any = json.loads(value or b"null")
     except (ValueError, RecursionError):

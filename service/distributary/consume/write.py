@@ -15,7 +15,7 @@ Options = Mapping[str, str | int | float | bool]
 def write_record(options: Options, topic: str, key: bytes, value: bytes, timeout: float = 30.0) -> None:
     """Writes a record into the first partition of a topic that exists, and waits until all replicas have it.
 
-    `options` are librdkafka's, `timeout` is in seconds. Raises TransientError where Kafka does not take the record.
+    `options` are librdkafka's, `timeout` is in seconds. Raises TransientError if Kafka does not take the record.
     """
     met: list[KafkaError] = []
     told: list[KafkaError | None] = []

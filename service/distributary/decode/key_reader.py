@@ -98,7 +98,7 @@ class KeyReader:
         return self.row_class(*values), bad
 
     def read_header(self, data: bytes, own: Any) -> Any:
-        """The key in a header, a row of wire values; None where some part of it can't be read, or all is null. Fields
+        """The key in a header, a row of wire values; None if some part of it can't be read, or all is null. Fields
         that the header lacks are those of the record's `own` key: a transform added them behind the connector.
 
         SimpleHeaderConverter writes the bare key, and escapes quotes and backslashes in texts and nothing else;

@@ -41,7 +41,7 @@ class Masks:
         return _masked(kind, _redacted, how)
 
     def mark(self, column: str) -> str | None:
-        """How the config masks a column, None where it does not; of the salt only a fingerprint, by which another salt
+        """How the config masks a column, None if it does not; of the salt only a fingerprint, by which another salt
         is noticed."""
         how = self.how.get(column)
         if how != "hash":

@@ -54,7 +54,7 @@ class DecodeOptions:
     are rows without an envelope. `before`, `transactions`: the row before the change, and the change's place in its
     transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
     addresses in the registry; the caller may add to them between two batches. `defaults`: what older rows
-    get in columns that were added after them, by the lake's names; None where they keep NULL. `payload_alone`: keys and
+    get in columns that were added after them, by the lake's names; None if they keep NULL. `payload_alone`: keys and
     values are objects with the one field `payload`, which holds them. `cloud_events`: values are Debezium's
     CloudEvents. `source_in_key`: the key has the name of the source table (SOURCE_TABLE_COLUMN), as the topic has
     several. `order` are the fields that make positions, where the connector has

@@ -70,7 +70,7 @@ class PlainReader(RowReader):
         )
 
     def columns_of_other_names(self) -> ObservedColumns | None:
-        """The same of columns that records have under another than their first name; None where they have none."""
+        """The same of columns that records have under another than their first name; None if they have none."""
         seen = self._other_names.keys() & self._seen
         return self._columns(seen) if seen else None
 

@@ -54,7 +54,7 @@ NO_RENAMES = Renames()
 
 
 def check_renames(kept: Mapping[str, str] | None, renames: Renames, columns: Collection[str]) -> None:
-    """Raises TableHalt where a table with these columns was filled with other renames, `kept`: the rows that it has
+    """Raises TableHalt if a table with these columns was filled with other renames, `kept`: the rows that it has
     would keep their values under the older name, and have none under the new one."""
     before, now = Renames(kept or {}), renames
     other = [

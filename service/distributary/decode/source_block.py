@@ -99,7 +99,7 @@ def has_source_table(key: Iterable[str]) -> bool:
 
 def source_table(source: Source) -> str | None:
     """The name of the source table, from the fields that the block has: `db.schema.table`, with a part in quotes that
-    has a dot or a quote in it. None where it names no table."""
+    has a dot or a quote in it. None if it names no table."""
     if not source.table:
         return None
     # Added fields of a row without an envelope may be columns of any type.
@@ -136,13 +136,13 @@ def _plain(told: Any) -> str | None:
 
 
 def whole_number(told: _Told) -> int | None:
-    """A field as a whole number of 64 bits; None where it is none."""
+    """A field as a whole number of 64 bits; None if it is none."""
     if isinstance(told, str):
         told = int(told) if told.isascii() and told.lstrip("-").isdigit() and len(told) < 20 else None
     return told if told is not None and -(2**63) <= told < 2**63 else None
 
 
 def source_time(told: _Told) -> int | None:
-    """A time of a source block in milliseconds since 1970, up to the year 9999; None where it is none."""
+    """A time of a source block in milliseconds since 1970, up to the year 9999; None if it is none."""
     found = whole_number(told)
     return found if found is not None and 0 <= found <= _LAST_MS else None

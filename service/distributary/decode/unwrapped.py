@@ -34,7 +34,7 @@ class Unwrapped:
     """How a topic's rows without envelope are read.
 
     `fields` and `headers` say what ExtractNewRecordState added: the name it has there, and what it is: `op`, `deleted`,
-    a field of the source block, or empty where nothing asks for it. `connector` wrote the records, None where nothing
+    a field of the source block, or empty if nothing asks for it. `connector` wrote the records, None if nothing
     tells which.
     """
 

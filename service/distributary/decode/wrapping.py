@@ -19,7 +19,7 @@ _MAY_BE_WRAPPED = re.compile(rb'[ \t\r\n]*{[ \t\r\n]*"(?:schema|payload)"')
 
 
 class Wrapped(NamedTuple):
-    """`schema` is None where there is none; `begin` is what other records with that schema begin with, None where that
+    """`schema` is None if there is none; `begin` is what other records with that schema begin with, None if that
     tells nothing."""
 
     schema: bytes | None

@@ -117,7 +117,7 @@ def write_index(path: Path, identity: bytes, index: FileIndex) -> None:
 def read_index(path: Path, identity: bytes, word_count: int) -> tuple[FileIndex, bool]:
     """The index in a cache file, and whether the file stays mapped. Each byte is checked once, here.
 
-    Raises DamagedIndex where the file is not that of this data file, and OSError where it can't be read.
+    Raises DamagedIndex where the file is not that of this data file, and OSError if it can't be read.
     """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size

@@ -35,13 +35,13 @@ class LiveFile:
 
     @cached_property
     def stats(self) -> Mapping[str, Any]:
-        """The statistics; empty where the log has none."""
+        """The statistics; empty if the log has none."""
         found = json.loads(self.action.get("stats") or "{}")
         return found if isinstance(found, dict) else {}
 
     @property
     def row_count(self) -> int | None:
-        """Rows in the file, dead ones included; None where the log does not say."""
+        """Rows in the file, dead ones included; None if the log does not say."""
         count = self.stats.get("numRecords")
         return None if count is None else int(count)
 

@@ -42,14 +42,14 @@ class LogReader:
     def newest(self, known: LogState | None = None) -> LogState:
         """The newest version. From a `known` one only later commits are read, while that is still in the log.
 
-        Raises TableHalt where there is no table, or its log lacks a file.
+        Raises TableHalt if there is no table, or its log lacks a file.
         """
         if known is None or known.seen is None or self._seen(known.snapshot.version) != known.seen:
             return self._advance(self._oldest_needed())
         return self._advance(known)
 
     def commit(self, version: int) -> list[Action] | None:
-        """The actions of a commit; None where that version is not there."""
+        """The actions of a commit; None if that version is not there."""
         path = f"{_LOG}/{version:020d}.json"
         try:
             with self._files.filesystem.open_input_stream(self._files.place(path)) as stream:

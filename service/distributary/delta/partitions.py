@@ -33,7 +33,7 @@ def split(rows: pa.Table, columns: Sequence[Column]) -> Iterator[tuple[dict[str,
 
 
 def directory(values: Mapping[str, str | None]) -> str:
-    """The directory of a partition's files, as Hive and Spark name it; empty where there are no partitions."""
+    """The directory of a partition's files, as Hive and Spark name it; empty if there are no partitions."""
     parts = []
     for name, value in values.items():
         text = f"{quote(name, safe=' ')}={_NONE if value is None else quote(value, safe=' ')}"

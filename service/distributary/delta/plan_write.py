@@ -104,7 +104,7 @@ def write_actions(
 
 
 def check_actions(table: Snapshot, actions: Iterable[Mapping[str, Any]]) -> None:
-    """Raises ValueError where actions remove an entry that is not live, or add a live file whose old entry stays."""
+    """Raises ValueError if actions remove an entry that is not live, or add a live file whose old entry stays."""
     removed: set[str] = set()
     added: set[str] = set()
     for action in actions:

@@ -33,7 +33,7 @@ def files_with(files: Iterable[LiveFile], keys: pa.Table, columns: Iterable[Colu
 
 
 def _converter(kind: pa.DataType) -> _Convert | None:
-    """Makes values of the log comparable; None where the type's bounds can't be trusted."""
+    """Makes values of the log comparable; None if the type's bounds can't be trusted."""
     if pa.types.is_signed_integer(kind):
         return int
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):

@@ -35,7 +35,7 @@ VECTORS = "delta.enableDeletionVectors"
 
 
 def require_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Raises TableHalt where a table has what this writer can't honour. All three are as in the log; `schema` is that
+    """Raises TableHalt if a table has what this writer can't honour. All three are as in the log; `schema` is that
     of the metadata."""
     reasons = "; ".join(dict.fromkeys(_reasons(protocol, metadata, schema)))
     if reasons:

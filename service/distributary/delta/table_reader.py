@@ -29,7 +29,7 @@ class TableReader:
     """Reads rows of the table that lies in `files`, at the version that `sync` took last.
 
     `key`: the names of its key columns; `cache`: the key indexes of its files. Not for several threads at once. Raises
-    TableHalt where the table can't be read as it is, and errors of the storage as they come.
+    TableHalt if the table can't be read as it is, and errors of the storage as they come.
     """
 
     def __init__(self, files: TableFiles, key: Sequence[str], cache: IndexCache) -> None:
@@ -47,7 +47,7 @@ class TableReader:
         return self._state.snapshot
 
     def view(self) -> TableView | None:
-        """The version of `snapshot`, for other threads; None where it is not known now."""
+        """The version of `snapshot`, for other threads; None if it is not known now."""
         if self._state is None:
             return None
         return TableView(self._state.snapshot, self._key, self._index() if self._key else None)
@@ -84,7 +84,7 @@ class TableReader:
         return chosen_rows(reader, files, columns, choose)
 
     def _codec(self) -> KeyCodec:
-        """The key's columns as the table has them now. Raises TableHalt where they can't be a key."""
+        """The key's columns as the table has them now. Raises TableHalt if they can't be a key."""
         columns = self.snapshot.schema.by_name
         try:
             return KeyCodec([(name, columns[name].logical.type) for name in self._key])

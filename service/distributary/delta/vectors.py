@@ -103,7 +103,7 @@ class VectorFile:
 def read_vector(files: TableFiles, vector: VectorDescriptor | None) -> BitMap64:
     """The dead rows of a file with that vector.
 
-    Raises TableHalt where the vector is missing, damaged or of a form that this version does not know.
+    Raises TableHalt if the vector is missing, damaged or of a form that this version does not know.
     """
     if vector is None:
         return BitMap64()
@@ -132,7 +132,7 @@ def encoded(dead: BitMap64) -> bytes:
 
 
 def decoded(data: bytes) -> BitMap64:
-    """The dead rows. Raises ValueError where the bytes are no vector."""
+    """The dead rows. Raises ValueError if the bytes are no vector."""
     if data[:4] != _MAGIC:
         raise ValueError("not a deletion vector in the portable form")
     return BitMap64.deserialize(data[4:])
@@ -145,7 +145,7 @@ def z85_encoded(data: bytes) -> str:
 
 
 def z85_decoded(text: str) -> bytes:
-    """The bytes of such a text, with up to 3 zero bytes at the end. Raises ValueError where it is none."""
+    """The bytes of such a text, with up to 3 zero bytes at the end. Raises ValueError if it is none."""
     return base64.b85decode(text.encode("ascii").translate(_FROM_Z85))
 
 

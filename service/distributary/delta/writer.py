@@ -39,7 +39,7 @@ class TableWriter(TableReader):
     """Reads and writes rows of the table that lies in `files`, one version after the other.
 
     `key`: the names of its key columns; a table without any only takes rows (see `replace`). Not for several threads at
-    once. What it raises: TableHalt where the table can't be written as it is, ConcurrentChange where another writer
+    once. What it raises: TableHalt if the table can't be written as it is, ConcurrentChange where another writer
     committed (`sync` shows the new version), errors of the storage as they come. After any of them nothing of the write
     is in the table.
     """

@@ -32,7 +32,7 @@ class OtherTable:
 
 
 def mode_refused(settings: TableSettings) -> Difference | None:
-    """Why no table of this mode can be taken over; None where it can."""
+    """Why no table of this mode can be taken over; None if it can."""
     why = {
         "append": "it is unknown which of the topic's changes its rows already are, and these would be added twice",
         "history": "its rows have no positions, so it is unknown which version a change of the topic ends",

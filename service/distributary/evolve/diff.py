@@ -48,7 +48,7 @@ def holds(table_type: str, wire_type: str) -> bool:
 
 
 def wider(table_type: str, wire_type: str) -> str | None:
-    """The type to which Delta widens a column in place, so that it holds every value of both; None where there is none.
+    """The type to which Delta widens a column in place, so that it holds every value of both; None if there is none.
 
     https://docs.delta.io/delta-type-widening/ has the list. Whole numbers are widened to whole numbers alone, although
     Delta would make decimals and doubles of them: what reads the table would see another kind of number.
@@ -176,7 +176,7 @@ def is_another_thing(table_type: str, wire_type: str) -> bool:
 
 
 def check_key_columns(key: Iterable[str], columns: Mapping[str, str], where: str) -> None:
-    """Raises TableHalt where a column of the key is none of the table's; `where` is the place of its rule."""
+    """Raises TableHalt if a column of the key is none of the table's; `where` is the place of its rule."""
     if lacking := [name for name in key if name not in columns]:
         raise TableHalt(
             "key-column-missing",
@@ -186,7 +186,7 @@ def check_key_columns(key: Iterable[str], columns: Mapping[str, str], where: str
 
 
 def check_key(known: tuple[str, ...], key: Iterable[str]) -> None:
-    """Raises TableHalt where the records' key is no longer the one that the table was filled under."""
+    """Raises TableHalt if the records' key is no longer the one that the table was filled under."""
     now = tuple(key)
     if known and now and set(now) != set(known):
         raise TableHalt(

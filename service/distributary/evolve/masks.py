@@ -18,7 +18,7 @@ class Marks:
         self._now: dict[str, str | None] = {name: (kept or {}).get(name) for name in columns}
 
     def check(self, marks: Mapping[str, str | None]) -> None:
-        """Takes the marks of records that come next. Raises TableHalt where they are masked otherwise than rows that
+        """Takes the marks of records that come next. Raises TableHalt if they are masked otherwise than rows that
         are there, or where hashes would be made of other texts: equal values would have other hashes."""
         for name, mark in marks.items():
             before = self._now.get(name, mark) or ""
@@ -41,7 +41,7 @@ class Marks:
 
 
 def masks_of(settings: TableSettings) -> Masks:
-    """The masks of a table. Raises TableHalt where there is no salt: it came to the config after the start."""
+    """The masks of a table. Raises TableHalt if there is no salt: it came to the config after the start."""
     salt = settings.salt.get_secret_value() if settings.salt is not None else ""
     if "hash" in settings.mask.values() and not salt:
         raise TableHalt(
@@ -58,7 +58,7 @@ def configured_marks(masks: Masks, renames: Renames) -> dict[str, str]:
 
 
 def check_masks(masks: Masks, kept: Mapping[str, str] | None, renames: Renames, columns: Iterable[str]) -> None:
-    """Raises TableHalt where a table with these columns has rows that were masked otherwise than the config says now;
+    """Raises TableHalt if a table with these columns has rows that were masked otherwise than the config says now;
     `kept`: their marks. What the source calls a renamed column now, only its records show: see Marks."""
     marks = kept or {}
     if other := [

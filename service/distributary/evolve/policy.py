@@ -29,7 +29,7 @@ def allowed_changes(
 ) -> Changes:
     """How the table's columns change (see diff.column_changes); all of them are added where it is new and has none.
 
-    Raises TableHalt where the table can't take what the source sends, or where the policy is to halt.
+    Raises TableHalt if the table can't take what the source sends, or where the policy is to halt.
     """
     changes = column_changes(
         table, [tracked_columns(policy, table, columns) for columns in wire], reserved, key, renames

@@ -12,8 +12,8 @@ from distributary.types.zones import has_no_zone, has_zone
 
 
 def check_timestamps(known: str | None, settings: TableSettings, columns: Mapping[str, str]) -> None:
-    """Raises TableHalt where a table with these columns (of the source; name to Spark type) was filled by another
-    `timestamps` than the config says now, and has columns that may be of it. `known` is None where it was filled before
+    """Raises TableHalt if a table with these columns (of the source; name to Spark type) was filled by another
+    `timestamps` than the config says now, and has columns that may be of it. `known` is None if it was filled before
     there was a choice."""
     was, now = known or "ntz", settings.timestamps
     if was == now:

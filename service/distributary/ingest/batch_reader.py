@@ -169,7 +169,7 @@ class BatchReader:
         self._observed = decoded.observed
 
     def _check_source_tables(self, decoded: Decoded, topic: str, known: str | None, key: tuple[str, ...]) -> None:
-        """Raises TableHalt where the topic has a second source table's changes."""
+        """Raises TableHalt if the topic has a second source table's changes."""
         known = known or self.source_table
         self.source_table = check_source_tables(decoded.source_tables, known, topic, self._settings, key)
 

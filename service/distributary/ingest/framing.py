@@ -20,7 +20,7 @@ _AVRO = "set source.format: avro and source.schema_registry, or a JSON converter
 
 
 def check_framing(records: Sequence[Record], topic: str, source_format: str) -> None:
-    """Raises TableHalt where all values name their schema in one form that is not read. What could be read is JSON by
+    """Raises TableHalt if all values name their schema in one form that is not read. What could be read is JSON by
     now (see json_records.py)."""
     forms = {_form(record, source_format) for record in records if record.value}
     if len(forms) != 1 or (form := forms.pop()) is None:

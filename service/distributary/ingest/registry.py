@@ -25,7 +25,7 @@ _log = get_logger(__name__)
 class Registry:
     """A connection to the registry, shared by all tables.
 
-    Schemas never change: each is asked for once, and kept. Raises SetupError where the config's files can't be used.
+    Schemas never change: each is asked for once, and kept. Raises SetupError if the config's files can't be used.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Registry:
 
 
 def registry_of(source: Source) -> Registry | None:
-    """The registry of a config; None where its records are not Avro. Raises SetupError."""
+    """The registry of a config; None if its records are not Avro. Raises SetupError."""
     return Registry(source.schema_registry) if source.schema_registry and source.format == "avro" else None
 
 

@@ -10,7 +10,7 @@ from distributary.ingest.topic_format import TopicFormat
 
 
 def check_supported(settings: TableSettings, topic_format: TopicFormat) -> None:
-    """Raises TableHalt where the config or the records ask for something that this version would have to guess."""
+    """Raises TableHalt if the config or the records ask for something that this version would have to guess."""
     if settings.key and topic_format.key and set(settings.key) != set(topic_format.key):
         raise TableHalt(
             "key-not-needed",

@@ -67,7 +67,7 @@ def listed(config: Config, broker: KafkaClient) -> list[ConfiguredTable]:
 
 
 def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
-    """The table of that name. Raises UsageError where there is none, or where several databases have one."""
+    """The table of that name. Raises UsageError if there is none, or where several databases have one."""
     same = [one for one in tables if name in (one.name, str(one.table), one.table.in_full)]
     if not same:
         raise UsageError(
@@ -84,7 +84,7 @@ def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
 
 
 def nearest(name: str, tables: list[ConfiguredTable]) -> str:
-    """The names of tables that are almost that name, for the end of a sentence; empty where there are none."""
+    """The names of tables that are almost that name, for the end of a sentence; empty if there are none."""
     names = {one.name.lower(): one.name for one in tables}  # topics' names differ in case from what people write
     found = get_close_matches(name.lower(), names, n=3)
     return f" (did you mean {' or '.join(names[one] for one in found)}?)" if found else ""

@@ -35,7 +35,7 @@ class Bundle:
 
     `without`: names of artifacts that are not wanted though others ask for them. `parts`: names of artifacts that must
     be among those that come, so that a directory without them is noticed. `hashes`: the SHA-256 of each file by its
-    name, so that a file which a mirror, a proxy or somebody else has replaced is noticed; empty where nobody knows
+    name, so that a file which a mirror, a proxy or somebody else has replaced is noticed; empty if nobody knows
     them.
     """
 

@@ -26,7 +26,7 @@ def granted_cores(environment: Mapping[str, str], root: Path = Path("/"), seen: 
     """How many processors this process may keep busy, rounded up.
 
     The least of what DISTRIBUTARY_CORES says, of the processors that the process may run on (`seen`, in tests), and of
-    the quotas of its control groups. Raises UsageError where the variable is no whole number from 1.
+    the quotas of its control groups. Raises UsageError if the variable is no whole number from 1.
     """
     counts = [len(os.sched_getaffinity(0)) if seen is None else seen, *map(math.ceil, _quotas(root))]
     if text := environment.get(VARIABLE):

@@ -220,7 +220,7 @@ def _given_to_spark_submit() -> dict[str, str]:
 
 
 def collector(settings: Mapping[str, str], environment: Mapping[str, str]) -> str:
-    """The driver's option for Java's garbage collector, given Spark's settings; empty where executors do the work, or
+    """The driver's option for Java's garbage collector, given Spark's settings; empty if executors do the work, or
     where the user has named one: Java does not start with two of them."""
     given = [settings.get(key, "") for key in (_DRIVER_OPTIONS, "spark.driver.defaultJavaOptions")]
     given += [environment.get(name, "") for name in _JAVA_READS]

@@ -101,7 +101,7 @@ class ServiceStatus:
             self._stream = None if fault is None else {**fault, "since": since}
 
     def show_heartbeat(self, at_ms: int | None) -> None:
-        """Shows when Kafka got the connector's last heartbeat, in milliseconds since 1970; None where that is not
+        """Shows when Kafka got the connector's last heartbeat, in milliseconds since 1970; None if that is not
         known."""
         with self._lock:
             self._heartbeat_ms = at_ms

@@ -48,11 +48,11 @@ class TableStatus:
     offset after Kafka's last record. `records_applied` and `quarantined` count over all runs: they are in the table's
     progress record. `undecided` counts deletes that could apply to either of two rows of the same key. `last_commit_at`
     is in seconds, `source_ts` (commit time at the source of the newest change applied) in milliseconds, both since
-    1970. `ghosts` counts the rows that the last complete snapshot leaves over, None where that is not known.
+    1970. `ghosts` counts the rows that the last complete snapshot leaves over, None if that is not known.
     `freshness_seconds` is the time from the source's commit of the oldest change of a batch to the batch's commit, and
     `last_batch` the newest one of this run; both None before that. `stages` are those of the oldest streamed change of
     the last batch that had one. `compacted_at` and `vacuumed_at` are when the table's files were compacted and vacuumed
-    last (see maintain/), in seconds since 1970; None where they never were. `catalog_name` is what the config's catalog
+    last (see maintain/), in seconds since 1970; None if they never were. `catalog_name` is what the config's catalog
     calls the table; None without one, and while it does not have it. `layout` says how rows leave its files: auto,
     rewrite or vectors, whichever is in force. `remembered_keys` counts the keys of which it remembers more than their
     row, `memory_bytes` what a commit writes of its memory. `paused` says why a paused table is, None for all others.
@@ -114,7 +114,7 @@ class TableStatus:
 
     @property
     def command(self) -> str | None:
-        """What an operator has to run, as a line for a shell; None where nothing is to be done."""
+        """What an operator has to run, as a line for a shell; None if nothing is to be done."""
         if self.state is TableState.HALTED:
             # Once the cause is mended, or accepted.
             needed = resume_option(NEEDED_ACTIONS.get((self.error or {}).get("code", "")))

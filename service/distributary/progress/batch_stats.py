@@ -45,7 +45,7 @@ class BatchStats:
     `lowest` the lowest one of its records, `read` the largest one of its snapshot rows, bad ones among them; `unread`
     counts bad records that may be snapshot rows. `deletes` counts tombstones too. `other_form` has by partition the
     offset of the first record that is no envelope where the others are, or is one. `payload` is what all records'
-    payloads have in bytes. `keys` are the smallest and the largest value of the key's first column, None where nothing
+    payloads have in bytes. `keys` are the smallest and the largest value of the key's first column, None if nothing
     has one, or it is of a type by which no files are passed over. `passage` is that of the oldest streamed change.
     """
 

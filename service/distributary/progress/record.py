@@ -80,12 +80,12 @@ class Progress(BaseModel):
     Kafka's id of the topic, which changes when it is deleted and created again. `position` is the largest position of a
     streamed change, `truncated` that of the newest truncate. `source_ts_ms` is the time of the newest record,
     `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent` counts (records, bad ones) of the
-    last batches, for the limit on bad records. `lowest` is the lowest position of all records applied (None where that
+    last batches, for the limit on bad records. `lowest` is the lowest position of all records applied (None if that
     is not known), `read` the largest one of a snapshot row, `unread` that of the newest snapshot some of whose rows may
     not have been applied: they may be in quarantine, or among the records that Kafka had no more. `lost` has the ends
     of partitions at the time when an operator accepted such a loss: snapshots up to there may lack rows. `undecided`
     counts deletes that may have been of another row (rule 2.7). `masks` says how the rows are masked (see
-    decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where none are, both by
+    decode/masks.py), `renames` which of the source's columns the table calls otherwise; None if none are, both by
     the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down), `timestamps` what
     becomes of the source's points in time without a zone (None: ntz, there was no choice), `transactions` whether they
     tell their transaction (None: they do not). `short` has the ends of partitions that Kafka was seen to have lost what
@@ -94,7 +94,7 @@ class Progress(BaseModel):
     of which rules recall more than their row (special keys), `memory_bytes` is what the file or the text takes (both
     None: not written down). `growth` has where all partitions ended when the topic was seen to have got more of them,
     until all up to there was applied. `key` has the table's names. `source_table` is the one whose changes the topic
-    had so far, None where several may come (see ingest/source_tables.py), or none was told. `order` are the fields that
+    had so far, None if several may come (see ingest/source_tables.py), or none was told. `order` are the fields that
     make positions, where the connector has no rules of its own. `adopted` are the offsets from which on the service
     applied records to a table that it took over from another writer: it has rows that none of them wrote. `added` are
     columns whose defaults older rows have, by the table's names. Fields that a later version has added are kept.
@@ -154,7 +154,7 @@ class Progress(BaseModel):
 
     @staticmethod
     def from_json(text: str | None) -> Progress | None:
-        """The record in a commit's userMetadata, None where that is somebody else's."""
+        """The record in a commit's userMetadata, None if that is somebody else's."""
         if not text or APP_ID not in text:
             return None
         try:
@@ -212,7 +212,7 @@ class Restored:
 
 
 def restored(line: str, version: int) -> Restored | None:
-    """What a commit file's commitInfo line says of a RESTORE; None where it is another operation."""
+    """What a commit file's commitInfo line says of a RESTORE; None if it is another operation."""
     info = json.loads(line).get("commitInfo") or {}
     if info.get("operation") != "RESTORE":
         return None
@@ -228,7 +228,7 @@ def _unreadable(why: str) -> TableHalt:
 
 
 def restored_to(parameters: Mapping[str, Any] | None) -> int | None:
-    """The version that a RESTORE with these operationParameters went back to; None where they have a time alone."""
+    """The version that a RESTORE with these operationParameters went back to; None if they have a time alone."""
     to = str((parameters or {}).get("version"))
     return int(to) if to.isdigit() else None
 
@@ -250,7 +250,7 @@ def committed_at(line: str) -> float | None:
 
 
 def user_metadata(line: str) -> str | None:
-    """The userMetadata of a commit file's line, None where the line is another action."""
+    """The userMetadata of a commit file's line, None if the line is another action."""
     if '"commitInfo"' not in line:
         return None
     info = json.loads(line).get("commitInfo") or {}

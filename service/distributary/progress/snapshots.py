@@ -74,7 +74,7 @@ def _to_count(snapshot: Snapshot | None, unread: str | None) -> bool:
 
 
 def complete_snapshot(table: str, progress: Progress) -> Snapshot:
-    """The table's newest complete snapshot. Raises UsageError where no row may be removed for not being in it."""
+    """The table's newest complete snapshot. Raises UsageError if no row may be removed for not being in it."""
     if progress.mode != "upsert":
         raise not_for_mode(table, progress.mode)
     snapshot = progress.snapshot

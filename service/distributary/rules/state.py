@@ -59,7 +59,7 @@ class KeyState:
 
 @dataclass(frozen=True)
 class Departure:
-    """The row that a key change took from its old key; None where no row was known there.
+    """The row that a key change took from its old key; None if no row was known there.
 
     `provisional`: two rows were there, and a truncate that is unread may have taken the one that is meant to leave.
     """

@@ -68,7 +68,7 @@ def _newest(commits: Iterable[Mapping[str, Any]]) -> Newest | None:
 
 
 def note_at(path: str) -> bytes | None:
-    """The content of a small file; None where there is none. Raises SetupError where the storage can't be read."""
+    """The content of a small file; None if there is none. Raises SetupError if the storage can't be read."""
     try:
         files, place = fs.FileSystem.from_uri(plain(path))
         with files.open_input_stream(place) as stream:

@@ -41,7 +41,7 @@ _POINT = "io.debezium.data.geometry.Point"
 def type_of(connector: str, column: SourceColumn, properties: Mapping[str, str]) -> str | None:
     """The type of a column's values, named as `columns` in the config names types (see types.from_name.type_of_name).
 
-    `properties` are the connector's settings. None where it is not known how the connector sends such values, and
+    `properties` are the connector's settings. None if it is not known how the connector sends such values, and
     where it sends objects of their parts (`time.precision.mode: structured`).
     """
     rules = _RULES.get(connector)

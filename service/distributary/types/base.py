@@ -39,7 +39,7 @@ class ColumnType:
     reads a JSON value as; what it refuses, `restate` makes a wire value of where the value is only written in another
     way (the number 5 as the text "5"). `convert` makes the column of wire values. `restate` raises BadValue, or
     WrongKind. `may_be_unavailable`: the source may send a placeholder in its place (see placeholder.py). `mark` is how
-    its values are masked, None where they are not.
+    its values are masked, None if they are not.
     """
 
     spark: str
@@ -54,7 +54,7 @@ class ColumnType:
 @dataclass(frozen=True)
 class TypeNote:
     """A row of docs/types.md. `types` are Connect types that become one and the same Spark type, `wire` is how their
-    values are sent, `edges` describes values at the limits. `shown` stands for the types' names, empty where these are
+    values are sent, `edges` describes values at the limits. `shown` stands for the types' names, empty if these are
     shown."""
 
     types: tuple[ConnectType, ...]

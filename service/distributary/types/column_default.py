@@ -56,7 +56,7 @@ def _is_zero_time(array: pa.Array) -> bool:
 
 
 def array_of_text(text: str, arrow: pa.DataType) -> pa.Array:
-    """The one value that a default's text stands for. Raises ValueError where the type can't hold it."""
+    """The one value that a default's text stands for. Raises ValueError if the type can't hold it."""
     if pa.types.is_binary(arrow):
         return pa.array([bytes.fromhex(text)], arrow)
     if pa.types.is_timestamp(arrow):

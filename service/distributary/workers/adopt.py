@@ -87,7 +87,7 @@ class Adoption:
 
     def run(self, point: StartingPoint, *, check_only: bool = False) -> Adopted:
         """Checks the table and, unless told otherwise, takes it over where nothing stands against it. Raises UsageError
-        where there is no such table or starting point, TableHalt where the records or the table can't be understood or
+        where there is no such table or starting point, TableHalt if the records or the table can't be understood or
         written, and what Kafka and Spark raise."""
         one, lake = self._one, self._lake
         if refused := mode_refused(one.settings):

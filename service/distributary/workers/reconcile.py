@@ -34,7 +34,7 @@ _RETRYING = Retrying(
 def reconcile(config: Config, name: str) -> int:
     """Removes the ghosts of the table `name`, in one commit; gives how many rows went.
 
-    The service may run meanwhile. Raises UsageError where nothing may be removed, and what Kafka and Spark raise.
+    The service may run meanwhile. Raises UsageError if nothing may be removed, and what Kafka and Spark raise.
     """
     broker = KafkaClient(config.kafka_properties())
     one = named(name, listed(config, broker))
