@@ -25,6 +25,11 @@ class TableCursor:
         return self.head.progress if self.head else None
 
     @property
+    def commit(self) -> str | None:
+        """The commit id in the table's progress record."""
+        return self.progress.commit if self.progress else None
+
+    @property
     def next_offsets(self) -> Offsets:
         """Per partition the first offset that the table has not applied."""
         progress = self.progress

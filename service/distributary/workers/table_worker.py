@@ -235,16 +235,14 @@ class TableWorker:
 
     def _refresh_cursor(self) -> None:
         """Reads the newest commit: another driver may have continued the table, or somebody restored or deleted it."""
-        known, before = self._cursor.head, self.next_offsets
+        known, commit, before = self._cursor.head, self._cursor.commit, self.next_offsets
         self._cursor.head = self._lake.head(known)
-        if known is None or _commit_of(known) == _commit_of(self._cursor.head):
+        if known is None or commit == self._cursor.commit:
             return
         self._parts.processor.reset_reader()
         if any(self.next_offsets.get(p, 0) < offset for p, offset in before.items()):
             self._table_log.warning(
-                "the table was set back: it continues from its older version",
-                next=self.next_offsets,
-                was=before,
+                "the table was set back: it continues from its older version", next=self.next_offsets, was=before
             )
 
     def _checked_topic(self) -> Topic:
@@ -299,7 +297,3 @@ class TableWorker:
             warnings=self._parts.processor.warnings,
             maintained=self.schedule.last_done(),
         )
-
-
-def _commit_of(head: Head | None) -> str | None:
-    return head.progress.commit if head is not None and head.progress is not None else None

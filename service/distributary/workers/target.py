@@ -32,7 +32,7 @@ class Target:
         was set since then is newer than that end and stays."""
         with self._lock:
             self.offsets = {
-                p: min(goal, end.get(p, goal)) if before.get(p) == goal else goal for p, goal in self.offsets.items()
+                p: min(own, end.get(p, own)) if before.get(p) == own else own for p, own in self.offsets.items()
             }
 
     def lag(self, taken: Offsets, first: Mapping[int, int]) -> int:
