@@ -160,8 +160,8 @@ def _transient(names: list[str], texts: list[str]) -> TransientError | None:
         return TransientError(
             DISK_FULL,
             "a disk has no room left",
-            "make room where the tables, the checkpoint and Spark's local directory (spark.local.dir) lie;"
-            " the service then continues by itself",
+            "make room where the tables, the checkpoint and Spark's local directory (spark.local.dir) are;"
+            " the work then continues",
         )
     for name in names:
         if any(name.endswith(lost) for lost in _LOST_OFFSETS):
@@ -173,7 +173,7 @@ def _transient(names: list[str], texts: list[str]) -> TransientError | None:
             "storage-not-allowed",
             f"the storage refuses access ({denied})",
             "allow this config's user to list, read, write and delete below target.path and quarantine.path, and in"
-            " checkpoint; the service then continues by itself",
+            " checkpoint; the work then continues",
         )
     for name in names:
         if any(name.endswith(transient) for transient in _TRANSIENT):

@@ -92,8 +92,9 @@ class SchemaRegistry(Section):
     apicurio_use_id: Literal["contentId"] | None = Field(
         None,
         alias="apicurio.registry.use-id",
-        description="contentId: ids of eight bytes in front of a key or a value are Apicurio's content ids. Without it "
-        "such records are not read: they look like global ids, which Confluent's API does not know.",
+        description="contentId: ids of eight bytes before a key or value are Apicurio's content ids. Without this "
+        "setting such records can't be read, because Apicurio's global ids look the same and Confluent's "
+        "API does not know them.",
     )
 
     _no_inline_secrets = field_validator(

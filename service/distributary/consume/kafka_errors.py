@@ -19,7 +19,9 @@ _NOBODY_JAVA = (
 _CHECK_ADDRESS = "check kafka.bootstrap.servers and security.protocol, and that this machine may connect to the brokers"
 _CHECK_LOGIN = "check the sasl.* properties under `kafka`"
 _CHECK_TLS = "check the ssl.* properties under `kafka`"
-_CHECK_RIGHTS = "allow this config's user to read the topics with the prefix source.topic_prefix"
+_CHECK_RIGHTS = (
+    "allow Read on the topics with the prefix source.topic_prefix to this config's user; the table then continues"
+)
 
 OFFSETS_GONE = "kafka-offsets"
 """The code of an error that says that Kafka does not have what was to be read."""

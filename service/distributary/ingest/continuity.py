@@ -62,10 +62,10 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
     if topic.topic_id != progress.topic_id:
         raise TableHalt(
             "topic-recreated",
-            f"the topic {topic.name} was deleted and created again: the table has applied"
-            f" {_ranges(progress.next)} of the old one, and changes after them may be lost",
-            "`distributary resume -c FILE TABLE --accept-reset` reads the new topic on top of the rows that are there,"
-            " --rebuild fills the table again from it",
+            f"the topic {topic.name} was deleted and created again: {_ranges(progress.next)} of the old one"
+            " were applied, and it is unknown what was between them and the new one",
+            "`distributary resume -c FILE TABLE --accept-reset` reads the new topic on top of the existing rows,"
+            " --rebuild empties the table first",
         )
     if progress.short:
         lost = ", ".join(
@@ -73,10 +73,10 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
         )
         raise TableHalt(
             "topic-shorter",
-            f"Kafka has lost the end of {topic.name}, which was applied already: offsets {lost}; newer records"
-            " reuse these offsets",
-            "`distributary resume -c FILE TABLE --accept-reset` reads the topic from its start, on top of the rows that"
-            " are there, --rebuild fills the table again from it",
+            f"Kafka has lost the end of {topic.name}, which was applied already: offsets {lost}; later records got"
+            " the same offsets",
+            "`distributary resume -c FILE TABLE --accept-reset` reads the topic from its start, on top of the existing"
+            " rows, --rebuild empties the table first",
         )
     for partition, offset in first.items():
         taken = progress.next.get(partition)
@@ -85,8 +85,8 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
                 "records-lost",
                 f"Kafka's retention removed offsets {taken} to {offset - 1} of {topic.name} partition {partition}"
                 " before they were applied",
-                "`distributary resume -c FILE TABLE --accept-loss` continues with what the topic still has, --rebuild"
-                " fills the table again from that; a new snapshot by the connector makes the rows right again",
+                "`distributary resume -c FILE TABLE --accept-loss` continues with the records that are left,"
+                " --rebuild empties the table first; then take a snapshot, which corrects the rows",
             )
 
 
@@ -144,8 +144,8 @@ def not_ours(path: str) -> TableHalt:
     return TableHalt(
         "not-our-table",
         f"there is a Delta table with rows at {path} that this service did not write",
-        "`distributary resume -c FILE TABLE --adopt` continues with its rows after it has checked them against the"
-        " topic; or choose another target.path, or move that table away",
+        "`distributary resume -c FILE TABLE --adopt` continues with its rows, after checking them against the"
+        " topic; or set another target.path, or move that table away",
     )
 
 

@@ -77,7 +77,7 @@ QUARANTINED = Metric(
 UNDECIDED = Metric(
     "distributary_table_undecided",
     Kind.COUNTER,
-    "Deletes that could apply to either of two rows of the same key, over all runs.",
+    "Deletes that could apply to either of two rows of the same key (rule 2.7), over all runs.",
     unit="records",
 )
 GHOSTS = Metric(
@@ -213,8 +213,11 @@ JVM_COLLECTIONS = Metric(
     unit="seconds",
 )
 JVM_THREADS = Metric("distributary_jvm_threads", Kind.GAUGE, "Threads of Spark's JVM.", ())
-PROCESSES = {"distributary": "the service's Python process", "distributary_jvm": "Spark's JVM"}
-"""The processes that have metrics, by the prefix of these metrics' names."""
+PROCESSES = {
+    "distributary": "the service's Python process",
+    "distributary_jvm": "Spark's JVM, if the service started it",
+}
+"""The processes that have metrics, by the prefix of their names."""
 _OF_PROCESSES = (
     ("virtual_memory_bytes", Kind.GAUGE, "Virtual memory size in bytes.", "bytes"),
     ("resident_memory_bytes", Kind.GAUGE, "Resident memory size in bytes.", "bytes"),

@@ -113,7 +113,7 @@ class BatchProcessor:
             raise TableHalt(
                 "too-many-bad-records",
                 f"{bad} of the last records went to the quarantine table, more than quarantine.max_ratio allows",
-                "look at their reasons in the quarantine table; fix the cause or raise quarantine.max_ratio",
+                "read the reasons (`distributary quarantine list`), fix the cause or raise quarantine.max_ratio",
             )
 
     def _process(self, topic: Topic, part: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> int | None:

@@ -184,7 +184,7 @@ class OffsetPlanner:
         self._has_new_checkpoint = True
         if aside is not None:
             _log.warning(
-                "the checkpoint can't be used: the stream starts with a new one, and no table depends on it",
+                "the checkpoint can't be used: the stream starts a new one, each table continues from its own offsets",
                 reason=fault.message,
                 moved_to=aside,
             )

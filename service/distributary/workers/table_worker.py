@@ -240,10 +240,10 @@ class TableWorker:
         if known is None or commit == self._cursor.commit:
             return
         self._parts.processor.reset_reader()
-        if any(self.next_offsets.get(p, 0) < offset for p, offset in before.items()):
-            self._table_log.warning(
-                "the table was set back: it continues from its older version", next=self.next_offsets, was=before
-            )
+        now = self.next_offsets
+        if any(now.get(p, 0) < offset for p, offset in before.items()):
+            message = "the table is at an older version than before: it continues from there"
+            self._table_log.warning(message, next=now, was=before)
 
     def _checked_topic(self) -> Topic:
         """The topic, once all checks of table and topic have passed."""
