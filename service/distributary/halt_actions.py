@@ -1,4 +1,6 @@
-"""The actions by which an operator ends a halt, and which halt needs which action."""
+"""The actions by which an operator ends a halt, and which halt needs which action. A restart of the service and a
+change of the table's config try a halted table again, too. `distributary resume` leaves a request, workers/resume.py
+hands it to the table, workers/topic_check.py commits its effect."""
 
 from __future__ import annotations
 

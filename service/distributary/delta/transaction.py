@@ -1,4 +1,4 @@
-"""Commits through Delta's own transaction, in Spark's JVM."""
+"""The commit of rows: through Delta's own transaction in Spark's JVM, on the version that was read or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a Connect type with its semantic name to the type of the column."""
+"""From a Connect type with its semantic name to the type of the column: here a new type of a schema is added."""
 
 from __future__ import annotations
 
