@@ -52,10 +52,10 @@ class ConfigChanges:
         change = self._watch.poll()
         if change is None:
             return
-        told = change.as_json()
-        if told is not None and told != self._status.config:
-            _log.log(ERROR if change.faults else WARNING, "something in the config's files does not count", **told)
-        self._status.show_config(told)
+        ignored = change.as_json()
+        if ignored is not None and ignored != self._status.config:
+            _log.log(ERROR if change.faults else WARNING, "a change of the config's files is ignored", **ignored)
+        self._status.show_config(ignored)
         if change.config is not None:
             self._apply(change.config)
 
