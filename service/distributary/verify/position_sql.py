@@ -57,9 +57,10 @@ def is_later(connector: str, a: str, b: str) -> str:
         return f"({a} > {b})"
     of_one_epoch = f"left({a}, 3) = left({b}, 3)"
     a_time, b_time = (f"right({p}, {_TIME_DIGITS})" for p in (a, b))
+    a_place, b_place = (f"left({p}, length({p}) - {1 + _TIME_DIGITS})" for p in (a, b))  # without the time
     return (
         f"(CASE WHEN {of_one_epoch} AND ({is_snapshot_row(a)} OR {is_snapshot_row(b)}) THEN {lsn_of(a)} > {lsn_of(b)}"
         f" WHEN {of_one_epoch} AND (contains({a}, '?') OR contains({b}, '?'))"
         f" THEN {a_time} > {b_time} OR ({a_time} = {b_time} AND {lsn_of(a)} > {lsn_of(b)})"
-        f" ELSE {a} > {b} END)"
+        f" ELSE {a_place} > {b_place} END)"
     )
