@@ -44,12 +44,12 @@ _log = get_logger(__name__)
 
 
 class MadeToFail(Exception):
-    """What `raise` raises: an error that nothing in the service expects."""
+    """The error of the action `raise`, which nothing in the service expects."""
 
 
 @dataclass
 class _Rule:
-    """What happens at a point. `table`: of this one only; `nth`: only at this passing, which are counted."""
+    """The action at a point. `table`: of this one only; `nth`: only at this passing, which are counted."""
 
     point: str
     table: str | None

@@ -1,4 +1,4 @@
-"""What is known of a table before a batch."""
+"""The layout and the memory of a table before a batch."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class TableLayout:
 
 @dataclass
 class Memory:
-    """What a table remembers beside its rows: the rules' state, the values that it names, and (`mode: history`) which
-    version each of its records belongs to."""
+    """The memory of a table, which is not in its rows: the rules' state, the values that it names, and (`mode:
+    history`) which version each of its records belongs to."""
 
     state: TableState
     values: pa.Table

@@ -1,4 +1,4 @@
-"""What commands print: results to stdout, as text or as JSON alone; everything else to stderr."""
+"""The output of commands: results to stdout, as text or as JSON alone; everything else to stderr."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _ago(seconds: float | None, now: float) -> str:
 
 
 def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[Remark]:
-    """What somebody has to look at, each with its way out."""
+    """The tables that need an operator, each with the command that helps."""
     found = []
     for table in tables:
         resume = f"distributary resume -c {shlex.quote(config_file)} {shlex.quote(table.table)}"

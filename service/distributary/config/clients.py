@@ -36,7 +36,7 @@ UNDERSTOOD = (
 )  # fmt: skip
 """The properties by which the clients find and trust the brokers and log in; others only tune the Java client."""
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""What `security.protocol` can be, in capitals or small letters."""
+"""The values of `security.protocol`, in upper or lower case."""
 
 
 def spark_options(properties: Mapping[str, str]) -> dict[str, str]:

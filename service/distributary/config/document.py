@@ -31,7 +31,7 @@ _NULL_IS_A_WORD = ("column_defaults",)
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value stands: lines counted from 1; `written` is the text of a scalar before interpolation.
+    """The place of a value: lines counted from 1; `written` is the text of a scalar before interpolation.
 
     `loc` is the way to it in its own file, which for the tables of an included file is not the way in the config.
     """

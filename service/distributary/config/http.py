@@ -1,4 +1,4 @@
-"""Where the service listens, and who may see its pages."""
+"""The address that the service listens on, and who may see its pages."""
 
 from __future__ import annotations
 

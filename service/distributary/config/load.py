@@ -1,4 +1,4 @@
-"""From a file to a `Config`, or to all of its faults at once."""
+"""Reads a file into a `Config`, or raises all of its faults at once."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class MaintenanceKeys(Section):
 
 @dataclass(frozen=True)
 class Maintenance:
-    """What counts for one table. Times are in seconds; 0 for what is never done."""
+    """The settings of one table. Times are in seconds; 0: never."""
 
     compact_after: int = 100
     vacuum_every: float = 86_400.0

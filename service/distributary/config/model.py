@@ -51,7 +51,7 @@ class Trigger(Section):
 
 
 class Masking(Section):
-    """What masked columns need, see `mask` of a table."""
+    """The salt of masked columns, see `mask` of a table."""
 
     salt: SecretStr | None = Field(
         None,
@@ -222,7 +222,7 @@ class Config(Section):
         return None
 
     def quarantine_path(self) -> str:
-        """Where the quarantine table lies."""
+        """The path of the quarantine table."""
         return self.quarantine.path or f"{self.root()}/_quarantine"
 
     def root(self) -> str:

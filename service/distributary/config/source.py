@@ -1,4 +1,4 @@
-"""What writes the topics, and how its records are to be read."""
+"""The connector that writes the topics, and how its records are read."""
 
 from __future__ import annotations
 
@@ -102,8 +102,7 @@ class SchemaRegistry(Section):
     )(secret_from_outside)
 
     def properties(self) -> dict[str, str]:
-        """What the registry's client is to be given: all that is said here, under its own names, secrets readable. Not
-        for logs."""
+        """The properties of the registry's client, under its own names, secrets readable. Not for logs."""
         names = {name: field.alias or name for name, field in type(self).model_fields.items()}
         given = {alias: getattr(self, name) for name, alias in names.items() if name != "apicurio_use_id"}
         out = revealed({name: value for name, value in given.items() if value is not None})

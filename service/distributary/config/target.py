@@ -1,4 +1,4 @@
-"""Where tables lie, and where records go that can't be applied."""
+"""The paths of the tables, and of the records that can't be applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stream has planned: the offsets that each batch reaches, from the checkpoint's own log.
+"""The offsets that the stream has planned, from the log of Spark's checkpoint.
 
 It only sets targets: what a table has applied is in the table's own progress record.
 """

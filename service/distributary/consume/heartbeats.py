@@ -8,7 +8,7 @@ from distributary.consume.kafka_client import KafkaClient
 from distributary.errors import TransientError
 
 HEARTBEATS = "__debezium-heartbeat."
-"""What Debezium's topic of heartbeats begins with, before the topics' prefix."""
+"""The beginning of the name of Debezium's heartbeat topic; the topic prefix follows."""
 
 
 class Heartbeats:

@@ -243,7 +243,7 @@ class KafkaClient:
             )
 
     def _refused_offsets(self, group: str, wanted: list[TopicPartition]) -> dict[str, str]:
-        """What Kafka had against it, in its own words by the error's name."""
+        """The errors with which Kafka refused it: message by name."""
         # Not the admin client: where a group's coordinator goes away, librdkafka's requests to it end the process
         # (github.com/confluentinc/librdkafka/pull/5397). A consumer that subscribes to nothing is no member either.
         consumer = Consumer({**self._options, "group.id": group, "enable.auto.commit": False})

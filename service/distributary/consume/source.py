@@ -43,7 +43,7 @@ def stream(session: SparkSession, options: Mapping[str, str], pattern: str) -> D
 
 
 class RecordSource(Protocol):
-    """Where the records of offset ranges come from. Both methods raise TransientError, or what Spark raises."""
+    """Reads the records of offset ranges. Both methods raise TransientError, or what Spark raises."""
 
     def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
         """A range's records in this process (see fetch.RAW); None if their values have more bytes."""

@@ -1,4 +1,4 @@
-"""From where on a topic is read, as operators say it: by offsets, by a time, or from its first record."""
+"""The start of reading a topic, as an operator gives it: offsets, a time, or the first record."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StartingPoint:
 
 
 def starting_point(offsets: str | None, time: str | None) -> StartingPoint:
-    """From an operator's words: `0:1234,1:88`, and ISO 8601 with a zone. Raises UsageError."""
+    """Parses an operator's text: `0:1234,1:88`, and ISO 8601 with a zone. Raises UsageError."""
     if offsets is not None and time is not None:
         raise UsageError("one-start", "--from-offsets and --from-time in one command", "give one of them")
     return StartingPoint(

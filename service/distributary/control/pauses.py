@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ALL = "@all"
-"""In place of a topic: the whole service. No topic's name has an @."""
+"""In place of a topic, it means the whole service: no topic's name has an @."""
 _ENDING = ".json"
 _EVERY = 3.0  # seconds between two reads
 

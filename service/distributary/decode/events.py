@@ -1,4 +1,4 @@
-"""From a batch that was read to events: one row for each change, typed."""
+"""Makes events of a batch that was read: one typed row for each change."""
 
 from __future__ import annotations
 

@@ -113,5 +113,5 @@ class DecodeOptions:
         return renamed if column in self.renames else (*renamed, column)
 
     def lake_name(self, column: str) -> str:
-        """What the lake calls a column of the source."""
+        """The lake's name of a column of the source."""
         return self.renames.get(column, column)

@@ -19,7 +19,7 @@ class Renames:
     lake: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, column: str) -> str:
-        """What the lake calls a column of the source."""
+        """The lake's name of a column of the source."""
         return self.lake.get(column, column)
 
     def all_of(self, columns: Iterable[str]) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ class Renames:
         return self.source(self.of(column)) == column
 
     def source(self, column: str) -> str:
-        """What the source calls a column of the lake."""
+        """The source's name of a column of the lake."""
         return next((source for source, lake in self.lake.items() if lake == column), column)
 
     def origin(self, column: str) -> str:

@@ -27,7 +27,7 @@ from distributary.types.nested import is_readable, struct_class
 from distributary.types.strict_json import Document, Json, parse_object
 
 REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for a payload that it does not take."""
+"""The errors that msgspec raises for an invalid payload."""
 
 FIELD_TYPE = str | int | bool | None
 """The wire type of the fields that ExtractNewRecordState adds to a row."""

@@ -19,7 +19,7 @@ _Told = int | str | None
 
 
 class Source(msgspec.Struct, gc=False):
-    """What of a source block is asked for, of all connectors."""
+    """The fields of a source block that are read, of all connectors."""
 
     connector: str | None = None
     db: str | None = None
@@ -62,10 +62,10 @@ BY_OFFSET = "offset"
 SNAPSHOT_READS = frozenset(
     ("true", "first", "last", "first_in_data_collection", "last_in_data_collection", "incremental", "blocking_snapshot")
 )
-"""What `snapshot` says in a row that a snapshot read."""
+"""The values of `snapshot` in rows that a snapshot read."""
 
 SNAPSHOT_ENDS = ("last", "last_in_data_collection")
-"""What `snapshot` says in the last row of a table's snapshot."""
+"""The values of `snapshot` in the last row of a table's snapshot."""
 
 _LAST_MS = 253_402_300_799_999
 """The end of the year 9999, the last one of Python's datetime."""

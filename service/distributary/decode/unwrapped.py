@@ -73,7 +73,7 @@ def _names(properties: Mapping[str, str], named: str) -> dict[str, str]:
 
 
 def setting(properties: Mapping[str, str], named: str) -> str | None:
-    """What the connector's settings say under that name, be it a transform's (`transforms.unwrap.add.fields`)."""
+    """The connector's setting of that name, also a transform's (`transforms.unwrap.add.fields`)."""
     found = (value for name, value in properties.items() if name == named or name.endswith(f".{named}"))
     return next(found, None)
 

@@ -47,7 +47,7 @@ class LiveFile:
 
     @cached_property
     def vector(self) -> VectorDescriptor | None:
-        """Where its deletion vector lies."""
+        """The place of its deletion vector."""
         found = self.action.get("deletionVector")
         return VectorDescriptor.from_json(found) if found else None
 

@@ -1,4 +1,4 @@
-"""What a write does to the files of a table, as actions of its log. Pure: reads and writes nothing."""
+"""Plans a write: its changes of the table's files, as actions of the log. No I/O."""
 
 from __future__ import annotations
 

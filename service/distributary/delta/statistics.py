@@ -1,4 +1,4 @@
-"""What the log says of a data file's values: counts, NULLs, smallest and largest values. Readers pass over files by it,
+"""The statistics of a data file in the log: counts, NULLs, smallest and largest values. Readers pass over files by it,
 so that a bound may be wide but never wrong; where there is no right one it is left out."""
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class TableFiles:
         self.filesystem = filesystem or fs.LocalFileSystem()
 
     def place(self, path: str) -> str:
-        """Where a path of the log lies in the file system."""
+        """The path in the file system of a path in the log."""
         return unquote(in_file_system(path)) if urlsplit(path).scheme else f"{self.root}/{unquote(path)}"
 
     @staticmethod

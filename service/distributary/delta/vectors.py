@@ -30,8 +30,8 @@ _TO_Z85, _FROM_Z85 = bytes.maketrans(_B85, _Z85), bytes.maketrans(_Z85, _B85)
 
 @dataclass(frozen=True)
 class VectorDescriptor:
-    """Where a vector lies. `storage`: `u` a file of the table, `p` a file anywhere, `i` within the log. `size` in bytes
-    without length and checksum; `cardinality` is how many rows are dead."""
+    """The place of a vector. `storage`: `u` a file of the table, `p` a file anywhere, `i` within the log. `size` in
+    bytes without length and checksum; `cardinality` is how many rows are dead."""
 
     storage: str
     place: str

@@ -190,7 +190,8 @@ class TableWriter(TableReader):
             yield TouchedFile(one.file, dead, rows, count)
 
     def _enable_vectors(self) -> None:
-        """By a commit of its own, which must be the only one: rows were located before it."""
+        """Enables deletion vectors by a commit of its own. No other commit may come in between, because rows are
+        already located."""
         before = self.snapshot
         self._committer.enable_vectors()
         self.sync()

@@ -20,8 +20,8 @@ _POINTS = ("date", "timestamp_ntz", "timestamp")
 
 @dataclass(frozen=True)
 class Changes:
-    """What a table needs to take what the source sends: columns that are `added`, and those that are `widened`, name to
-    their new Spark type."""
+    """The changes that a table needs to hold the source's columns: columns that are `added`, and those that are
+    `widened`, name to their new Spark type."""
 
     added: Mapping[str, str] = field(default_factory=dict)
     widened: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What `schema_changes` in the config lets happen to a table's columns."""
+"""Allows or refuses changes of a table's columns, as `schema_changes` in the config says."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def _has_key(records: pa.Table) -> pa.Array:
 
 
 def defaults_of(progress: Progress | None) -> dict[str, ColumnDefault]:
-    """What older rows have in columns that were added after them, by the table's record."""
+    """The defaults of older rows in columns that were added later, from the progress record."""
     added = {} if progress is None else progress.added or {}
     return {name: ColumnDefault(one.value, one.before) for name, one in added.items()}
 

@@ -125,7 +125,7 @@ class BatchWriter:
             self._keeper.checkpoint(self._writer.snapshot)
 
     def table_writer(self, lake: LakeTable, key: Sequence[str]) -> TableWriter:
-        """What reads and writes the table's rows, at the newest version."""
+        """The reader and writer of the table's rows, at the newest version."""
         writer = self._writer_of(lake, table_files(lake.session, lake.path), list(key))
         writer.sync()
         return writer

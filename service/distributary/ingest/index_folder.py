@@ -1,4 +1,4 @@
-"""Where a process keeps the key indexes of its tables: a directory of its own, which goes when the process ends."""
+"""The directory in which a process keeps the key indexes of its tables; removed when the process ends."""
 
 from __future__ import annotations
 

@@ -42,9 +42,9 @@ def truncated_at(place: str) -> TableHalt:
 
 
 def before_going_back(part: OffsetRange, back: Sequence[Event], connector: str, settings: TableSettings) -> OffsetRange:
-    """What of the batch comes before the source was restored or failed over to an earlier position (rule 2.6): `epoch`
-    is of all records of a batch. `back`: the first event of each partition that shows it. Raises TableHalt where
-    nothing comes before."""
+    """The beginning of the batch, before the source was restored or failed over to an earlier position (rule 2.6): one
+    `epoch` applies to all records of a batch. `back`: the first event of each partition that shows it. Raises TableHalt
+    where nothing comes before."""
     ends = {**part.end, **{event.partition: event.offset for event in back}}
     if all(event.offset == part.start[event.partition] for event in back):
         raise went_back(back[0], connector, settings, part.topic)

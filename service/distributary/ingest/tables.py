@@ -33,7 +33,7 @@ class ConfiguredTable:
 
     @property
     def name(self) -> str:
-        """What logs and status call it."""
+        """Its name in logs and status."""
         return self.is_called or str(self.table)
 
 

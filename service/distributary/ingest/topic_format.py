@@ -66,7 +66,8 @@ class TopicFormat:
 
 @dataclass(frozen=True)
 class KnownFormat:
-    """What the table was filled by so far: the order of its changes, and whether its rows came without envelope."""
+    """The format of the records that the table has applied: the order of their changes, and whether they had an
+    envelope."""
 
     order: str
     unwrapped: bool

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a bundle put into a directory: its key, and each file's size in bytes. Written last."""
+    """The record of a bundle in a directory: its key, and each file's size in bytes. Written last."""
 
     key: str
     files: dict[str, int]

@@ -98,7 +98,7 @@ _PROCESSORS = "-XX:ActiveProcessorCount"
 _NAMES_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _JAVA_READS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 JVM_OPTIONS = f"{_JVM_UTC} {_COMPILE_ALL} {_END_WITHOUT_MEMORY} -Dlog4j2.level=warn"
-"""What driver and executors are started with, after the config's own options."""
+"""Options of driver and executors, added to those of the config."""
 _log = logs.get_logger(__name__)
 _OUT_OF_MEMORY = (3, 52)  # exit codes: Java's own with that option, and Spark's where a task used the memory up
 _ENDING = 20.0  # seconds that a JVM may take to end once it does not answer any more

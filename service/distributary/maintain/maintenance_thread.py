@@ -37,16 +37,16 @@ class Maintainable(Protocol):
 
     @property
     def name(self) -> str:
-        """As logs and metrics have it."""
+        """Its name in logs and metrics."""
         ...
 
     @property
     def schedule(self) -> MaintenanceSchedule:
-        """What was done, and when it may be tried again."""
+        """The record of the last maintenance, and the time of the next try."""
         ...
 
     def due(self) -> Due | None:
-        """What is to be done. Asked often, by several threads, so that it must cost nothing."""
+        """The tasks that are due. Called often by several threads, so it must be cheap."""
         ...
 
     def maintain(self, task: Task) -> Compacted | None:

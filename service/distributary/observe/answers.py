@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked: `path` without its query, `host` and `authorization` as the headers have them, or empty."""
+    """A request: `path` without its query, `host` and `authorization` as the headers have them, or empty."""
 
     method: str
     path: str

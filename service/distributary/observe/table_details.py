@@ -53,7 +53,7 @@ class StoredTable:
 
 
 def stored_table(view: TableView, added_by_service: Collection[str]) -> StoredTable:
-    """What there is to be seen of a version of a table."""
+    """The description of a version of a table."""
     columns = view.columns
     return StoredTable(
         version=view.snapshot.version,

@@ -114,7 +114,7 @@ class TableStatus:
 
     @property
     def command(self) -> str | None:
-        """What an operator has to run, as a line for a shell; None if nothing is to be done."""
+        """The command that an operator has to run; None if there is nothing to do."""
         if self.state is TableState.HALTED:
             # Once the cause is mended, or accepted.
             needed = resume_option(NEEDED_ACTIONS.get((self.error or {}).get("code", "")))

@@ -1,4 +1,4 @@
-"""What a batch holds."""
+"""Statistics of a batch."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def first_progress(topic: str, topic_id: str, connector: str, mode: str, key: tu
 
 
 def later(one: InTransaction | None, other: InTransaction | None) -> InTransaction | None:
-    """Of two places the one with the larger position."""
+    """The one of two places that has the larger position."""
     return max(filter(None, (one, other)), key=lambda at: (at.position, at.order or 0), default=None)
 
 
@@ -212,7 +212,7 @@ class Restored:
 
 
 def restored(line: str, version: int) -> Restored | None:
-    """What a commit file's commitInfo line says of a RESTORE; None if it is another operation."""
+    """The RESTORE in a commit file's commitInfo line; None if it is another operation."""
     info = json.loads(line).get("commitInfo") or {}
     if info.get("operation") != "RESTORE":
         return None

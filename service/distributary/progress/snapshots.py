@@ -18,8 +18,7 @@ from distributary.progress.record import Progress, Snapshot
 def after_batch(
     progress: Progress, found: BatchStats, taken: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
 ) -> dict[str, Any]:
-    """What a batch changes in the progress record: its fields `snapshot`, `lowest`, `read`, `unread` and
-    `lost`.
+    """The changes of a batch to the progress record: its fields `snapshot`, `lowest`, `read`, `unread` and `lost`.
 
     `taken` is the next offset per partition after the batch. `latest` asks Kafka for the ends of all partitions; it is
     asked for a batch that ends a snapshot alone, as rows of the snapshot may lie before them.

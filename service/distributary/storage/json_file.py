@@ -24,7 +24,7 @@ class JsonFile:
         self._path = path
 
     def read(self) -> Any:
-        """What was written last; None if nothing was, or where it can't be understood."""
+        """The last written document; None if there is none, or it can't be read."""
         place, files = self._at(self._path)
         if not files.exists(place):
             return None

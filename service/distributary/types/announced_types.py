@@ -1,4 +1,4 @@
-"""From the database's own type of a column to the type that its values are read as where they carry no schema.
+"""Finds the column's type for the database's own type, for values without a schema.
 
 Each connector's documentation has a table of how it sends which type ("Data type mappings"); these are those tables, by
 the connector's settings. Types that they lack are inferred from the values.

@@ -1,4 +1,4 @@
-"""What a column's type is: its wire form, its Arrow type, and the converter between them."""
+"""The type of a column: its wire form, its Arrow type, and the converter between them."""
 
 from __future__ import annotations
 

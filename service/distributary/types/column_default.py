@@ -22,8 +22,8 @@ leaves NULL in these."""
 
 @dataclass(frozen=True)
 class ColumnDefault:
-    """What rows have in a column that was added after them: `value` (a text), where their last change comes `before`
-    the first one that has the column, by positions."""
+    """The value of rows that are older than a column: `value` (a text), where their last change comes `before` the
+    first one that has the column, by positions."""
 
     value: str
     before: str

@@ -1,4 +1,4 @@
-"""From a Connect type with its semantic name to the type of the column: here a new type of a schema is added."""
+"""Finds the column's type for a Connect type with its semantic name. A new type of a schema is added here."""
 
 from __future__ import annotations
 

@@ -53,7 +53,8 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Adopted:
-    """What was done, or would be. `differences` are what stands against it: then nothing was done.
+    """The result of an adoption, or of its check. `differences`: reasons against it; if there are any, nothing was
+    done.
 
     `start` is the next offset per partition, `added` the columns that the service adds, `not_sent` those that no record
     has; `last_written` tells by which operation, and when. `warning` is what can't be checked, or None.

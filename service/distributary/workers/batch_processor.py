@@ -203,8 +203,8 @@ class BatchProcessor:
         )
 
     def _of_one_form(self, found: BatchStats, topic: Topic, part: OffsetRange, progress: Progress) -> OffsetRange:
-        """What of the batch comes before the connector's transforms were changed so that its records got or lost their
-        envelope: all of it, where they were not. Looks at the topic only where records have not the others' form."""
+        """The beginning of the batch, before a change of the connector's transforms gave its records an envelope or
+        took it away; all of it without such a change. Reads the topic only if some records have another form."""
         first = found.other_form
         if not first or not self._reader.has_other_form(topic, first, progress):
             return part

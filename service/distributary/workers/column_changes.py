@@ -43,6 +43,6 @@ class ColumnChanges:
 
 
 def _applied(head: Head | None) -> dict[str, Any] | None:
-    """What the table's record says of applied records."""
+    """The part of the progress record that applied records change."""
     progress = None if head is None else filled(head.progress)
     return None if progress is None else progress.model_dump(exclude={"commit", "sequence", "added"})

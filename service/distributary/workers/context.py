@@ -1,4 +1,4 @@
-"""What the workers of all tables share."""
+"""The parts of the service that the workers of all tables share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from distributary.quarantine.table import Quarantine
 
 @dataclass(frozen=True)
 class WorkerContext:
-    """What all tables of the service share.
+    """The parts of the service that all tables share.
 
     - `options`: of Spark's source for Kafka.
     - `records`: reads the records of offset ranges, except those that are in `set_aside`.
@@ -55,5 +55,5 @@ class WorkerContext:
 
     @property
     def status(self) -> ServiceStatus:
-        """Where each table's state is shown."""
+        """The status of all tables."""
         return self.recorder.status

@@ -1,4 +1,4 @@
-"""What a table's worker reports to the status and the metrics: the table's state, and each committed batch."""
+"""Reports of a table's worker to status and metrics: the table's state, and each committed batch."""
 
 from __future__ import annotations
 

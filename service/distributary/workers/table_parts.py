@@ -24,7 +24,8 @@ from distributary.workers.topic_check import TopicCheck
 
 @dataclass(frozen=True)
 class TableParts:
-    """What a worker uses for its table, as long as the same `settings` count. `entry`: None without a catalog."""
+    """The parts that a worker uses for its table, for one version of its `settings`. `entry`: None without a
+    catalog."""
 
     settings: TableSettings
     writer: BatchWriter
