@@ -1,5 +1,5 @@
-"""What an error of a layer below means for a table: try again, or halt. Decided by the type of the error; of Spark's
-own, which are all of one type, by the condition; and a disk without room is known by the system's own words."""
+"""Maps errors of Spark, Java, Kafka and the storage to errors of the service: retry or halt. The type of the error
+decides; for Spark's own errors, which share one type, the condition; for a full disk the system's message."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from distributary.consume.kafka_errors import java_refusal, offsets_gone, refusal
 from distributary.consume.offsets import OffsetRange
-from distributary.consume.refusals import java_refusal, offsets_gone, refusal
 from distributary.errors import DistributaryError, TableHalt, TransientError
 
 # Java exceptions (by the end of their class name) after which the same work may succeed.
-_PASSING = (
+_TRANSIENT = (
     "ConcurrentModificationException", "ConcurrentAppendException", "ConcurrentDeleteReadException",
     "ConcurrentDeleteDeleteException", "ConcurrentTransactionException", "ConcurrentWriteException",
     "MetadataChangedException", "ProtocolChangedException", "DeltaConcurrentModificationException",
@@ -31,10 +31,10 @@ _FILE_SYSTEMS = "org.apache.hadoop.fs."
 _SPARK = "org.apache.spark.SparkException"
 # Spark's condition for rows of a batch that went with their executor. The service keeps them without a way to make them
 # again (see ingest/raw_records.py), so that no two jobs see different ones.
-_ROWS_GONE = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+_LOST_ROWS = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 # A task that was lost with its executor, or a stage that lacked what executors had kept for it, as often as Spark tries
-# it again. Nothing but Spark's text tells it, the part before any text of the work's own.
-_WORK_GONE = re.compile(
+# it again. Only Spark's own text shows that, the part before any text of the failed work.
+_LOST_WORK = re.compile(
     r"Job aborted due to stage failure: (?:"
     r"Task \d+ in stage [\d.]+ failed \d+ times, most recent failure: "
     r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^)]*\): (?:ExecutorLostFailure|TaskResultLost) \("
@@ -48,19 +48,19 @@ _TASKS_ERROR = re.compile(
 _NO_PYTHON = re.compile(
     r"^ModuleNotFoundError: No module named '(?:distributary|pyarrow|msgspec|confluent_kafka)\b", re.M
 )
-_LOST = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
-_NO_ROOM = ("No space left on device", "Disk quota exceeded")
+_LOST_OFFSETS = ("OffsetOutOfRangeException", "KafkaIllegalStateException")
+_FULL_DISK = ("No space left on device", "Disk quota exceeded")
 _LONGEST_PAUSE = 60.0  # seconds
 UNEXPECTED = "unexpected-error"
-"""The code of an error of which nothing is known: neither that it may pass nor what helps."""
+"""The code of an error that is in no list: it is not known whether a retry can help."""
 DISK_FULL = "disk-full"
-"""The code of an error that only room on a disk helps against."""
+"""The code of the error for a full disk."""
 
 
 @dataclass(frozen=True)
 class _Cause:
-    """A Java error: its class, and of Spark's own its condition, if it has one, and its text. That is for looking at,
-    not for showing: users' values may be in it."""
+    """A Java error: its class, its condition if it is one of Spark's own, and its text. The text is never shown,
+    because users' values may be in it."""
 
     name: str
     condition: str | None
@@ -84,20 +84,20 @@ def classify(error: BaseException) -> DistributaryError:
     causes = _causes(java or getattr(error, "_origin", None))
     if isinstance(error, OSError):
         causes.append(_Cause(type(error).__name__, None, str(error)))
-    return _meaning(error, causes)
+    return _mapped(error, causes)
 
 
 def stream_fault(query: StreamingQuery) -> DistributaryError | None:
-    """What ended a stream, as one of the service's own; None where it runs or came to its end."""
+    """The error that ended a stream, as an error of the service; None if it runs or has finished."""
     error = query.exception()
-    # PySpark's error keeps of the Java ones behind it nothing but the text.
+    # PySpark's error has only the text of its Java causes, so these are read from the query itself.
     if error is None:
         return None
-    return _meaning(error, _causes(query._jsq.exception().get()))
+    return _mapped(error, _causes(query._jsq.exception().get()))
 
 
 def unexpected_in(error: Exception, batch: OffsetRange) -> TableHalt | None:
-    """An error that nobody expected, with the records of the topic among which its cause may be; None for others."""
+    """The halt for an unexpected error, with the offsets of the batch that it may come from; None for other errors."""
     fault = classify(error)
     if fault.code != UNEXPECTED or error is fault:
         return None
@@ -106,31 +106,35 @@ def unexpected_in(error: Exception, batch: OffsetRange) -> TableHalt | None:
 
 
 def pause_after(faults: int, interval: float) -> float:
-    """Seconds until what failed so many times in a row is tried again; `interval` lies between two batches."""
+    """Seconds until the next try after so many failures in a row. `interval`: the config's time between two batches."""
     return min(_LONGEST_PAUSE, max(1.0, interval) * faults)
 
 
-def _meaning(error: BaseException, causes: Sequence[_Cause]) -> DistributaryError:
-    """Of an error of Python's, and the Java errors behind it, the outermost first."""
+def _mapped(error: BaseException, causes: Sequence[_Cause]) -> DistributaryError:
+    """The service's error for a Python error and its Java causes, the outermost first."""
     names = [type(error).__name__, *(cause.name for cause in causes)]
-    if passing := _lost_executor(causes) or _of_a_task(causes) or _passing(names, [cause.text for cause in causes]):
-        return passing
+    if (
+        transient := _lost_executor(causes)
+        or _task_error(causes)
+        or _transient(names, [cause.text for cause in causes])
+    ):
+        return transient
     return _unexpected(names, error.getCondition() if isinstance(error, PySparkException) else None)
 
 
 def _lost_executor(causes: Sequence[_Cause]) -> TransientError | None:
-    if not any(cause.condition == _ROWS_GONE or _WORK_GONE.match(cause.text) for cause in causes):
+    if not any(cause.condition == _LOST_ROWS or _LOST_WORK.match(cause.text) for cause in causes):
         return None
     return TransientError(
         "executor-lost",
-        "an executor of Spark is gone, with what it held of the batch",
-        "the batch is taken again; if executors go again and again, look into their logs: they may need more memory"
-        " (spark.executor.memory), or smaller batches (trigger.max_records)",
+        "an executor of Spark was lost, with its part of the batch",
+        "the batch is processed again; if executors are lost repeatedly, look into their logs: they may need more"
+        " memory (spark.executor.memory), or smaller batches (trigger.max_records)",
     )
 
 
-def _of_a_task(causes: Sequence[_Cause]) -> TransientError | None:
-    """The service's own error that ended a Python task, or that the task's Python lacks the service."""
+def _task_error(causes: Sequence[_Cause]) -> TransientError | None:
+    """The service's own error that ended a Python task, or one that says that executors lack this package."""
     for text in (cause.text for cause in causes if cause.name.endswith(".PythonException")):
         if found := _TASKS_ERROR.search(text):
             return TransientError(found[1], found[2], found[3] or "")
@@ -144,35 +148,35 @@ def _of_a_task(causes: Sequence[_Cause]) -> TransientError | None:
     return None
 
 
-def _passing(names: list[str], texts: list[str]) -> TransientError | None:
-    """What may pass, by the class names and the texts of an error and its causes, the outermost first."""
+def _transient(names: list[str], texts: list[str]) -> TransientError | None:
+    """A temporary error, recognized by the class names and texts of an error and its causes, the outermost first."""
     if any(name.endswith("OutOfMemoryError") for name in names):
         return TransientError(
             "out-of-memory",
             "Java's memory was used up",
             "raise spark.driver.memory in the config, or lower trigger.max_records, and start the service again",
         )
-    if any(words in text for text in texts for words in _NO_ROOM):
+    if any(words in text for text in texts for words in _FULL_DISK):
         return TransientError(
             DISK_FULL,
             "a disk has no room left",
-            "make room where the tables, the checkpoint and Spark's local directory (spark.local.dir) lie;"
-            " then it goes on by itself",
+            "make room where the tables, the checkpoint and Spark's local directory (spark.local.dir) are;"
+            " the work then continues",
         )
     for name in names:
-        if any(name.endswith(lost) for lost in _LOST):
+        if any(name.endswith(lost) for lost in _LOST_OFFSETS):
             return offsets_gone(name)
-    if (told := java_refusal(names)) is not None:
-        return told
+    if (refused := java_refusal(names)) is not None:
+        return refused
     if denied := next((name for name in names if name in _DENIED), None):
         return TransientError(
             "storage-not-allowed",
             f"the storage refuses access ({denied})",
             "allow this config's user to list, read, write and delete below target.path and quarantine.path, and in"
-            " checkpoint; then it goes on by itself",
+            " checkpoint; the work then continues",
         )
     for name in names:
-        if any(name.endswith(passing) for passing in _PASSING):
+        if any(name.endswith(transient) for transient in _TRANSIENT):
             return TransientError("storage-or-network", f"a part of the work failed: {name}", "it is tried again")
     return None
 
@@ -198,13 +202,13 @@ def _causes(java: Any) -> list[_Cause]:
             found.append(_Cause(name, condition, java.getMessage() or ""))
             java = java.getCause()
     except (Py4JError, OSError, AttributeError):
-        pass  # the JVM is gone: what is known by then must do
+        pass  # the JVM is gone: the causes found so far must do
     return found
 
 
 def _name_of(java_class: Any) -> str:
-    """The class's name; of an error of a file system's own also what it is: AWSServiceThrottledException, say, is an
-    IOException."""
+    """The class's name; for a file system's own error also the general class: AWSServiceThrottledException, for
+    example, is an IOException."""
     own = name = str(java_class.getName())
     while name.startswith(_FILE_SYSTEMS):
         java_class = java_class.getSuperclass()
@@ -213,6 +217,6 @@ def _name_of(java_class: Any) -> str:
 
 
 def is_fault(error: BaseException) -> bool:
-    """Whether it is an error, as also a fault inside a library written in Rust, which comes as a panic and is no
+    """Whether it is an error and no interrupt. A panic of a library in Rust is an error, too, although it is no
     Exception."""
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"

@@ -5,8 +5,8 @@ DistributaryError            code, message, the way out, and where it happened
 ├── UsageError               the command line or the config is wrong            exit 2
 │   └── ConfigError          every fault of the config at once, with file:line  exit 2
 ├── SetupError               this machine lacks something (Java, a jar, …)      exit 2
-├── TransientError           trying again may help; tried again with backoff
-├── TableHalt                one table can't go on; all others do               exit 1
+├── TransientError           a retry may help; retried with growing pauses
+├── TableHalt                one table can't continue; all others do            exit 1
 └── AlreadyRunning           another driver runs this config                    exit 3
 ```
 Messages never hold users' data: they name tables, topics, partitions, offsets, columns and types.
@@ -46,12 +46,12 @@ class DistributaryError(Exception):
 
 
 class UsageError(DistributaryError):
-    """The command line or the config can't be used as it is."""
+    """The command line or the config is wrong."""
 
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """One fault of a config: where it stands, its stable code, what is wrong and what to do."""
+    """One fault of a config: its file and line, its stable code, what is wrong and what to do."""
 
     file: Path
     line: int
@@ -88,11 +88,11 @@ class _OfTables(DistributaryError):
 
 
 class TransientError(_OfTables):
-    """Something outside failed in a way that may pass: the work is tried again, nothing is lost."""
+    """Something outside the service failed and may work again: the work is tried again, nothing is lost."""
 
 
 class TableHalt(_OfTables):
-    """One table can't go on without losing or guessing something. It stays as it is; all others go on."""
+    """One table can't continue without losing or guessing something. It stays unchanged; all others continue."""
 
     exit_code = 1
 

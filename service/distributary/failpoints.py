@@ -44,12 +44,12 @@ _log = get_logger(__name__)
 
 
 class MadeToFail(Exception):
-    """What `raise` raises: an error that nothing in the service expects."""
+    """The error of the action `raise`, which nothing in the service expects."""
 
 
 @dataclass
 class _Rule:
-    """What happens at a point. `table`: of this one only; `nth`: only at this passing, which are counted."""
+    """The action at a point. `table`: of this one only; `nth`: only at this passing, which are counted."""
 
     point: str
     table: str | None
@@ -64,7 +64,7 @@ _counting = threading.Lock()
 
 
 def arm(text: str | None) -> None:
-    """Sets what happens from now on, from the variable's value; nothing for None. Raises UsageError where it can't be
+    """Sets what happens from now on, from the variable's value; nothing for None. Raises UsageError if it can't be
     understood: a failure that never comes would look like one that was survived."""
     rules: dict[str, list[_Rule]] = defaultdict(list)
     for part in filter(None, (part.strip() for part in (text or "").split(";"))):

@@ -1,4 +1,6 @@
-"""What an operator may ask of a table, and which halts ask for it."""
+"""The actions by which an operator ends a halt, and which halt needs which action. A restart of the service and a
+change of the table's config try a halted table again, too. `distributary resume` leaves a request, workers/resume.py
+hands it to the table, workers/topic_check.py commits its effect."""
 
 from __future__ import annotations
 
@@ -7,35 +9,34 @@ from enum import Enum
 
 
 class ResumeAction(str, Enum):
-    """What the table is to take as it is, so that it goes on."""
+    """What the operator accepts, so that the table continues."""
 
     NOTHING = "nothing"
-    """The table is tried again."""
+    """Try again."""
     LOSS = "loss"
-    """Records that Kafka no longer has are passed over."""
+    """Skip records that Kafka no longer has."""
     RESET = "reset"
-    """The topic is another one now, or has lost its end: it is read from its start, on top of the rows that are
-    there."""
+    """Read a topic that was created again, or has lost its end, from its start, on top of the existing rows."""
     REBUILD = "rebuild"
-    """All rows go, and the table is filled again from the start of its topic."""
+    """Remove all rows, and fill the table again from the start of its topic."""
     REPLAY = "replay"
-    """Its records in quarantine are applied again."""
+    """Apply the table's records in quarantine again."""
 
 
-ASKED_BY = {
+NEEDED_ACTIONS = {
     "records-lost": ResumeAction.LOSS,
     "topic-recreated": ResumeAction.RESET,
     "topic-shorter": ResumeAction.RESET,
     "offsets-began-anew": ResumeAction.REBUILD,
 }
-"""Halts, by code, that nothing but this (or a rebuild) ends."""
+"""By code: halts that only this action or a rebuild ends. For all others NOTHING is enough once the cause is fixed."""
 
 
-def option(accept: ResumeAction | None) -> str:
-    """How `distributary resume` is asked for it, behind a space; empty for what needs no option."""
-    if accept is None or accept is ResumeAction.NOTHING:
+def resume_option(action: ResumeAction | None) -> str:
+    """The option of `distributary resume` for the action, with a space in front; empty if it needs none."""
+    if action is None or action is ResumeAction.NOTHING:
         return ""
-    return " --rebuild" if accept is ResumeAction.REBUILD else f" --accept-{accept.value}"
+    return " --rebuild" if action is ResumeAction.REBUILD else f" --accept-{action.value}"
 
 
 PAUSED_IN_CONFIG = "paused: true in the config"
@@ -43,9 +44,9 @@ PAUSED_BY_COMMAND = "distributary pause"
 ALL_TABLES = "of all tables"
 
 
-def unpause(why: str, table: str, config_file: str = "FILE") -> str | None:
-    """What ends the pause of a table, as a line for a shell; None where the config says it. `why`: what is shown of the
-    pause."""
+def unpause_command(why: str, table: str, config_file: str = "FILE") -> str | None:
+    """The command that ends the pause of a table; None if the config pauses it. `why`: the pause's reason in the
+    status."""
     if not why.startswith(PAUSED_BY_COMMAND):
         return None
     of = "" if why.startswith(f"{PAUSED_BY_COMMAND} {ALL_TABLES}") else f" {shlex.quote(table)}"

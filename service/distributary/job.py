@@ -1,4 +1,5 @@
-"""The service: wires the stages. A stream plans batches; each table reads batches of its own, side by side."""
+"""The service: connects the stages. A stream plans target offsets; each table processes batches of its own to reach
+them."""
 
 from __future__ import annotations
 
@@ -9,7 +10,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from logging import ERROR, WARNING
 from pathlib import Path
 from types import FrameType
 
@@ -21,15 +21,14 @@ from distributary.config.clients import spark_options, system_properties
 from distributary.config.maintenance import resolve
 from distributary.config.notices import keys_without_effect
 from distributary.config.watch import ConfigWatcher
-from distributary.consume.broker import Broker
 from distributary.consume.heartbeats import Heartbeats
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.remaining import RemainingRecords
 from distributary.consume.source import KafkaRecords
 from distributary.control.halts import Halts
 from distributary.control.lease import Lease, refuse_second
 from distributary.control.pauses import Pauses
 from distributary.control.polling_thread import PollingThread
-from distributary.error_mapping import classify
 from distributary.errors import AlreadyRunning
 from distributary.ingest.registry import Registry, registry_of
 from distributary.ingest.source_types import SourceTypes, source_types_path
@@ -49,6 +48,7 @@ from distributary.quarantine.table import Quarantine
 from distributary.storage.json_file import JsonFile
 from distributary.transactions.consistent_table import consistent_table
 from distributary.transactions.follower import TransactionFollower
+from distributary.workers.config_changes import ConfigChanges
 from distributary.workers.context import WorkerContext
 from distributary.workers.offset_planner import OffsetPlanner
 from distributary.workers.resume import Resuming
@@ -56,28 +56,28 @@ from distributary.workers.scheduler import Scheduler
 from distributary.workers.table_set import TableSet
 from distributary.workers.table_worker import TableWorker
 
-_TURN = 0.5  # seconds between two looks at what is to be done
-_LOOK_EVERY = 2.0  # seconds between two looks at the config's files
-_TOPICS_EVERY = 15.0  # seconds
-_JVM_EVERY = 10.0  # seconds between two looks at the JVM, for the metrics
-_HEARTBEATS_EVERY = 15.0  # seconds between two looks at the connector's heartbeats, for the metrics
+_TURN = 0.5  # seconds between two turns of the loop, and two polls of operators' requests
+_TOPICS_EVERY = 15.0  # seconds between two listings of Kafka's topics
+_JVM_EVERY = 10.0  # seconds between two readings of the JVM's metrics
+_HEARTBEATS_EVERY = 15.0  # seconds between two readings of the connector's heartbeats
 _log = get_logger(__name__)
 
 
 def run(config: Config, *, once: bool, file: Path | None = None) -> int:
-    """Runs the service until SIGTERM or SIGINT, or with `once` until all that is in Kafka at the start is applied.
+    """Runs the service until SIGTERM or SIGINT, or with `once` until all records that Kafka has at the start are
+    applied.
 
-    `file` is where the config came from: without `once`, tables that are new or changed there are followed. Returns the
-    exit code: 0, or 1 where `once` leaves a halted table. Raises DistributaryError for what ends all.
+    `file`: the config's file; without `once`, changes of its tables are applied while the service runs. Returns the
+    exit code: 0, or 1 if `once` leaves a halted table. Raises DistributaryError for what ends the process.
     """
     failpoints.arm(os.environ.get(failpoints.VARIABLE))
     registry = registry_of(config.source)
     for text in keys_without_effect(config):
         _log.warning("a key of the config has no effect any more", reason=text)
-    # Before all that takes time: what is changed meanwhile differs from what was loaded.
+    # Before anything that takes time, so that a change made meanwhile is seen.
     watch = ConfigWatcher(file, config) if file is not None and not once else None
-    broker = Broker(config.kafka_properties())
-    # A wrong address or a port that is taken is told before a JVM starts.
+    broker = KafkaClient(config.kafka_properties())
+    # A wrong address or a port in use fails before a JVM starts.
     broker.names()
     refuse_second(config)
     recorder = Recorder(ServiceStatus())
@@ -95,7 +95,7 @@ def run(config: Config, *, once: bool, file: Path | None = None) -> int:
         with recorder.status.waiting():
             lease.take()
         gc.collect()
-        gc.freeze()  # what is there by now stays: it is not looked through after each step, see maintain/garbage.py
+        gc.freeze()  # these objects live as long as the process: no collection need visit them, see maintain/garbage.py
         return service.run(once=once)
 
 
@@ -106,13 +106,13 @@ def _access(config: Config) -> Access:
 
 
 class Service:
-    """The running service: the stream, its tables, and the threads that advance them."""
+    """The running service: the planner, the tables, and the threads that advance them."""
 
     def __init__(
         self,
         config: Config,
         session: SparkSession,
-        broker: Broker,
+        broker: KafkaClient,
         recorder: Recorder,
         registry: Registry | None = None,
         watch: ConfigWatcher | None = None,
@@ -137,77 +137,76 @@ class Service:
             quarantine=quarantine,
             recorder=recorder,
             stopping=self._stopping,
-            taken=self._lag_group.taken,
+            report_offsets=self._lag_group.report,
             registry=registry,
-            told=SourceTypes(config, broker, types.read, types.write).of,
-            paused=self._pauses.of,
+            announced_types=SourceTypes(config, broker, types.read, types.write).of,
+            pause_reason=self._pauses.of,
             set_aside=self._set_aside,
         )
         self._halts = Halts(session, config)
-        self._turns = Scheduler(context, self._halts, self._tables, self._waits, self._settle)
-        self._roster = TableSet(context, self._turns.halt, self._turns.forget)
-        self._resuming = Resuming(session, config, self._halts, self._turns.try_at_once)
-        self._caretaker = MaintenanceThread(self._tended, self._turns.busy, recorder, Jobs(session))
-        looks = (self._pauses.look, self._set_aside.look, lambda: self._resuming.look(self._roster.tables()))
+        self._scheduler = Scheduler(context, self._halts, self._tables, self._waits, self._finish_request)
+        self._table_set = TableSet(context, self._scheduler.halt, self._scheduler.forget)
+        self._resuming = Resuming(session, config, self._halts, self._scheduler.try_at_once)
+        self._maintenance = MaintenanceThread(self._maintainables, self._scheduler.busy, recorder, Jobs(session))
+        polls = (self._pauses.poll, self._set_aside.poll, lambda: self._resuming.poll(self._table_set.tables()))
         beats = Heartbeats(config.source.topic_prefix, broker, self.status.show_heartbeat)
-        self._lookouts = (
-            PollingThread("lookout", looks, _TURN),
+        self._pollers = (
+            PollingThread("requests", polls, _TURN),
             PollingThread("jvm", [lambda: recorder.jvm(jvm_state(session))], _JVM_EVERY),
-            PollingThread("heartbeats", [beats.look], _HEARTBEATS_EVERY),
+            PollingThread("heartbeats", [beats.poll], _HEARTBEATS_EVERY),
         )
         if (java := jvm_pid(session)) is not None:
             recorder.jvm_process(java)
-        self._stream = OffsetPlanner(context, self._roster.plan, self._turns.nudge)
-        self._watch = watch
-        self._looked_at = time.monotonic()
+        self._planner = OffsetPlanner(context, self._table_set.plan, self._scheduler.schedule)
         self._topics_looked_at = time.monotonic()
-        self._replan = False
         note = JsonFile(session, own_path(config, "transactions", f"{config.source.topic_prefix}.json"))
         consistent = consistent_table(session, config)
         if consistent is not None:
             keep = resolve(config.defaults.maintenance).keep
             self._own_tables.append(own_table_files(consistent.name, consistent, session, config, keep))
-        self._tracker = TransactionFollower(
-            config, broker, note, self.status, self._roster.by_topic, context.transactions, registry, consistent
+        self._follower = TransactionFollower(
+            config, broker, note, self.status, self._table_set.by_topic, context.transactions, registry, consistent
         )
-        self._left_to: AlreadyRunning | None = None
+        self._changes = ConfigChanges(watch, self.status, self._table_set, self._planner, self._follower.follow)
+        self._other_driver: AlreadyRunning | None = None
 
     def leave(self, to: AlreadyRunning) -> None:
-        """Another driver has the config now: the batches in flight end, and run() raises the error."""
+        """Called when another driver has taken the config over: ends the batches in flight; run() then raises the
+        error."""
         _log.error("another driver has taken over", code=to.code, reason=to.message)
-        self._left_to = to
+        self._other_driver = to
         self._stopping.set()
 
     def run(self, *, once: bool) -> int:
-        """Until stopped, or with `once` until everything there at the start is applied. Raises AlreadyRunning where
-        another driver took over meanwhile."""
-        self._turns.give_up = once
+        """Runs until stopped, or with `once` until all records of the start are applied; gives the exit code. Raises
+        AlreadyRunning if another driver has taken over."""
+        self._scheduler.give_up = once
         self._listen_for_signals()
         with self.status.waiting():
             self._pauses.read()  # before anything is applied
             self._set_aside.read()
-            self._halts.clear()  # what halted an earlier run may be mended: each table is tried anew
-        self._tracker.start()
+            self._halts.clear()  # the cause of a halt in an earlier run may be mended: each table is tried again
+        self._follower.start()
         self._lag_group.start()
-        self._stream.begin(once=once)
-        self._caretaker.start()
-        for lookout in self._lookouts:
-            lookout.start()
+        self._planner.begin(once=once)
+        self._maintenance.start()
+        for poller in self._pollers:
+            poller.start()
         self.status.mark_ready()
         try:
             self._turn(once=once)
         finally:
             cut_short = self._stopping.is_set()
             self._finish()
-            self._tracker.stop(to_the_end=once and not cut_short)
+            self._follower.stop(to_the_end=once and not cut_short)
             self._lag_group.stop()
-        if self._left_to is not None:
-            raise self._left_to
-        left = [w for w in self._roster.tables() if w.halted is not None]
+        if self._other_driver is not None:
+            raise self._other_driver
+        left = [w for w in self._table_set.tables() if w.halted is not None]
         for worker in left:
             _log.error("table is halted", table=worker.name, code=worker.halted.code if worker.halted else "")
-        if once and not self._roster.tables():
-            _log.warning("no topic of the config's tables exists", pattern=self._stream.pattern)
+        if once and not self._table_set.tables():
+            _log.warning("no topic of the config's tables exists", pattern=self._planner.pattern)
         return 1 if once and left else 0
 
     def _listen_for_signals(self) -> None:
@@ -219,92 +218,59 @@ class Service:
         signal.signal(signal.SIGINT, stop)
 
     def _turn(self, *, once: bool) -> None:
-        """Until told to stop, or with `once` until the stream has ended and every table is where it ended."""
+        """The loop: turns until the service is stopped, or with `once` until the planner has ended and no table has
+        work."""
         while not self._stopping.is_set():
-            with self.status.waiting():  # a stream that begins anew reads and writes its checkpoint
-                ended = self._stream.look()
+            with self.status.waiting():  # starting a stream reads and writes its checkpoint
+                ended = self._planner.keep_running()
             if ended:
                 if not self._has_work():
-                    self._resuming.look(self._roster.tables(), now=True)
-                if not self._has_work() and not self._caretaker.has_work():
+                    self._resuming.poll(self._table_set.tables(), now=True)
+                if not self._has_work() and not self._maintenance.has_work():
                     return
             with self.status.waiting():
-                self._follow()
-                # A topic that can't be looked at ends no run in which other tables are still at work.
-                self._roster.plan_again(give_up=once and not self._tables_have())
+                self._changes.follow()
+                # A topic that can't be looked up ends no run in which other tables have work.
+                self._table_set.plan_again(give_up=once and not self._tables_have())
             self.status.heartbeat()
             self._look_for_topics()
-            self._turns.nudge()
+            self._scheduler.schedule()
             self._stopping.wait(_TURN)
 
     def _look_for_topics(self) -> None:
         now = time.monotonic()
-        if now >= self._topics_looked_at + _TOPICS_EVERY and not self._stream.fails:
-            self._roster.recheck_the_missing()
+        if now >= self._topics_looked_at + _TOPICS_EVERY and not self._planner.fails:
+            self._table_set.recheck_missing_topics()
             self._topics_looked_at = now
 
     def _has_work(self) -> bool:
-        return bool(self._roster.unasked) or self._tables_have()
+        return bool(self._table_set.waiting_topics) or self._tables_have()
 
     def _tables_have(self) -> bool:
-        return any(worker.has_to_step() for worker in self._roster.tables())
+        return any(worker.has_to_step() for worker in self._table_set.tables())
 
     def _tables(self) -> Sequence[TableWorker]:
-        return self._roster.tables()
+        return self._table_set.tables()
 
-    def _tended(self) -> Sequence[Maintainable]:
-        return [*self._roster.tables(), *self._own_tables]
+    def _maintainables(self) -> Sequence[Maintainable]:
+        return [*self._table_set.tables(), *self._own_tables]
 
     def _waits(self, worker: TableWorker) -> bool:
-        """Whether a table takes no further batch for now: one that is far behind would never be found idle, to be
-        replaced, for an overdue task or for what an operator asks."""
-        others = self._caretaker.waits_for(worker) or self._resuming.waits_for(worker)
-        return others or self._roster.is_outdated(worker)
+        """Whether a table is to process no further batch for now: an overdue maintenance task, a resume request or a
+        new worker waits until it is idle, and a table far behind never is."""
+        others = self._maintenance.waits_for(worker) or self._resuming.waits_for(worker)
+        return others or self._table_set.is_outdated(worker)
 
-    def _settle(self, worker: TableWorker) -> None:
-        self._resuming.settle(worker)
+    def _finish_request(self, worker: TableWorker) -> None:
+        self._resuming.finish_request(worker)
 
     def _finish(self) -> None:
-        """Lets the batches in flight end. The stream itself may be cut: tables do not rely on its checkpoint."""
+        """Waits for the batches in flight. The stream may be cut at any time: no table depends on its checkpoint."""
         self._stopping.set()
-        for lookout in self._lookouts:
-            lookout.stop()
-        self._caretaker.stop()
-        self._turns.end()
-        self._stream.stop()
+        for poller in self._pollers:
+            poller.stop()
+        self._maintenance.stop()
+        self._scheduler.end()
+        self._planner.stop()
         self._records.close()
         _log.info("stopped")
-
-    def _follow(self) -> None:
-        """Looks now and then whether the config's files say something else of the tables."""
-        self._roster.replace_outdated()
-        if self._replan:
-            self._plan_newest()
-        now = time.monotonic()
-        if self._watch is None or now < self._looked_at + _LOOK_EVERY:
-            return
-        self._looked_at = now
-        change = self._watch.look()
-        if change is None:
-            return
-        told = change.as_json()
-        if told is not None and told != self.status.config:
-            _log.log(ERROR if change.faults else WARNING, "something in the config's files does not count", **told)
-        self.status.show_config(told)
-        if change.config is None:
-            return
-        _log.info("the config's tables have changed", entries=len(change.config.tables))
-        self._tracker.follow(change.config)
-        self._roster.follow(change.config)
-        self._roster.replace_outdated()
-        self._stream.follow(change.config)
-        self._plan_newest()
-
-    def _plan_newest(self) -> None:
-        """Sends the tables as far as the newest batch went: those that are new may have no other one to come."""
-        try:
-            self._stream.plan_newest()
-            self._replan = False
-        except Exception as error:
-            self._replan = True
-            _log.warning("new tables can't be looked up yet", reason=classify(error).message)

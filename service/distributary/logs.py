@@ -34,7 +34,7 @@ def configure(json: bool | None = None) -> None:
     """Sets logging up for this process; may be called again.
 
     `json` overrides DISTRIBUTARY_LOG_FORMAT; without both, a terminal gets text and everything else JSON. Raises
-    UsageError where one of the two variables holds something else.
+    UsageError if one of the two variables holds something else.
     """
     level = _choice("DISTRIBUTARY_LOG", tuple(LEVELS)) or "info"
     _choice("DISTRIBUTARY_LOG_FORMAT", FORMATS)

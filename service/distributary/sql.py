@@ -4,12 +4,12 @@ from __future__ import annotations
 
 
 def name(identifier: str) -> str:
-    """The identifier in backticks, safe whatever it holds."""
+    """The identifier in backticks, with any backticks in it escaped."""
     return "`" + identifier.replace("`", "``") + "`"
 
 
 def text(value: str) -> str:
-    """A string literal, safe whatever it holds (Spark reads backslashes as escapes)."""
+    """A string literal with quotes and backslashes escaped: Spark reads a backslash as an escape."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

@@ -1,4 +1,4 @@
-"""Long lines on a terminal: they go on below, further in."""
+"""Wraps long lines on a terminal, with the rest indented."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from rich.text import Text
 
-_HANG = 4  # how much further in a line goes on
+_HANG = 4  # spaces before the rest of a wrapped line
 
 
 def hanging(text: Text, width: int, indent: int | None = None) -> list[Text]:

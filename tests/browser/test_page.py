@@ -14,7 +14,8 @@ from tests.support.page import HALT, commit, errors, luminance, six, text, until
 
 from distributary.observe import http_server
 from distributary.observe.stages import Stages
-from distributary.observe.status import ServiceStatus, TableState
+from distributary.observe.status import ServiceStatus
+from distributary.observe.table_status import TableState
 
 
 def opened(browser: Chrome, server: http_server.Server, tables: int) -> None:

@@ -17,8 +17,9 @@ from tests.support.browser import PHONE, prefer, size
 from tests.support.page import errors, text, until
 
 from distributary.observe import http_server
-from distributary.observe.status import Batch, ServiceStatus, TableState
+from distributary.observe.status import ServiceStatus
 from distributary.observe.table_details import Commit, SchemaChange, StoredTable
+from distributary.observe.table_status import Batch, TableState
 
 FOLDER = os.environ.get("DISTRIBUTARY_PICTURES")
 WENT_BACK = {

@@ -20,7 +20,7 @@ from tests.support.recorded import Record, Scenario, TruthTable
 from tests.support.replay import halves
 from tests.support.secure_kafka import PASSWORD, USER, SecureKafka, may, may_not, running_secure_kafka
 
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.storage.lake_files import newest_record
 
 VARIABLE = "KAFKA_PASSWORD_OF_THE_TEST"
@@ -187,7 +187,7 @@ def test_6_3_a_topic_that_may_not_be_read_any_more_leaves_the_other_tables_alone
     login = by_password(secure)
     source = Source(secure, tmp_path, login, trigger={"interval": "1s"})
     source.send_half()
-    user = Broker({**login, "sasl.password": PASSWORD})
+    user = KafkaClient({**login, "sasl.password": PASSWORD})
     with source.playback.start(**{VARIABLE: PASSWORD}) as running:
         running.wait_until(lambda: all(source.is_taken(table) for table in TABLES))
         for operation in (AclOperation.READ, AclOperation.ALL):

@@ -24,7 +24,7 @@ from distributary.consume.topics import TableId
 from distributary.control.resume_requests import Requests
 from distributary.errors import TableHalt, UsageError
 from distributary.halt_actions import ResumeAction
-from distributary.ingest.batch_writer import service_columns_of
+from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.tables import ConfiguredTable, lake_path, listed, named
 from distributary.lake.table import LakeTable
 from distributary.verify.check import VerifyOptions, report

@@ -28,9 +28,9 @@ def test_a_batch_has_no_more_bytes_than_the_drivers_memory_is_for(
     table, taken = bench.worker(), []
     table.set_target(end_offsets(bench.kafka, topic.name))
     while table.has_to_step():
-        before = table.taken
+        before = table.next_offsets
         table.step()
-        taken.append(sum(sum(sizes[p][before.get(p, 0) : end]) for p, end in table.taken.items()))
+        taken.append(sum(sum(sizes[p][before.get(p, 0) : end]) for p, end in table.next_offsets.items()))
     assert sum(taken) == sum(map(sum, sizes.values()))
     assert max(taken) <= 2 * MOST, taken
     assert len(taken) <= 9, taken

@@ -15,7 +15,7 @@ from tests.support.kafka import TIMEOUT, committed_offsets, create_topic
 from tests.support.waiting import wait_until
 
 from distributary.config import Config, load
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import Offsets
 from distributary.observe.consumer_group import ConsumerGroup
 
@@ -57,14 +57,14 @@ def wait_for_offsets(kafka: str, group: str, offsets: Mapping[tuple[str, int], i
 
 def test_lag_tools_see_what_the_tables_have_taken_in(kafka: str, prefix: str, tmp_path: Path) -> None:
     config = config_of(kafka, prefix, tmp_path)
-    group = ConsumerGroup(config, Broker(config.kafka_properties()).commit, pause=0.1)
+    group = ConsumerGroup(config, KafkaClient(config.kafka_properties()).commit, pause=0.1)
     group.start()
-    group.taken(f"{prefix}.dbo.one", {0: 5, 1: 7})
+    group.report(f"{prefix}.dbo.one", {0: 5, 1: 7})
     name = f"distributary-{prefix}"
     wait_for_offsets(kafka, name, {(f"{prefix}.dbo.one", 0): 5, (f"{prefix}.dbo.one", 1): 7})
-    group.taken(f"{prefix}.dbo.one", {0: 6, 1: 7})
-    group.taken(f"{prefix}.dbo.two", {1: 1})
-    group.taken(f"{prefix}.dbo.gone", {0: 3})  # a topic that was deleted meanwhile holds up no other
+    group.report(f"{prefix}.dbo.one", {0: 6, 1: 7})
+    group.report(f"{prefix}.dbo.two", {1: 1})
+    group.report(f"{prefix}.dbo.gone", {0: 3})  # a topic that was deleted meanwhile holds up no other
     group.stop()  # what it was told last is committed before it ends
     assert committed_offsets(kafka, name) == {
         (f"{prefix}.dbo.one", 0): 6,
@@ -76,8 +76,8 @@ def test_lag_tools_see_what_the_tables_have_taken_in(kafka: str, prefix: str, tm
 def test_a_table_that_is_started_again_from_lower_offsets_is_seen_so(kafka: str, prefix: str, tmp_path: Path) -> None:
     config = config_of(kafka, prefix, tmp_path, name=f"{prefix}-mine")
     for offset in (9, 2):
-        group = ConsumerGroup(config, Broker(config.kafka_properties()).commit)
-        group.taken(f"{prefix}.dbo.one", {0: offset})
+        group = ConsumerGroup(config, KafkaClient(config.kafka_properties()).commit)
+        group.report(f"{prefix}.dbo.one", {0: offset})
         group.start()
         group.stop()
     assert committed_offsets(kafka, f"{prefix}-mine") == {(f"{prefix}.dbo.one", 0): 2}
@@ -93,7 +93,7 @@ def test_a_group_that_refuses_is_told_once_and_tried_again(
     member = Consumer({"bootstrap.servers": kafka, "group.id": name, "enable.auto.commit": False, "log_level": 0})
     member.subscribe([topic])
     wait_until(lambda: member.poll(0.2) is None and member.assignment(), TIMEOUT, "the member's assignment")
-    broker, tries = Broker(config.kafka_properties()), []
+    broker, tries = KafkaClient(config.kafka_properties()), []
 
     def commit(group: str, offsets: Mapping[str, Offsets]) -> None:
         tries.append(offsets)
@@ -101,7 +101,7 @@ def test_a_group_that_refuses_is_told_once_and_tried_again(
 
     with structlog.testing.capture_logs() as logs:
         group = ConsumerGroup(config, commit, pause=0.1)
-        group.taken(topic, {0: 4})
+        group.report(topic, {0: 4})
         group.start()
         wait_until(lambda: len(tries) >= 3, TIMEOUT, "three tries")
         member.close()
@@ -118,8 +118,8 @@ def test_a_group_that_refuses_is_told_once_and_tried_again(
 
 def test_a_group_that_is_switched_off_is_never_made(kafka: str, prefix: str, tmp_path: Path) -> None:
     config = config_of(kafka, prefix, tmp_path, enabled=False)
-    group = ConsumerGroup(config, Broker(config.kafka_properties()).commit, pause=0.1)
+    group = ConsumerGroup(config, KafkaClient(config.kafka_properties()).commit, pause=0.1)
     group.start()
-    group.taken(f"{prefix}.dbo.one", {0: 5})
+    group.report(f"{prefix}.dbo.one", {0: 5})
     group.stop()  # where there is one, this commits
     assert committed_offsets(kafka, config.consumer_group_name()) == {}

@@ -23,7 +23,8 @@ from distributary.delta.commit import ConcurrentChange
 from distributary.error_mapping import classify
 from distributary.errors import DistributaryError, TableHalt
 from distributary.halt_actions import ResumeAction
-from distributary.ingest.batch_writer import Batch, BatchWriter, Prepared
+from distributary.ingest.batch import Batch, Prepared
+from distributary.ingest.batch_writer import BatchWriter
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Head
 from distributary.workers.resume import Resuming
@@ -91,7 +92,7 @@ def test_6_1_of_two_drivers_that_commit_in_turn_and_at_once_neither_loses_or_dou
     bench.take(inserted(bench, 3, 4).records, one)
     bench.take(inserted(bench, 5, 6).records, other)  # it has seen neither the rows nor the record of the first one
     assert bench.rows() == [(n, n) for n in range(1, 7)]
-    assert one.taken != other.taken == {0: 6}
+    assert one.next_offsets != other.next_offsets == {0: 6}
 
     def meanwhile() -> None:
         advance(bench, one)
@@ -102,7 +103,7 @@ def test_6_1_of_two_drivers_that_commit_in_turn_and_at_once_neither_loses_or_dou
         step(other)
     assert (type(raised.value), raised.value.code) == (ConcurrentChange, "commit-lost")
     assert bench.rows() == [(n, n) for n in range(1, 9)]
-    assert advance(bench, other).taken == one.taken == {0: 8}
+    assert advance(bench, other).next_offsets == one.next_offsets == {0: 8}
     bench.take(inserted(bench, 9, 9).records, other)
     assert bench.rows() == [(n, n) for n in range(1, 10)]
     versions = [entry for entry in DeltaTable(str(bench.table)).history() if "userMetadata" in entry]
@@ -189,21 +190,21 @@ def test_6_2_a_request_that_a_crash_cut_short_is_done_by_the_next_driver(bench: 
     def resuming() -> Resuming:
         return Resuming(bench.session, config, Halts(bench.session, config), lambda _table: None)
 
-    resuming().look([killed], now=True)
-    assert killed.asked is ResumeAction.REBUILD
+    resuming().poll([killed], now=True)
+    assert killed.resume_action is ResumeAction.REBUILD
     worker, requests, again = bench.worker(), Requests(bench.session, config), resuming()
-    again.look([worker], now=True)
-    again.settle(worker)
-    assert [request.accept for request in requests.waiting()] == [worker.asked]
+    again.poll([worker], now=True)
+    again.finish_request(worker)
+    assert [request.accept for request in requests.waiting()] == [worker.resume_action]
     bench.take(inserted(bench, 3, 3).records, worker)
-    again.settle(worker)
-    assert (worker.asked, requests.waiting()) == (None, [])
+    again.finish_request(worker)
+    assert (worker.resume_action, requests.waiting()) == (None, [])
     assert bench.rows() == [(n, n) for n in range(1, 4)]
     # A table that halts has had its chance: what keeps it halted needs another request.
     ask(config, Request(bench.topic, ResumeAction.NOTHING))
-    again.look([worker], now=True)
+    again.poll([worker], now=True)
     worker.halted = TableHalt("any", "whatever it is")
-    again.settle(worker)
+    again.finish_request(worker)
     assert requests.waiting() == []
 
 

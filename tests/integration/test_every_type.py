@@ -19,7 +19,7 @@ from tests.support.lake import read_table
 from tests.support.registry import RegistryAddress
 from tests.support.spark import Bench
 
-from distributary.decode.reasons import WRONG_TYPE
+from distributary.reasons import WRONG_TYPE
 
 SCHEMA = {"id": {"type": "int64"}, **{one.name: one.schema for one in EVERY_TYPE}}
 ROWS = max(len(one.values) for one in EVERY_TYPE)

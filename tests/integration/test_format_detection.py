@@ -13,7 +13,7 @@ from tests.support.kafka import Record, create_topic, end_offsets
 from tests.support.spark import Bench
 from tests.support.waiting import wait_until
 
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 
 
 @pytest.mark.timeout(60)
@@ -31,7 +31,7 @@ def test_it_ends_where_only_aborted_transactions_are_left(kafka: str) -> None:
         producer.produce(topic, value, partition=0)
         producer.flush(30)
         ends(30)
-    broker = Broker({"bootstrap.servers": kafka})
+    broker = KafkaClient({"bootstrap.servers": kafka})
     found = broker.topics([topic])[topic]
     assert broker.latest(found)[0] > 3
     # Longer than the test may take: what is not there is not waited for.
@@ -73,7 +73,7 @@ def test_6_2_a_driver_that_finds_aborted_transactions_alone_goes_on(
     bench.take(changes(bench.topic, rule, 1))
     abort(bench.kafka, changes(bench.topic, rule, 2, 3))
     worker = bench.take([])
-    assert (worker.taken, worker.lag()) == ({0: 4}, 0)
+    assert (worker.next_offsets, worker.lag()) == ({0: 4}, 0)
     bench.take(changes(bench.topic, rule, 4), worker)
     assert bench.rows() == [(1, "row 1"), (4, "row 4")]
 
@@ -88,8 +88,8 @@ def test_6_2_a_table_of_which_there_are_aborted_transactions_alone_waits_for_a_r
     bench.options = {"source": {"topic_prefix": bench.prefix, **source}, "trigger": {"max_records": 1}}
     abort(bench.kafka, changes(bench.topic, rule, 1, 2))
     worker = bench.take([])
-    assert (worker.lag(), worker.taken, bench.table.exists()) == (0, {}, False)
+    assert (worker.lag(), worker.next_offsets, bench.table.exists()) == (0, {}, False)
     worker.request_recheck()
     bench.take([], worker)
     bench.take(changes(bench.topic, rule, 3), worker)
-    assert (bench.rows(), worker.taken) == ([(3, "row 3")], {0: 4})
+    assert (bench.rows(), worker.next_offsets) == ([(3, "row 3")], {0: 4})

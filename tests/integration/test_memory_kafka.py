@@ -17,8 +17,8 @@ from tests.support.kafka import Record, create_topic, delete_topic, end_offsets,
 from tests.support.memory_kafka import MemoryClient
 from tests.support.waiting import wait_until
 
-from distributary.consume import peek
-from distributary.consume.broker import Broker, Topic
+from distributary.consume import sample
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import KafkaRecords, RecordSource
 from distributary.errors import TransientError
@@ -32,7 +32,7 @@ class Side:
     """One of the two, and what a worker asks it with."""
 
     address: str
-    broker: Broker
+    broker: KafkaClient
     records: RecordSource
 
     def topic(self, name: str) -> Topic:
@@ -63,7 +63,7 @@ class Sides:
 def sides(kafka: str, memory_kafka: str) -> Sides:
     memory = MemoryClient(memory_kafka)
     return Sides(
-        Side(kafka, Broker({"bootstrap.servers": kafka}), KafkaRecords({"bootstrap.servers": kafka})),
+        Side(kafka, KafkaClient({"bootstrap.servers": kafka}), KafkaRecords({"bootstrap.servers": kafka})),
         Side(memory_kafka, memory, memory),
     )
 
@@ -89,7 +89,7 @@ def odd(name: str) -> list[Record]:
     ]
 
 
-def by_place(records: list[peek.Record]) -> list[peek.Record]:
+def by_place(records: list[sample.Record]) -> list[sample.Record]:
     """In the order of partitions, each in its own."""
     assert all(
         [r.offset for r in records if r.partition == p] == sorted(r.offset for r in records if r.partition == p)

@@ -10,14 +10,14 @@ from tests.support.spark import Bench
 
 from distributary.consume.topics import TableId
 from distributary.halt_actions import ResumeAction
-from distributary.observe.status import TableState
+from distributary.observe.table_status import TableState
 from distributary.workers.table_worker import TableWorker
 
 
 def test_a_paused_table_takes_nothing_in_until_it_goes_on(bench: Bench) -> None:
     bench.create()
     why: list[str] = []
-    context = replace(bench.context(), paused=lambda _topic: why[0] if why else None)
+    context = replace(bench.context(), pause_reason=lambda _topic: why[0] if why else None)
     settings = context.config.settings_for("dbo", "t")
     assert settings is not None
     worker = TableWorker(context, TableId("dbo", "t"), bench.topic, settings, str(bench.table))
@@ -54,7 +54,7 @@ def test_a_paused_table_takes_nothing_in_until_it_goes_on(bench: Bench) -> None:
 def test_a_table_that_is_paused_with_nothing_to_take_in_shows_that_it_goes_on(bench: Bench) -> None:
     bench.create()
     why = ["a restore"]
-    context = replace(bench.context(), paused=lambda _topic: why[0] if why else None)
+    context = replace(bench.context(), pause_reason=lambda _topic: why[0] if why else None)
     settings = context.config.settings_for("dbo", "t")
     assert settings is not None
     worker = TableWorker(context, TableId("dbo", "t"), bench.topic, settings, str(bench.table))

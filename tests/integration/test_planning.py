@@ -35,7 +35,7 @@ class Planned:
         def is_reached() -> bool:
             if reached():
                 return True
-            self.stream.look()
+            self.stream.keep_running()
             return False
 
         wait_until(is_reached, what=lambda: str(self.batches), every=0.1)
@@ -102,7 +102,7 @@ def test_another_pattern_is_followed_also_where_the_next_stream_does_not_start_a
         bench.rule = {"match": "dbo.*"}
         planned.stream.follow(bench.config())
         assert planned.stream.fails
-        assert planned.stream.look() is False  # it has not come to its end
+        assert planned.stream.keep_running() is False  # it has not come to its end
         planned.look_until(lambda: any(topic.name in batch for batch in planned.batches))
     finally:
         planned.stream.stop()

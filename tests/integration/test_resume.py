@@ -87,7 +87,7 @@ def test_6_4_lost_records_are_passed_over_when_an_operator_accepts_it(bench: Ben
     worker.resume(asked(bench))
     bench.take(changes(bench, 7, 7).records, worker)
     assert bench.rows() == [(n, n) for n in (1, 2, 5, 6, 7)]
-    assert bench.take([]).taken == {0: 7}  # a new driver goes on from there
+    assert bench.take([]).next_offsets == {0: 7}  # a new driver goes on from there
 
 
 def test_3_10_rows_whose_snapshot_was_partly_lost_are_not_taken_for_left_over(bench: Bench) -> None:
@@ -154,19 +154,21 @@ def test_6_2_a_request_that_comes_while_another_one_is_done_is_done_after_it(ben
     worker = bench.create().take(changes(bench, 1, 2).records)
     config = bench.config()
     requests, handed = Requests(bench.session, config), []
-    resuming = Resuming(bench.session, config, Halts(bench.session, config), lambda _table: handed.append(worker.asked))
+    resuming = Resuming(
+        bench.session, config, Halts(bench.session, config), lambda _table: handed.append(worker.resume_action)
+    )
     assert resume(bench).exit_code == 0
-    resuming.look([worker], now=True)
+    resuming.poll([worker], now=True)
     # Others come while the table is at work: what asks for the same again is another request, too.
     assert resume(bench, "--rebuild").exit_code == 0
     assert resume(bench).exit_code == 0
-    resuming.look([worker], now=True)
+    resuming.poll([worker], now=True)
     assert handed == [ResumeAction.NOTHING]
     for left in ([ResumeAction.NOTHING, ResumeAction.REBUILD], [ResumeAction.REBUILD], []):
         worker.step()
-        resuming.settle(worker)
+        resuming.finish_request(worker)
         assert [request.accept for request in requests.waiting()] == left
-        resuming.look([worker], now=True)
+        resuming.poll([worker], now=True)
     assert handed == [ResumeAction.NOTHING, ResumeAction.NOTHING, ResumeAction.REBUILD]
     bench.take([], worker)
     assert bench.rows() == [(1, 1), (2, 2)]

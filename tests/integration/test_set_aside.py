@@ -15,10 +15,10 @@ from tests.support.spark import Bench, rows_of
 from distributary.consume.remaining import RemainingRecords
 from distributary.consume.topics import TableId
 from distributary.decode.decoder import Decoded, Decoder
-from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
 from distributary.halt_actions import ResumeAction
 from distributary.quarantine.set_aside import RecordPlace, SetAside, set_aside_path
+from distributary.types.record_schema import RecordSchema
 from distributary.workers.table_worker import TableWorker
 
 
@@ -85,6 +85,6 @@ def test_an_error_while_a_batch_is_taken_names_its_offsets(bench: Bench, monkeyp
     topic.change("c", {"id": 1}, {"id": 1}, at=1)
     produce(bench.kafka, topic.records)
     worker.set_target(end_offsets(bench.kafka, bench.topic))
-    monkeypatch.setattr(worker._taker, "take", crashes)
+    monkeypatch.setattr(worker._parts.processor, "_process", crashes)
     with pytest.raises(TableHalt, match=rf"at these offsets of {bench.topic} by partition: 0: 0 to 0"):
         worker.step()

@@ -6,13 +6,13 @@ import uuid
 
 from tests.support.kafka import create_topic
 
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 
 
 def test_a_signal_is_written_once_into_the_first_partition(kafka: str) -> None:
     topic = f"signal.{uuid.uuid4().hex}"
     create_topic(kafka, topic, 2)
-    broker = Broker({"bootstrap.servers": kafka})
+    broker = KafkaClient({"bootstrap.servers": kafka})
     broker.write(topic, b"server1", b'{"type": "execute-snapshot"}')
     found = broker.topics([topic])[topic]
     (record,) = broker.records(found, broker.earliest(found), 10)

@@ -9,7 +9,7 @@ from tests.support.spark import Bench
 from distributary.config import Config
 from distributary.errors import TableHalt
 from distributary.ingest.tables import listed, named
-from distributary.observe.status import TableState
+from distributary.observe.table_status import TableState
 from distributary.workers import table_set
 from distributary.workers.table_set import TableSet
 from distributary.workers.table_worker import TableWorker
@@ -68,11 +68,11 @@ def test_a_topic_that_can_not_be_looked_at_waits_and_holds_up_no_other(
 
     monkeypatch.setattr(table_set, "connector_of_topic", look)
     assert tables.plan() == ["b.dbo.t"]
-    assert set(tables.roster.unasked) == {tables.topics[0]}
+    assert set(tables.roster.waiting_topics) == {tables.topics[0]}
     shown = tables.status.table(tables.topics[0])
     assert shown is not None
     assert (shown.state, shown.lag_records, (shown.error or {})["code"]) == (TableState.RETRYING, 1, "schema-unknown")
     broken = False
     assert sorted(tables.plan()) == ["a.dbo.t", "b.dbo.t"]
-    assert not tables.roster.unasked
+    assert not tables.roster.waiting_topics
     assert tables.status.table(tables.topics[0]) is None

@@ -23,7 +23,7 @@ from tests.support.spark import Bench, rows_of
 from tests.support.waiting import wait_until
 
 from distributary.config import load
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.errors import TableHalt
 from distributary.job import Service
 from distributary.observe.recorder import Recorder
@@ -80,7 +80,7 @@ def service(session: SparkSession, kafka: str, prefix: str, folder: Path, status
     file = folder / "config.yaml"
     file.write_text(yaml.safe_dump(config), encoding="utf-8")
     loaded = load(file)
-    return Service(loaded, session, Broker(loaded.kafka_properties()), Recorder(status))
+    return Service(loaded, session, KafkaClient(loaded.kafka_properties()), Recorder(status))
 
 
 def shown_after_a_run(session: SparkSession, source: Source, folder: Path) -> Any:

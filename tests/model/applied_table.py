@@ -23,12 +23,12 @@ from distributary.apply.memory_file import read_memory, read_text, short_text, w
 from distributary.apply.stored_rows import row_of
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema, arrow_of
 from distributary.rules.event import Event, Position
 from distributary.rules.order import compare, precedes_truncate
 from distributary.rules.position_text import read_position, write_position
 from distributary.rules.state import Rules
 from distributary.rules.watermark import grow, note_caught_up, schedule_growth_end
+from distributary.types.record_schema import RecordSchema, arrow_of
 
 _TYPES = {"int64": "bigint", "int32": "int", "string": "string"}
 _SERVICE = (

@@ -45,7 +45,7 @@ MUTATIONS = (
     Mutation(
         "changes go by offset alone",
         "2.1",
-        "lake/position_sql.py",
+        "verify/position_sql.py",
         'return f"({a} > {b})"',
         'return "true"',
     ),
@@ -59,7 +59,7 @@ MUTATIONS = (
     Mutation(
         "an unknown commit sorts lowest",
         "2.1",
-        "lake/position_sql.py",
+        "verify/position_sql.py",
         "AND left({a}, 3) = left({b}, 3)",
         "AND false",
     ),

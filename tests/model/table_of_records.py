@@ -19,9 +19,9 @@ from distributary.apply.batch import apply_events
 from distributary.apply.memory import TableLayout, first_memory
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema, arrow_of
 from distributary.delta.plan_write import Layout
 from distributary.rules.state import Rules
+from distributary.types.record_schema import RecordSchema, arrow_of
 
 _TIME = 1_700_000_000_000
 

@@ -13,7 +13,7 @@ from tests.support.recorded import Record, Scenario
 
 from distributary.consume.fetch import raw_table
 from distributary.consume.offsets import OffsetRange
-from distributary.consume.peek import Record as Peeked
+from distributary.consume.sample import Record as Peeked
 from distributary.consume.source import RecordSource
 from distributary.decode.decoder import Decoder
 from distributary.ingest import raw_records

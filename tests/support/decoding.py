@@ -20,20 +20,20 @@ from tests.support.postgres_columns import columns_of
 from tests.support.recorded import Record, Scenario, TruthTable
 
 from distributary.decode.avro.schema import AvroSchema, parse_avro_schema
-from distributary.decode.bounds import Bounds
-from distributary.decode.connect_schema import ConnectType, parse_schema
-from distributary.decode.conversions import type_over
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions, TypeSources
 from distributary.decode.position import BadPosition, position_of
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_block import BY_OFFSET, Source, restate_source
-from distributary.decode.strict_json import Json, parse_object
-from distributary.decode.types.base import BadValue, ColumnType, WrongKind
-from distributary.decode.types.from_name import type_of_name
-from distributary.decode.types.from_schema import type_of_schema
-from distributary.decode.types.nested import optional
 from distributary.decode.unwrapped import added_by
+from distributary.types.base import BadValue, ColumnType, WrongKind
+from distributary.types.bounds import Bounds
+from distributary.types.connect_schema import ConnectType, parse_schema
+from distributary.types.conversions import type_over
+from distributary.types.from_name import type_of_name
+from distributary.types.from_schema import type_of_schema
+from distributary.types.nested import optional
+from distributary.types.record_schema import RecordSchema
+from distributary.types.strict_json import Json, parse_object
 
 RAW = pa.schema(
     {

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from distributary.decode.decoder import Decoded, Decoder
-from distributary.decode.record_schema import RecordSchema
+from distributary.types.record_schema import RecordSchema
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _DIGITS = {"tinyint": (3, 0), "smallint": (5, 0), "int": (10, 0), "bigint": (19, 0)}

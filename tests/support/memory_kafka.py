@@ -21,11 +21,11 @@ import pyarrow as pa
 from confluent_kafka import KafkaError
 from pyspark.sql import DataFrame, SparkSession
 
-from distributary.consume.broker import Broker, Topic
 from distributary.consume.fetch import raw_table
+from distributary.consume.kafka_client import KafkaClient, Topic
+from distributary.consume.kafka_errors import refusal
 from distributary.consume.offsets import OffsetRange, Offsets
-from distributary.consume.peek import Record
-from distributary.consume.refusals import refusal
+from distributary.consume.sample import Record
 
 if TYPE_CHECKING:
     from tests.support.kafka import Sendable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SCHEME = "memory:"
 
 _SAMPLED = 20
-"""Records of a place, as Broker.sample."""
+"""Records of a place, as KafkaClient.sample."""
 
 
 _Partition = list["Record | None"]
@@ -113,7 +113,7 @@ def end_offsets(address: str, name: str) -> dict[int, int]:
     return {number: len(place) for number, place in enumerate(_topics[address][name].partitions)}
 
 
-class MemoryClient(Broker):
+class MemoryClient(KafkaClient):
     """The service's client of such a Kafka: what a table's worker asks is answered from memory."""
 
     def __init__(self, address: str) -> None:

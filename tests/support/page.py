@@ -9,7 +9,8 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from distributary.observe.status import Batch, ServiceStatus, TableState
+from distributary.observe.status import ServiceStatus
+from distributary.observe.table_status import Batch, TableState
 
 SOON = 60  # seconds; the page asks every three, but other tests may have the machine
 HALT = {"code": "topic-gone", "message": "the topic p.dbo.orders does not exist any more", "fix": "create it again"}

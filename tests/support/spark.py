@@ -19,12 +19,12 @@ from tests.support.lake import read_table
 
 from distributary.config import Config, load
 from distributary.config.clients import spark_options
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.source import KafkaRecords
 from distributary.consume.topics import TableId
-from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.registry import registry_of
-from distributary.ingest.source_types import told_to
+from distributary.ingest.service_columns import service_columns_of
+from distributary.ingest.source_types import announced_source_types
 from distributary.launch.session import open_session
 from distributary.observe.recorder import Recorder
 from distributary.observe.status import ServiceStatus
@@ -99,11 +99,11 @@ class Bench:
         path.write_text(yaml.safe_dump(text), encoding="utf-8")
         return load(path)
 
-    def client(self, config: Config) -> Broker:
+    def client(self, config: Config) -> KafkaClient:
         """The service's client of the Kafka."""
         if memory_kafka.is_in_memory(self.kafka):
             return memory_kafka.MemoryClient(self.kafka)
-        return Broker(config.kafka_properties())
+        return KafkaClient(config.kafka_properties())
 
     def context(self) -> WorkerContext:
         """What a new driver's workers share."""
@@ -119,7 +119,7 @@ class Bench:
             recorder=Recorder(ServiceStatus()),
             stopping=threading.Event(),
             registry=registry_of(config.source),
-            told=told_to(config, broker).of,
+            announced_types=announced_source_types(config, broker).of,
         )
 
     def worker(self) -> TableWorker:

@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from distributary.config import Config
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Topic
-from distributary.consume.peek import Record
+from distributary.consume.kafka_client import Topic
+from distributary.consume.sample import Record
 from distributary.consume.topics import TableId
 from distributary.ingest.tables import ConfiguredTable
 from distributary.preflight.existing_table import ExistingTable

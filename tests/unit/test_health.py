@@ -21,7 +21,8 @@ from distributary import __version__
 from distributary.errors import UsageError
 from distributary.observe import http_server
 from distributary.observe.answers import Access
-from distributary.observe.status import Batch, ServiceStatus, TableState
+from distributary.observe.status import ServiceStatus
+from distributary.observe.table_status import Batch, TableState
 
 
 class Answer(NamedTuple):

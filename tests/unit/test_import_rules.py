@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +13,25 @@ import pytest
 
 SERVICE = Path(__file__).parents[2] / "service" / "distributary"
 PATTERNS = (
-    *("errors.py", "sql.py", "cli/*.py", "config/*.py", "apply/*.py", "decode/**/*.py", "evolve/*.py", "rules/**/*.py"),
+    *(
+        "errors.py",
+        "sql.py",
+        "cli/*.py",
+        "config/*.py",
+        "apply/*.py",
+        "decode/**/*.py",
+        "evolve/*.py",
+        "rules/**/*.py",
+        "types/*.py",
+    ),
 )
 WITHOUT_SPARK = sorted(path for pattern in PATTERNS for path in SERVICE.glob(pattern))
 SPARK = {"pyspark", "delta", "py4j"}
 
 LAYERS = (
     "errors",
+    "reasons",
+    "types",
     "config decode rules",
     "launch logs controls wrapping sql evolve apply",
     "consume delta",
@@ -88,6 +101,19 @@ def test_each_package_has_its_layer() -> None:
         path.parent.name for path in SERVICE.glob("*/__init__.py")
     }
     assert packages - {"__init__", "__main__"} == set(HEIGHT)
+
+
+def test_no_folder_has_more_than_an_eighth_of_the_lines() -> None:
+    lines: Counter[str] = Counter()
+    for path in SERVICE.rglob("*.py"):
+        lines[path.relative_to(SERVICE).parts[0]] += len(path.read_text(encoding="utf-8").splitlines())
+    assert {name: count for name, count in lines.items() if count > lines.total() / 8} == {}
+
+
+@pytest.mark.parametrize("path", sorted(SERVICE.glob("*/__init__.py")), ids=lambda path: path.parent.name)
+def test_the_face_of_a_folder_says_what_comes_in_and_out_and_what_it_imports(path: Path) -> None:
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    assert [word for word in ("\n\nIn: ", " Out: ", "mport") if word not in text.replace("\nOut: ", " Out: ")] == []
 
 
 @pytest.mark.parametrize("name", HEIGHT)

@@ -28,7 +28,7 @@ def service_without_spark(status: ServiceStatus, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(job, name, MagicMock())
     monkeypatch.setattr(job, "_TURN", 0.01)
     service = job.Service(load(ROOT / "config/example.yaml"), MagicMock(), MagicMock(), Recorder(status))
-    monkeypatch.setattr(service, "_stream", MagicMock(look=lambda: False))
+    monkeypatch.setattr(service, "_planner", MagicMock(keep_running=lambda: False))
     monkeypatch.setattr(service, "_listen_for_signals", lambda: None)
     monkeypatch.setattr(service._pauses, "read", lambda: None)
     monkeypatch.setattr(service._set_aside, "read", lambda: None)
@@ -64,7 +64,7 @@ def test_the_loop_turns_while_the_storage_does_not_answer(monkeypatch: pytest.Mo
         answers.set()
 
 
-@pytest.mark.parametrize("place", ["_pauses.read", "_set_aside.read", "_halts.clear", "_roster.plan_again"])
+@pytest.mark.parametrize("place", ["_pauses.read", "_set_aside.read", "_halts.clear", "_table_set.plan_again"])
 def test_a_storage_that_does_not_answer_for_ten_minutes_does_not_end_the_service(
     monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -108,7 +108,7 @@ def test_a_config_that_is_changed_while_the_service_starts_is_seen(monkeypatch: 
         raise RuntimeError("no further")
 
     monkeypatch.setattr(job, "ConfigWatcher", Watch)
-    monkeypatch.setattr(job, "Broker", broker)
+    monkeypatch.setattr(job, "KafkaClient", broker)
     file = ROOT / "config/example.yaml"
     with pytest.raises(RuntimeError, match="no further"):
         job.run(load(file), once=False, file=file)

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from distributary.observe.status import Batch, ServiceStatus, TableState, TableStatus
+from distributary.observe.status import ServiceStatus
+from distributary.observe.table_status import Batch, TableState, TableStatus
 
 
 class Clock:

@@ -1,5 +1,5 @@
-"""A batch of decoded events, the state of its table and the rows of its keys, to the rows that the table gets.
+"""New rows of a table, from a batch's events, the rules' decisions and the old rows of their keys.
 
-Comes in: events as decode/ makes them. Goes out: rows to write and keys to remove (Arrow), and the new state. Imports
-decode/ and rules/, no Spark, and does no I/O.
+In: decoded events and stored rows, as Arrow. Out: rows to write, keys to remove, and the table's new memory. Imports
+decode and rules; no Spark, no I/O.
 """

@@ -38,11 +38,11 @@ from distributary.rules.state import Row
 
 @dataclass(frozen=True)
 class Applied:
-    """What a batch makes of a table. First `truncates` take the rows below them, then the rows of the keys `removed`
-    go, then `rows` come in place of those with their keys. Of `mode: history` only those versions go that the records
-    `opened_by` (partition, offset; one for each of `removed`) opened, and `rows` are versions. `changes` has what is to
-    be counted, quarantined or halted for; after a halt nothing else counts. `plain`: how many keys were settled as
-    columns."""
+    """The changes that a batch makes to a table. First `truncates` end the rows below them, then the rows of the keys
+    `removed` go, then `rows` come in place of those with their keys. Of `mode: history` only those versions go that the
+    records `opened_by` (partition, offset; one for each of `removed`) opened, and `rows` are versions. `changes` has
+    what is to be counted, quarantined or halted for; after a halt nothing else counts. `plain`: how many keys were
+    settled as columns."""
 
     changes: Changes
     truncates: Sequence[Event]
@@ -108,7 +108,7 @@ class _Batch:
         self._layout, self._memory, self._rows = layout, memory, rows
         self._events = [events] if replayed is None else [replayed, events]
         self._begin = memory.values.num_rows + sum(one.num_rows for one in self._events[:-1])
-        """Where the batch's events begin among the sources."""
+        """The index of the batch's first event among the sources."""
 
     def upserted(self, columns: EventColumns, plain: PlainKeys, changes: Changes) -> Applied:
         """The new rows of `mode: upsert`. Keeps the values that the state names."""

@@ -108,8 +108,8 @@ def _rows(arrays: dict[str, pa.Array]) -> pa.StructArray:
 
 
 def _contents_at_one_place(connector: str, arrays: dict[str, pa.Array]) -> pa.Array:
-    """The contents of changes of which a key that is not unique may have several at one place: snapshot rows, and what
-    one COPY into PostgreSQL inserts."""
+    """The contents of changes that may share one place and a key that is not unique: snapshot rows, and rows of one
+    COPY into PostgreSQL."""
     operations = ["r", "c"] if connector == "postgresql" else ["r"]
     may_share = pc.is_in(arrays["operation"], pa.array(operations))
     contents = content_texts(arrays["row"].filter(may_share))
@@ -117,7 +117,7 @@ def _contents_at_one_place(connector: str, arrays: dict[str, pa.Array]) -> pa.Ar
 
 
 def _snapshot_identities(arrays: dict[str, pa.Array], position: pa.Array) -> pa.Array:
-    """What tells one read of a snapshot row from another: where nothing names the snapshot, place and time."""
+    """The identity of one read of a snapshot row: place and time, if the records do not name the snapshot."""
     is_read = pc.fill_null(pc.equal(arrays["operation"], "r"), False)
     identities = arrays["snapshot_identity"].filter(is_read)
     if identities.null_count:

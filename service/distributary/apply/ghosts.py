@@ -1,9 +1,9 @@
-"""Rows that a complete snapshot leaves over: they are older than it is, and it does not have them (rule 3.10).
+"""Ghosts: rows that are older than a complete snapshot and that it does not have (rule 3.10).
 
-A row is such a ghost exactly where a truncate at the snapshot's position would take it. PostgreSQL's needs more: a
-truncate locks the table, but while a snapshot is read a transaction may be open that wrote at a lower LSN and commits
-later. Its rows are alive; the commit time, which the position ends with, tells them. Oracle's may be alike where a
-change does not name the SCN of its commit: its own stands for it then.
+A row is a ghost exactly if a truncate at the snapshot's position would remove it. PostgreSQL's needs more: a truncate
+locks the table, but while a snapshot is read a transaction may be open that wrote at a lower LSN and commits later. Its
+rows are alive, and recognized by the commit time at the end of the position. Oracle has the same case if a change does
+not name the SCN of its commit: then the change's own SCN is used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from distributary.rules.position_columns import precede_truncate
 from distributary.rules.position_text import read_position
 
 COLUMNS = ("__op", "__position", "__partition", "__offset")
-"""What is asked of each row, and DELETED where the table has it."""
+"""The columns that are read of each row, with DELETED if the table has it."""
 
 # The time in a snapshot's rows is not when it was taken, only near it: the connector starts up in between.
 _NEAR_MS = 3_600_000

@@ -1,4 +1,4 @@
-"""What is known of a table before a batch."""
+"""The layout and the memory of a table before a batch."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from distributary.apply.values import no_values
 from distributary.apply.versions import Aliases
-from distributary.decode.column_default import ColumnDefault
 from distributary.rules.state import Rules, TableState
+from distributary.types.column_default import ColumnDefault
 
 
 @dataclass(frozen=True)
 class TableLayout:
-    """What is known of a table: its topic, its columns and those of its key, and what the rules need. `defaults`: what
-    older rows have in columns that were added after them. `transactions`: its rows tell their transaction."""
+    """The layout of a table: its topic, its columns and those of its key, and the rules' settings. `defaults`: values
+    of older rows in columns that were added later. `transactions`: rows have the columns of their transaction."""
 
     rules: Rules
     topic: str
@@ -28,8 +28,8 @@ class TableLayout:
 
 @dataclass
 class Memory:
-    """What a table remembers beside its rows: the rules' state, the values that it names, and (`mode: history`) which
-    version each of its records belongs to."""
+    """The memory of a table, which is not in its rows: the rules' state, the values that it names, and (`mode:
+    history`) which version each of its records belongs to."""
 
     state: TableState
     values: pa.Table

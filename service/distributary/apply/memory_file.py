@@ -28,7 +28,7 @@ class UnreadableMemory(ValueError):
 
 
 def short_text(memory: Memory) -> str | None:
-    """The memory as a text that a commit may carry; None where it needs a file."""
+    """The memory as a text that a commit may carry; None if it needs a file."""
     if memory.values.num_rows:
         return None
     text = base64.b64encode(zlib.compress(_document(memory))).decode()

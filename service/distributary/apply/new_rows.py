@@ -24,7 +24,7 @@ class NewRows:
         self._plain = np.zeros(0, np.int64)
         self._places: list[int] = []
         self._origins: dict[str, list[tuple[int, int | None]]] = {}
-        """By column: which of the rows, and where its value lies (None: nowhere)."""
+        """By column: the rows without its value, and where that value is (None: nowhere)."""
         self._ends: list[tuple[str, str | None, int | None]] = []
         """Of each row that did not come by add() how it was ended (empty: it was not), and the position and the time
         that this gave it."""
@@ -40,7 +40,7 @@ class NewRows:
         self._ends.append(("d", table["position"][delete].as_py(), table["source_time"][delete].as_py()))
 
     def add_row(self, connector: str, row: Row) -> None:
-        """A row as the rules describe it. Raises KeyError where its values are not among the sources."""
+        """A row as the rules describe it. Raises KeyError if its values are not among the sources."""
         number = len(self._places)
         self._places.append(self._sources.place_of(row.at))
         for column, origin in row.origins:

@@ -1,9 +1,9 @@
-"""What the rules know of a row of the table: what stands in its service columns.
+"""What the rules know of a row of the table, from its service columns.
 
 `__partition` and `__offset` name the record that wrote the row, `__position` is that of the row's last change (of a row
 that was deleted softly the delete's), `__op` its operation: `t` after a soft truncate, which leaves the position as it
-was. All four are NULL in rows that were in the table before the service had it. Of `mode: history` they are those of
-the change that opened the version, and `__end_at` is where it ended.
+was. All four are NULL in adopted rows, which another writer wrote. Of `mode: history` they are those of the change that
+opened the version, and `__end_at` is where it ended.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ ORIGIN = ("__op", "__position", "__partition", "__offset")
 
 
 def with_origin(rows: pa.Table, keys: pa.Array) -> pa.Table:
-    """Rows with `__partition` and `__offset`, of which those that were adopted have neither: these get a place of their
-    own, below all of Kafka's and the same each time, by which the rules can name their values. `keys`: those of the
-    rows, as texts."""
+    """Rows with `__partition` and `__offset`. Adopted rows have neither: each gets a place of its own, below all of
+    Kafka's and the same each time, so that pointers can name its values. `keys`: those of the rows, as texts."""
     adopted = one_array(rows["__offset"]).is_null()
     offsets = pa.array([_own_place(key) for key in keys.filter(adopted).to_pylist()], pa.int64())
     filled = {
@@ -55,9 +54,8 @@ def columns_of_end(rules: Rules) -> tuple[str, ...]:
 
 
 def row_of(connector: str, columns: Mapping[str, Any], truncates: Sequence[Position | None] = ()) -> Row:
-    """The rules' row of one row of the table, of which these columns are given: ORIGIN, and those of its end.
-
-    `truncates`: the positions of those that are remembered.
+    """The rules' row of one row of the table, from the columns ORIGIN and those of its end. `truncates`: the positions
+    of remembered truncates.
     """
     op = columns["__op"]
     pointer = (columns["__partition"], columns["__offset"])

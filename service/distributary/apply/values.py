@@ -1,4 +1,4 @@
-"""Row values by the record that holds them: from the batch, from the rows of the table, or kept beside it.
+"""Row values by the record that holds them: from the batch, from the table's rows, or from its memory.
 
 The rules name values by pointers (partition, offset). A table of values has
 
@@ -23,11 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.apply.key_text import key_json
-from distributary.decode.column_default import ColumnDefault, array_of_text
 from distributary.rules.columns import Ints, one_array
 from distributary.rules.event import Pointer
 from distributary.rules.position_columns import precede
 from distributary.rules.state import Origin
+from distributary.types.column_default import ColumnDefault, array_of_text
 
 SERVICE = {
     "partition": pa.int32(),
@@ -73,8 +73,8 @@ def values_of_events(events: pa.Table) -> pa.Table:
 
 
 def transactions_of(events: pa.Table) -> dict[str, pa.Array]:
-    """The transaction of each event, by an id that its other events have too, and the event's place among all of that
-    transaction's changes; null where the events do not tell."""
+    """The transaction of each event, by an id that all its events share, and the event's place among all changes of the
+    transaction; null if the events do not have them."""
     names = {"transaction_id": "transaction_id", "transaction_order": "transaction_total_order"}
     told = {
         name: one_array(events[column]) if column in events.column_names else pa.nulls(events.num_rows, SERVICE[name])
@@ -145,7 +145,7 @@ def source_timestamps(milliseconds: pa.Array) -> pa.Array:
 
 
 class ValueSources:
-    """Tables of values, of which the later ones count where several have a record."""
+    """Tables of values. If several have a record, the latest of them counts."""
 
     def __init__(self, tables: Iterable[pa.Table]) -> None:
         every = list(tables)
@@ -175,7 +175,7 @@ class ValueSources:
         return int(known.order[found])
 
     def place_of(self, origin: Origin) -> int:
-        """The same of a record that must be there. Raises KeyError where it is not."""
+        """The same of a record that must be there. Raises KeyError if it is not."""
         assert origin is not None
         partition, offset = origin
         found = None if isinstance(partition, str) or isinstance(offset, str) else self.place((partition, offset))
@@ -184,7 +184,7 @@ class ValueSources:
         return found
 
     def place_of_value(self, origin: Origin) -> int | None:
-        """Where a value lies; None where it is nowhere, or in a row of which is not known yet which one it is."""
+        """Where a value is; None if it is in no table, or in a row that is not located yet."""
         return None if origin is None or isinstance(origin[0], str) else self.place_of(origin)
 
 

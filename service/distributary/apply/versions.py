@@ -53,7 +53,7 @@ def new_versions(
     *,
     with_transactions: bool,
 ) -> NewVersions:
-    """The versions that the outcomes of keys mean. Raises KeyError where a value is not among the sources."""
+    """The versions that the outcomes of keys mean. Raises KeyError if a value is not among the sources."""
     opened: list[_Opened] = []
     removed: dict[tuple[str, Pointer], None] = {}
     found: dict[Pointer, Pointer] = {}

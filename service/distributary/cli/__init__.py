@@ -1,4 +1,7 @@
-"""The command line: one file per command, and `output` for what they print."""
+"""The command line: one module per command, and `output` for what they print.
+
+In: arguments. Out: text or JSON, and an exit code. May import everything.
+"""
 
 from __future__ import annotations
 

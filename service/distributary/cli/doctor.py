@@ -77,6 +77,6 @@ def _show_end(found: list[CheckResult], config_file: str) -> None:
     said = f"{count(len(found), 'check')}: {', '.join(parts)}"
     output.show_text(said, style="bold red" if failed else "bold")
     if failed:
-        output.show_next(f"distributary doctor -c {config_file}", "again, once what failed is mended")
+        output.show_next(f"distributary doctor -c {config_file}", "again, after the failed checks are fixed")
     else:
         output.show_next(f"distributary plan -c {config_file}", output.PLAN)

@@ -1,4 +1,4 @@
-"""What commands print: results to stdout, as text or as JSON alone; everything else to stderr."""
+"""The output of commands: results to stdout, as text or as JSON alone; everything else to stderr."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def add_row(grid: Table, *cells: str) -> None:
 
 
 def terminal_width() -> int | None:
-    """How many characters a line of the terminal has to which the result goes; None where it goes elsewhere."""
+    """How many characters a line of the terminal has to which the result goes; None if it goes elsewhere."""
     console = Console()
     return console.width if console.is_terminal else None
 

@@ -1,4 +1,4 @@
-"""What a command is doing, while its result is not there yet: a line on a terminal that goes when the result comes."""
+"""The progress of a running command: a line on the terminal, removed when the result is printed."""
 
 from __future__ import annotations
 

@@ -36,11 +36,11 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
     Until a record is applied, the row of its key may be wrong.
     """
     # Imported late: `--help` and a bad config must not wait for these modules.
-    from distributary.quarantine.listing import as_text, newest, summary
+    from distributary.quarantine.listing import as_text, newest_records, summary
 
     config = load(config_file)
     counts = [one for one in summary(config) if table in (None, one.table)]
-    records = newest(config, table, limit, replayed=replayed)
+    records = newest_records(config, table, limit, replayed=replayed)
     if output_format == "json":
         output.show_json({"counts": [asdict(one) for one in counts], "records": [r.as_json() for r in records]})
         return
@@ -71,9 +71,9 @@ def list_(config_file: Path, table: str | None, replayed: bool, limit: int, outp
 @output.output_option
 def show(config_file: Path, topic: str, partition: int, offset: int, output_format: str) -> None:
     """Show the record at TOPIC PARTITION OFFSET with its key, value and headers."""
-    from distributary.quarantine.listing import one
+    from distributary.quarantine.listing import find_record
 
-    told = one(load(config_file), topic, partition, offset).as_json()
+    told = find_record(load(config_file), topic, partition, offset).as_json()
     if output_format == "json":
         output.show_json(told)
         return

@@ -79,11 +79,11 @@ def snapshot(
         raise UsageError("one-at-a-time", "--print and --signal-topic exclude each other", "give only one of them")
     config = load(config_file)
     # Imported late: `--help` and a bad config must not wait for these modules.
-    from distributary.consume.broker import Broker
+    from distributary.consume.kafka_client import KafkaClient
     from distributary.control import notifications as notified
     from distributary.control import snapshot_request as request
 
-    broker = Broker(config.kafka_properties())
+    broker = KafkaClient(config.kafka_properties())
     wanted = request.snapshot_targets(config, broker, tables)
     topic = notified.notifications_topic(config, notifications_topic)
     if follows:

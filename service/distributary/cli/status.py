@@ -48,10 +48,10 @@ def status(config_file: Path, output_format: str, every: float, *, watches: bool
     config = load(config_file)
 
     # Imported late: `--help` and a bad config must not wait for these modules.
-    from distributary.consume.broker import Broker
+    from distributary.consume.kafka_client import KafkaClient
     from distributary.control.overview import overview
 
-    broker = Broker(config.kafka_properties())
+    broker = KafkaClient(config.kafka_properties())
     if watches:
         tables = watch(lambda: overview(config, broker), every, str(config_file))
     else:

@@ -16,7 +16,7 @@ from rich.text import Text
 from distributary.cli.output import add_row
 from distributary.cli.words import count, duration, size
 from distributary.controls import without_controls
-from distributary.halt_actions import ASKED_BY, option, unpause
+from distributary.halt_actions import NEEDED_ACTIONS, resume_option, unpause_command
 
 if TYPE_CHECKING:
     from distributary.control.overview import TableOverview
@@ -123,7 +123,7 @@ def _ago(seconds: float | None, now: float) -> str:
 
 
 def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[Remark]:
-    """What somebody has to look at, each with its way out."""
+    """The tables that need an operator, each with the command that helps."""
     found = []
     for table in tables:
         resume = f"distributary resume -c {shlex.quote(config_file)} {shlex.quote(table.table)}"
@@ -132,11 +132,11 @@ def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[
             found.append(Remark(f"{table.table}: {_undecided(table.undecided)}", "yellow", fix))
         if table.error is not None:
             said = f"{table.table}: [{table.error['code']}] {table.error['message']}"
-            asked = option(ASKED_BY.get(table.error["code"]))
-            command = f"{resume}{asked}" if table.state == "halted" else ""
+            needed = resume_option(NEEDED_ACTIONS.get(table.error["code"]))
+            command = f"{resume}{needed}" if table.state == "halted" else ""
             found.append(Remark(said, "red", table.error["fix"], command))
         if table.paused is not None:
-            command = unpause(table.paused, table.table, config_file) or ""
+            command = unpause_command(table.paused, table.table, config_file) or ""
             found.append(Remark(f"{table.table}: paused by {table.paused}", "yellow", "", command))
         if table.ghosts:
             rows = count(table.ghosts, "orphaned row")

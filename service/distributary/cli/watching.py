@@ -63,7 +63,7 @@ def records_a_second(
 
 
 def by_urgency(tables: Iterable[TableOverview]) -> list[TableOverview]:
-    """What needs somebody first, then what is furthest behind: a screen may be shorter than the list."""
+    """Tables that need an operator first, then those furthest behind: a screen may be shorter than the list."""
     return sorted(tables, key=lambda table: (_URGENCY.index(table.state), -table.lag_records, table.table))
 
 

@@ -1,6 +1,7 @@
-"""The config: what users write, read once at the start into frozen values.
+"""The config: the YAML file, read once at the start into frozen values.
 
-`load(path)` gives a `Config` or raises `ConfigError` with every fault at once. Nothing in here imports pyspark.
+In: a file. Out: a `Config`, or a `ConfigError` with every fault at once. Imports decode for connectors and types; no
+Spark.
 """
 
 from distributary.config.load import load

@@ -36,7 +36,7 @@ UNDERSTOOD = (
 )  # fmt: skip
 """The properties by which the clients find and trust the brokers and log in; others only tune the Java client."""
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""What `security.protocol` can be, in capitals or small letters."""
+"""The values of `security.protocol`, in upper or lower case."""
 
 
 def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
@@ -59,7 +59,7 @@ def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def system_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """What a JVM must be told before its client of Kafka logs in."""
+    """The system properties that a JVM needs before its Kafka client can log in."""
     login = oauth(properties)
     return {} if login is None else login.system_properties()
 
@@ -67,7 +67,7 @@ def system_properties(properties: Mapping[str, str]) -> dict[str, str]:
 def librdkafka_options(properties: Mapping[str, str]) -> dict[str, str]:
     """The same connection for confluent-kafka.
 
-    Raises UsageError where a Java-only form (a JKS store, a login module without name and password) can't be turned,
+    Raises UsageError if a Java-only form (a JKS store, a login module without name and password) can't be turned,
     and for a login that this client does not know.
     """
     if properties.get("sasl.mechanism", "PLAIN") not in (*_LOGIN_MODULES, MECHANISM):

@@ -12,7 +12,7 @@ import re
 from difflib import get_close_matches
 
 WIRE_UNITS = ("timestamp_ms", "timestamp_us", "timestamp_ns", "time_ms", "time_us", "time_ns")
-"""What a bare number counts: milliseconds, microseconds or nanoseconds, since 1970 or since midnight."""
+"""The unit of a bare number: milliseconds, microseconds or nanoseconds, since 1970 or since midnight."""
 
 SEMANTIC_NAMES = (
     *(

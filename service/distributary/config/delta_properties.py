@@ -65,7 +65,7 @@ def _problem(name: str, value: str) -> Problem | None:
 
 
 def interval_seconds(value: str) -> int | None:
-    """What an interval of Delta's stands for, in seconds; None where it is written otherwise than in one unit."""
+    """A Delta interval in seconds; None if it is not written in one unit."""
     found = _INTERVAL.fullmatch(value)
     return None if found is None else int(found[1]) * _SECONDS[found[2].lower()]
 

@@ -26,12 +26,12 @@ Loc = tuple[str | int, ...]
 _FIX_REFERENCE = "write the value out; write $${ for a literal ${"
 _NOTHING = ("", "~", "null", "Null", "NULL")
 _NULL_IS_A_WORD = ("column_defaults",)
-"""Keys of which `null` is one of the values."""
+"""Keys that have `null` among their values."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value stands: lines counted from 1; `written` is the text of a scalar before interpolation.
+    """The place of a value: lines counted from 1; `written` is the text of a scalar before interpolation.
 
     `loc` is the way to it in its own file, which for the tables of an included file is not the way in the config.
     """
@@ -86,7 +86,7 @@ def read(path: Path, content: bytes | None = None, without_references: Collectio
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's composer, except that it notes anchors, aliases and tags as faults and goes on without them."""
+    """PyYAML's composer, except that it notes anchors, aliases and tags as faults and continues without them."""
 
     def __init__(self, text: str, document: Document) -> None:
         super().__init__(text)
@@ -100,7 +100,7 @@ class _Loader(yaml.SafeLoader):
             self.get_event()  # type: ignore[no-untyped-call]
             if not _is_merge(index):
                 self._refuse(line, "yaml-alias", "an alias (*) is refused")
-            # A value all the same, so that reading goes on; nothing more is said about it.
+            # A placeholder value, so that the rest of the file is read, too.
             return ScalarNode("refused", "", start, start, style="'")
         if isinstance(event, (ScalarEvent, SequenceStartEvent, MappingStartEvent)):
             if event.anchor is not None:

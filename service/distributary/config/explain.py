@@ -1,4 +1,4 @@
-"""From what pydantic found to faults: the place in the file, words for users, and the nearest name that is known."""
+"""Turns pydantic's errors into faults: with the place in the file, a message for users, and the nearest known name."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _FILE = re.compile(r"file:(.+)", re.DOTALL)
 class Interpolated(str):
     """A value that came from outside of the config file. Its repr is what the file says, never the value.
 
-    `written` is the text in the config file; `from_outside` is False where all of it came from written defaults.
+    `written` is the text in the config file; `from_outside` is False if all of it came from written defaults.
     """
 
     written: str
@@ -75,7 +75,7 @@ def escaped(text: str) -> str:
 
 
 def unescaped(written: str) -> str | None:
-    """The text that `written` stands for where no reference may stand; None where it holds one."""
+    """The text that `written` stands for where no reference may stand; None if it holds one."""
     if any(match.group() != "$${" for match in _REFERENCE.finditer(written)):
         return None
     return written.replace("$${", "${")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from distributary.config.scalars import Section, WholeNumber
-from distributary.decode.bounds import Bounds
+from distributary.types.bounds import Bounds
 
 _USUAL = Bounds()
 

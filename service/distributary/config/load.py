@@ -1,4 +1,4 @@
-"""From a file to a `Config`, or to all of its faults at once."""
+"""Reads a file into a `Config`, or raises all of its faults at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from distributary.config.document import Document, Loc, dotted, read
 from distributary.config.explain import explain
 from distributary.config.model import Config
 from distributary.config.scalars import GLOB
-from distributary.config.table import TableDefaults, named_columns
+from distributary.config.table import named_columns
+from distributary.config.table_rule import TableDefaults
 from distributary.errors import ConfigError, Fault
 
 _OF_TABLES = ("defaults", "tables")

@@ -19,7 +19,7 @@ def _keep(duration: str) -> str:
     if seconds(duration) < seconds(SHORTEST_KEEP):
         raise Problem(
             "keep-too-short",
-            "files have to stay long enough for readers that are at work and for time travel",
+            "files must stay long enough for running readers and for time travel",
             f"write {SHORTEST_KEEP} or more; a VACUUM that keeps less can be run by hand",
         ).error()
     return duration
@@ -46,7 +46,7 @@ class MaintenanceKeys(Section):
 
 @dataclass(frozen=True)
 class Maintenance:
-    """What counts for one table. Times are in seconds; 0 for what is never done."""
+    """The settings of one table. Times are in seconds; 0: never."""
 
     compact_after: int = 100
     vacuum_every: float = 86_400.0
@@ -54,7 +54,7 @@ class Maintenance:
 
 
 def resolve(*given: MaintenanceKeys | None) -> Maintenance:
-    """Each key of the first that has it, over what holds where nothing is said."""
+    """Each key from the first section that has it, else its default."""
 
     def first(name: str) -> str | int | None:
         return next((v for keys in given if keys is not None and (v := getattr(keys, name)) is not None), None)

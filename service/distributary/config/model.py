@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -11,7 +10,6 @@ from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     SecretStr,
@@ -20,88 +18,23 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     field_validator,
-    model_validator,
 )
 
 from distributary.config import placement
-from distributary.config.problem import Problem, refuse, together
+from distributary.config.http import Http
+from distributary.config.problem import Problem, refuse, with_problems
 from distributary.config.properties import KafkaProperties, SparkProperties, revealed
-from distributary.config.scalars import Duration, Flag, Location, Number, Section, Text, WholeNumber, seconds
+from distributary.config.scalars import Duration, Flag, Location, Section, Text, WholeNumber, seconds
 from distributary.config.source import Source, secret_from_outside
-from distributary.config.table import TableDefaults, TableRule, TableSettings, resolve
+from distributary.config.table import TableSettings, resolve
+from distributary.config.table_rule import TableDefaults, TableRule
+from distributary.config.target import WAREHOUSE, WHOLE_LOCATION, Quarantine, Target, root_of
 
 
 def _version(value: int) -> int:
     if value != 1:
         raise Problem("bad-version", "only version 1 of the config is known", "write version: 1").error()
     return value
-
-
-def _template(value: str) -> str:
-    if problem := placement.template_problem(value):
-        raise problem.error()
-    return value
-
-
-class Target(Section):
-    """Where the tables lie: below `path`, or below the warehouse of `catalog`, that then has their names."""
-
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["path"]}, {"required": ["catalog"]}]})
-
-    path: Location | None = Field(
-        None,
-        description="The directory of all tables, on any file system that Spark knows: a path, s3a://, abfss://, "
-        "gs://, … Relative paths start at this file's directory.",
-    )
-    catalog: Text | None = Field(
-        None,
-        description="In place of path: the name of a Spark catalog. The tables lie below spark.sql.warehouse.dir, "
-        "which `spark` must say, and are made known to the catalog as <schema>.<table>.",
-    )
-    table: Annotated[Text, AfterValidator(_template)] = Field(
-        "{schema}/{table}",
-        description="A table's place below path or the warehouse. {database}, {schema} and {table} may be used.",
-    )
-    consistent_every: Duration | None = Field(
-        None,
-        description="Writes the Delta versions at which all tables have the newest complete transaction to the Delta "
-        "table _distributary/consistent, at most once in that time: 1m. Rows are kept as long as old files "
-        "(`defaults.maintenance.keep`). Default: never. Needs the connector's provide.transaction.metadata.",
-    )
-
-    def consistent_seconds(self) -> float | None:
-        """The least time between two writes to the table of complete transactions, in seconds; None for never."""
-        return None if self.consistent_every is None else seconds(self.consistent_every)
-
-    @model_validator(mode="after")
-    def _one_of_two(self) -> Target:
-        if (self.path is None) == (self.catalog is None):
-            how = "path and catalog are both given" if self.path else "path or catalog is missing"
-            raise Problem("target-choice", how, "give one of the two").error()
-        return self
-
-
-class Quarantine(Section):
-    """Where records go that can't be applied, with their raw bytes, place, reason and time."""
-
-    path: Location | None = Field(
-        None, description="The Delta table of these records. Default: _quarantine below target.path."
-    )
-    max_ratio: Number = Field(
-        0.1,
-        ge=0,
-        le=1,
-        description="A table halts when a larger part of its last 1,000 records went to quarantine (at least 100).",
-    )
-    keep: Duration | None = Field(
-        None,
-        description="How long records stay there, applied or not: 90d. They are deleted with the VACUUM of "
-        "`defaults.maintenance`. Default: for ever.",
-    )
-
-    def keep_seconds(self) -> float | None:
-        """How long records stay, in seconds; None for ever."""
-        return None if self.keep is None else seconds(self.keep)
 
 
 class Trigger(Section):
@@ -117,40 +50,8 @@ class Trigger(Section):
         return seconds(self.interval)
 
 
-SHORTEST_TOKEN = 16
-"""Characters of the token that the pages ask for."""
-
-
-class Http(Section):
-    """Where the service answers /livez, /readyz, /status and /metrics."""
-
-    enabled: Flag = Field(True, description="Whether the service listens at all.")
-    host: Text = Field("127.0.0.1", description="The address to listen on; 0.0.0.0 for all of this machine.")
-    port: WholeNumber = Field(8080, ge=0, le=65535, description="The port to listen on; 0 takes any that is free.")
-    names: tuple[Text, ...] = Field(
-        (),
-        description="The host names under which browsers, Prometheus or a proxy ask for the pages, beside `host`, "
-        "localhost and bare addresses; a request under any other is refused. * allows all.",
-    )
-    token: SecretStr | None = Field(
-        None,
-        description="Where it is given all pages but /livez and /readyz ask for it, as a bearer token or as the "
-        "password of any user; as ${env:NAME} or ${file:PATH}.",
-    )
-
-    _not_inline = field_validator("token", mode="before")(secret_from_outside)
-
-    @field_validator("token")
-    @classmethod
-    def _token_is_long(cls, token: SecretStr | None) -> SecretStr | None:
-        if token is not None and len(token.get_secret_value()) < SHORTEST_TOKEN:
-            message = f"has fewer than {SHORTEST_TOKEN} characters, so that it can be guessed"
-            raise Problem("bad-value", message, "take a random text, such as `openssl rand -hex 32` makes").error()
-        return token
-
-
 class Masking(Section):
-    """What masked columns need, see `mask` of a table."""
+    """The salt of masked columns, see `mask` of a table."""
 
     salt: SecretStr | None = Field(
         None,
@@ -162,16 +63,7 @@ class Masking(Section):
 
 
 ABOUT_TABLES = ("defaults", "tables", "include", "paused")
-"""What of a config says which tables there are, and how they are kept."""
-
-
-WAREHOUSE = "spark.sql.warehouse.dir"
-"""Spark's property that says where a catalog's tables lie."""
-_WHOLE_LOCATION = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
-
-
-def _root(target: Target, spark: Mapping[str, Any] | None) -> str | None:
-    return target.path or revealed(spark or {}).get(WAREHOUSE)
+"""The keys of a config that name tables and their settings."""
 
 
 class ConsumerGroup(Section):
@@ -256,11 +148,11 @@ class Config(Section):
         target: Target | None = info.data.get("target")
         if target is None or target.catalog is None:
             return spark
-        root = _root(target, spark)
+        root = root_of(target, spark)
         if not root:
             fix = f"add {WAREHOUSE}: a directory on any file system that Spark knows"
             refuse([Problem("missing-key", "target.catalog needs to know where the tables lie", fix, (WAREHOUSE,))])
-        elif not _WHOLE_LOCATION.match(root):
+        elif not WHOLE_LOCATION.match(root):
             fix = "write the whole path, or one with a scheme such as s3a://"
             refuse([Problem("bad-value", "is not the whole location of the tables", fix, (WAREHOUSE,))])
         checkpoint = info.data.get("checkpoint")
@@ -278,7 +170,7 @@ class Config(Section):
         try:
             rules: tuple[TableRule, ...] = handler(value)
         except ValidationError as error:
-            raise together(error, problems) from None
+            raise with_problems(error, problems) from None
         if not rules:
             fix = 'add an entry, such as - match: "*.*" for all tables'
             problems.append(Problem("no-tables", "no table is named", fix))
@@ -295,7 +187,7 @@ class Config(Section):
         target: Target | None = info.data.get("target")
         if target is None:
             return quarantine
-        root = _root(target, info.data.get("spark"))
+        root = root_of(target, info.data.get("spark"))
         if quarantine.path is not None and root is not None:
             checkpoint = info.data.get("checkpoint")
             problem = placement.quarantine_problem(quarantine.path, checkpoint, root, target.table)
@@ -321,7 +213,7 @@ class Config(Section):
         return revealed(self.spark)
 
     def settings_for(self, schema: str, table: str) -> TableSettings | None:
-        """All that counts for a table, spelled as in its topic; None where no rule matches it."""
+        """The settings of a table, spelled as in its topic; None if no rule matches it."""
         for i, rule in enumerate(self.tables):
             if fnmatchcase(f"{schema}.{table}", rule.match):
                 names = {**self._name_places.get(None, {}), **self._name_places.get(i, {})}
@@ -330,19 +222,19 @@ class Config(Section):
         return None
 
     def quarantine_path(self) -> str:
-        """Where the quarantine table lies."""
+        """The path of the quarantine table."""
         return self.quarantine.path or f"{self.root()}/_quarantine"
 
     def root(self) -> str:
         """The directory below which the tables lie, without a slash at its end."""
-        return str(_root(self.target, self.spark)).rstrip("/")
+        return str(root_of(self.target, self.spark)).rstrip("/")
 
     def consumer_group_name(self) -> str:
         """The group for lag tools."""
         return self.consumer_group.name or f"distributary-{self.source.topic_prefix}"
 
     def place_of(self, entry: int) -> str:
-        """`file:line` of an entry of `tables`, counted from 0; empty where the config did not come from a file."""
+        """`file:line` of an entry of `tables`, counted from 0; empty if the config did not come from a file."""
         return self._places[entry] if entry < len(self._places) else ""
 
     def with_tables_of(self, other: Config) -> Config:

@@ -1,4 +1,4 @@
-"""What is allowed in a config and yet probably not meant."""
+"""Valid settings of a config that are probably mistakes."""
 
 from __future__ import annotations
 

@@ -77,12 +77,13 @@ class OAuth:
         return {name: value for name, value in said.items() if value}
 
     def system_properties(self) -> dict[str, str]:
-        """What a JVM has to be told before its Kafka client asks for a token: without it no URL is allowed."""
+        """The system properties that a JVM needs before its Kafka client asks for a token: without them no URL is
+        allowed."""
         return {_ALLOWED: self.url}
 
 
 def oauth(properties: Mapping[str, str]) -> OAuth | None:
-    """The login that the config's Kafka properties tell; None where they tell another. Raises UsageError, whose text
+    """The OAuth login in the config's Kafka properties; None if they use another login. Raises UsageError, whose text
     holds no value."""
     mechanism = properties.get("sasl.mechanism")
     if mechanism != MECHANISM:

@@ -1,4 +1,4 @@
-"""Where the tables lie, and that checkpoint and quarantine lie elsewhere.
+"""Checks that tables, checkpoint and quarantine are in different places.
 
 A checkpoint inside of a table is listed by every reader of the table and removed by VACUUM; a table inside of the
 checkpoint is gone when an operator deletes the checkpoint, which is allowed at any time.
@@ -17,7 +17,7 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
 def template_problem(template: str) -> Problem | None:
-    """What is wrong with `target.table`."""
+    """The problem with `target.table`, if any."""
     names = _PLACEHOLDER.findall(template)
     rest = _PLACEHOLDER.sub("x", template)
     if unknown := [name for name in names if name not in PLACEHOLDERS]:
@@ -42,7 +42,7 @@ def schemas_collide(template: str, matches: Iterable[str]) -> bool:
 
 
 def checkpoint_problem(checkpoint: str, target: str, template: str) -> Problem | None:
-    """What is wrong with the checkpoint's place, given `target.path` and `target.table`."""
+    """The problem with the checkpoint's path, if any, given `target.path` and `target.table`."""
     fix = "give the checkpoint a directory of its own beside the tables"
     if inside(checkpoint, target) == ():
         return Problem("checkpoint-place", "the checkpoint can't be target.path itself", fix)
@@ -54,7 +54,7 @@ def checkpoint_problem(checkpoint: str, target: str, template: str) -> Problem |
 
 
 def quarantine_problem(quarantine: str, checkpoint: str | None, target: str, template: str) -> Problem | None:
-    """What is wrong with the quarantine table's place."""
+    """The problem with the quarantine table's path, if any."""
     fix = "leave quarantine.path out: <target.path>/_quarantine is a good place"
     if inside(target, quarantine) is not None:
         return Problem("quarantine-place", "target.path lies inside of the quarantine table", fix)

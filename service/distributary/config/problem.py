@@ -1,7 +1,7 @@
-"""What validators say: a code, a message and a way out, which `load` turns into a fault with its line.
+"""The problem that a validator reports: a code, a message and a fix, which `load` turns into a fault with its line.
 
-No message holds a value of the config, since a value may have come out of a secret file. `load` adds the value as it
-is written in the config file where that helps.
+No message holds a value of the config, since a value may have come out of a secret file. `load` adds the value as it is
+written in the config file where that helps.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def refuse(problems: Iterable[Problem]) -> None:
         raise ValidationError.from_exception_data("config", details, hide_input=True)
 
 
-def together(error: ValidationError, problems: Iterable[Problem]) -> ValidationError:
+def with_problems(error: ValidationError, problems: Iterable[Problem]) -> ValidationError:
     """`error` with `problems` beside it, for a validator that also looks at what is wrong below."""
     details = [
         InitErrorDetails(

@@ -114,7 +114,7 @@ _ALIKE = 0.9
 
 
 def _no_connection(properties: dict[str, Any]) -> Iterator[Problem]:
-    """What no connection can be made by. A misspelt name would be passed over by both clients without a word."""
+    """Problems that make every connection fail. Both Kafka clients would silently ignore a misspelt name."""
     for name in properties:
         near = get_close_matches(name.lower(), UNDERSTOOD, n=1, cutoff=_ALIKE)
         if near and name not in UNDERSTOOD:
@@ -130,7 +130,7 @@ def _no_connection(properties: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _not_for_librdkafka(properties: dict[str, Any]) -> list[Problem]:
-    """What Java's client of Kafka takes, and the other one can't use."""
+    """Problems of properties that only Kafka's Java client supports."""
     try:
         librdkafka_options(revealed(properties))
     except UsageError as error:
@@ -177,7 +177,7 @@ def revealed(properties: Mapping[str, str | SecretStr]) -> dict[str, str]:
 def _inline(properties: dict[str, Any]) -> Iterator[Problem]:
     for name, value in properties.items():
         if secrets.is_inline(name, value):
-            yield Problem("inline-secret", "a secret can't stand in the config file", secrets.FIX, (name,))
+            yield Problem("inline-secret", "the config file must not contain a secret", secrets.FIX, (name,))
 
 
 def _refused(code: str, name: str, reason: str, fix: str = "take it out") -> Problem:

@@ -68,7 +68,7 @@ def _duration(value: str) -> str:
 def _location(value: str, info: ValidationInfo) -> str:
     if secrets.has_credentials(value):
         fix = "give credentials as properties under `spark`, with ${env:NAME} or ${file:PATH}"
-        raise Problem("inline-secret", "a password can't stand in a path", fix).error()
+        raise Problem("inline-secret", "a path must not contain a password", fix).error()
     directory = (info.context or {}).get("directory")
     if directory is None or value.startswith("/") or _SCHEME.match(value):
         return value
@@ -101,7 +101,7 @@ def seconds(duration: str) -> float:
 
 
 def inside(location: str, directory: str) -> tuple[str, ...] | None:
-    """The way from `directory` down to `location`: () where they are the same, None where it does not lie in it."""
+    """The way from `directory` down to `location`: () where they are the same, None if it does not lie in it."""
     scheme, parts = _split(location)
     other_scheme, other = _split(directory)
     if scheme != other_scheme or parts[: len(other)] != other:

@@ -40,7 +40,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def text() -> str:
-    """The JSON Schema as it stands in `config/schema.json`."""
+    """The JSON Schema, the text of `config/schema.json`."""
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 

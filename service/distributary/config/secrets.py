@@ -36,7 +36,7 @@ def has_credentials(url: str) -> bool:
 
 
 def is_inline(name: str, value: str | SecretStr) -> bool:
-    """Whether a property's secret stands in the config itself, be it as the default of a reference."""
+    """Whether the config itself contains a property's secret, also as the default of a reference."""
     if isinstance(value, SecretStr):
         return False
     written = value.written if isinstance(value, Interpolated) else value

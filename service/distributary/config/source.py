@@ -1,4 +1,4 @@
-"""What writes the topics, and how its records are to be read."""
+"""The connector that writes the topics, and how its records are read."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]+")
 def _registry_url(url: str) -> str:
     if secrets.has_credentials(url):
         fix = "write basic.auth.user.info: ${env:NAME} beside it, as user:password"
-        raise Problem("inline-secret", "a user and a password can't stand in the URL", fix).error()
+        raise Problem("inline-secret", "the URL must not contain a user and a password", fix).error()
     if not url.startswith(("http://", "https://", "mock://")):
         raise Problem("bad-value", "must be a URL", "write http://HOST:PORT").error()
     return url
 
 
 def secret_from_outside(value: Any) -> Any:
-    """A secret, refused where it stands in the config file itself."""
+    """A secret; refused if the config file itself contains it."""
     if isinstance(value, str) and secrets.is_inline("password", value):
-        raise Problem("inline-secret", "a secret can't stand in the config file", secrets.FIX).error()
+        raise Problem("inline-secret", "the config file must not contain a secret", secrets.FIX).error()
     return str(value) if isinstance(value, str) else value
 
 
@@ -103,8 +103,9 @@ class SchemaRegistry(Section):
     apicurio_use_id: Literal["contentId"] | None = Field(
         None,
         alias="apicurio.registry.use-id",
-        description="contentId: ids of eight bytes in front of a key or a value are Apicurio's content ids. Without it "
-        "such records are not read: nothing tells them from global ids, which Confluent's API does not know.",
+        description="contentId: ids of eight bytes before a key or value are Apicurio's content ids. Without this "
+        "setting such records can't be read, because Apicurio's global ids look the same and Confluent's "
+        "API does not know them.",
     )
 
     _no_inline_secrets = field_validator(
@@ -112,8 +113,7 @@ class SchemaRegistry(Section):
     )(secret_from_outside)
 
     def properties(self) -> dict[str, str]:
-        """What the registry's client is to be given: all that is said here, under its own names, secrets readable. Not
-        for logs."""
+        """The properties of the registry's client, under its own names, secrets readable. Not for logs."""
         names = {name: field.alias or name for name, field in type(self).model_fields.items()}
         given = {alias: getattr(self, name) for name, alias in names.items() if name != "apicurio_use_id"}
         out = revealed({name: value for name, value in given.items() if value is not None})

@@ -1,7 +1,6 @@
-"""The config's files while the service runs: what of a change counts at once, and what is wrong with it.
-
-Files are compared by their content: a ConfigMap changes by a link that points elsewhere, and times tell nothing of it.
-A change counts when two looks have seen the same, so that a file that is being written is not taken for a whole one.
+"""Polls the config's files while the service runs: which changes are applied at once, and which faults they have. Files
+are compared by content: a ConfigMap changes by a symbolic link, which no modification time shows. A change is applied
+once it has been the same for two polls, so that no half-written file is read.
 """
 
 from __future__ import annotations
@@ -20,10 +19,8 @@ Contents = Mapping[Path, bytes | None]
 
 @dataclass(frozen=True)
 class Change:
-    """What became of the files.
-
-    `config` is what counts from now on, None where nothing that counts at once has changed. `faults` are those of files
-    that are not taken: what they said before counts. `waiting` are the keys of the main file that a start alone takes.
+    """A change of the files. `config`: the new config, None if no key that can change at once has changed. `faults`: of
+    files that are ignored; their earlier content counts. `waiting`: changed keys of the main file that need a restart.
     """
 
     config: Config | None
@@ -31,8 +28,8 @@ class Change:
     waiting: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any] | None:
-        """What does not count, with JSON's types only: `faults`, and the keys that are `waiting` for a restart; None
-        where everything counts."""
+        """The ignored changes, with JSON's types only: `faults`, and the keys that are `waiting` for a restart; None if
+        there are none."""
         if not self.faults and not self.waiting:
             return None
         faults = [
@@ -43,7 +40,7 @@ class Change:
 
 
 class ConfigWatcher:
-    """Looks at the files of a config that is in force."""
+    """Polls the files of the config that the service runs with."""
 
     def __init__(self, path: Path, config: Config) -> None:
         self._path = path
@@ -52,8 +49,8 @@ class ConfigWatcher:
         self._settling: Contents = self._seen
         self._valid: dict[Path, bytes | None] = {**self._seen}
 
-    def look(self) -> Change | None:
-        """What has changed since the last look; None where nothing has, or where it may not be whole yet."""
+    def poll(self) -> Change | None:
+        """The change since the last poll; None if there is none, or a file may be half-written."""
         now = self._contents()
         settled, self._settling = now == self._settling, now
         if now == self._seen or not settled:
@@ -80,7 +77,7 @@ class ConfigWatcher:
                 bad = {fault.file for fault in error.faults} - held.keys()
                 if not bad or self._path in bad:
                     return Change(None, tuple(faults))
-                # A file that was right before goes on as it was then; a new one is left out.
+                # A file that was valid before keeps its earlier content; a new one is left out.
                 held |= {file: self._valid.get(file) for file in bad}
         self._valid = {**now, **held}
         waiting = tuple(

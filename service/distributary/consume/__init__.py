@@ -1,1 +1,5 @@
-"""From Kafka: which topics are tables, which offsets a table has still to apply, and those records as a DataFrame."""
+"""Everything that is asked of Kafka: topics, offsets, the records of an offset range, the transaction topic.
+
+In: Kafka's properties, topics and offset ranges. Out: raw records and offsets, or a TransientError. Imports
+config, decode and launch.
+"""

@@ -1,7 +1,6 @@
-"""What the stream has planned: the offsets that each batch reaches, from the checkpoint's own log.
+"""The offsets that the stream has planned, from the log of Spark's checkpoint.
 
-The checkpoint is not trusted to say what a table has applied; it says how far the stream is, and each table goes there
-from where it is itself.
+It only sets targets: what a table has applied is in the table's own progress record.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class OffsetLog:
         return self.of(max(batches)) if batches else {}
 
     def set_aside(self) -> str | None:
-        """Moves the checkpoint away, so that the stream begins with a new one; gives where it is now, None where there
+        """Moves the checkpoint away, so that the stream begins with a new one; gives where it is now, None if there
         was none."""
         if not self._files.exists(self._root):
             return None

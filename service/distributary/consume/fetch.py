@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from distributary.consume.kafka_errors import refusal
 from distributary.consume.offsets import OffsetRange
-from distributary.consume.peek import Record
-from distributary.consume.refusals import refusal
+from distributary.consume.sample import Record
 from distributary.consume.tail import NO_GROUP, Headers, headers_of
 
 RAW = pa.schema(
@@ -79,7 +79,7 @@ class RecordFetcher:
         self._idle: list[Consumer] = []
 
     def fetch(self, part: OffsetRange, most_bytes: int = sys.maxsize) -> pa.Table | None:
-        """The range's records (RAW), None where their values have more bytes. Offsets without a record (aborted
+        """The range's records (RAW), None if their values have more bytes. Offsets without a record (aborted
         transactions, compaction) are passed over.
 
         Raises TransientError.

@@ -1,26 +1,26 @@
-"""The connector's heartbeats: they tell a source that changes nothing from a connector that is gone."""
+"""The connector's heartbeats: they show that the connector runs, even if the source changes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.errors import TransientError
 
 HEARTBEATS = "__debezium-heartbeat."
-"""What Debezium's topic of heartbeats begins with, before the topics' prefix."""
+"""The beginning of the name of Debezium's heartbeat topic; the topic prefix follows."""
 
 
 class Heartbeats:
     """Looks when Kafka got the last heartbeat of the connector with that topic prefix, and gives it to `show`: in
-    milliseconds since 1970, or None where there is none, or Kafka does not tell."""
+    milliseconds since 1970, or None if there is none, or Kafka does not tell."""
 
-    def __init__(self, topic_prefix: str, broker: Broker, show: Callable[[int | None], None]) -> None:
+    def __init__(self, topic_prefix: str, broker: KafkaClient, show: Callable[[int | None], None]) -> None:
         self._topic = HEARTBEATS + topic_prefix
         self._broker = broker
         self._show = show
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Asks for the newest record's time alone; nothing is read."""
         try:
             found = self._broker.topics([self._topic]).get(self._topic)

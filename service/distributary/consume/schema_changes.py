@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from distributary.decode.announced_types import SourceColumn
+from distributary.types.announced_types import SourceColumn
 
 # `"database"."schema"."table"`, a quote within a name is doubled.
 _PART = re.compile(r'"((?:[^"]|"")*)"')
@@ -28,8 +28,8 @@ class SourceTable:
 
 
 def changed_tables(value: bytes | None) -> list[SourceTable] | None:
-    """The tables that a record's value describes, with and without a Connect schema beside it; None where it is no
-    schema change. Of a table that was dropped nothing is told."""
+    """The tables that a record's value describes, with and without a Connect schema beside it; None if it is no
+    schema change. A table that was dropped is not among them."""
     try:
         record: Any = json.loads(value or b"null")
     except (ValueError, RecursionError):

@@ -27,10 +27,10 @@ _TO_SCALA = "org.apache.spark.api.python.PythonUtils"
 def stream(session: SparkSession, options: Mapping[str, str], pattern: str) -> DataFrame:
     """The stream over all topics that match; it finds new topics by itself and starts at their first record.
 
-    Each of its batches reaches the ends of the topics: nothing reads a batch's rows, so that it costs as little as a
-    small one, and tables whose goal lies short of what Kafka has would wait for the next one while they could go on.
+    Each of its batches reaches the ends of the topics. Nothing reads a batch's rows, so that a large one costs as
+    little as a small one; with smaller ones, tables would wait for their next target.
 
-    failOnDataLoss is off because one topic's loss would end the query for all: each table looks after its own offsets.
+    failOnDataLoss is off because one topic's loss would end the query for all: each table checks its own offsets.
     """
     reader = session.readStream.format("kafka").options(**options)
     return (
@@ -43,10 +43,10 @@ def stream(session: SparkSession, options: Mapping[str, str], pattern: str) -> D
 
 
 class RecordSource(Protocol):
-    """Where the records of offset ranges come from. Both methods raise TransientError, or what Spark raises."""
+    """Reads the records of offset ranges. Both methods raise TransientError, or what Spark raises."""
 
     def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
-        """A range's records in this process (see fetch.RAW); None where their values have more bytes."""
+        """A range's records in this process (see fetch.RAW); None if their values have more bytes."""
         ...
 
     @property
@@ -68,7 +68,7 @@ class KafkaRecords:
         self.fetch_pieces = FetchPieces(librdkafka_options(properties))
 
     def fetch(self, part: OffsetRange, most_bytes: int) -> pa.Table | None:
-        """A range's records in this process; None where they have more bytes. Raises TransientError."""
+        """A range's records in this process; None if they have more bytes. Raises TransientError."""
         return self._fetcher.fetch(part, most_bytes)
 
     def frame(self, session: SparkSession, part: OffsetRange) -> DataFrame:

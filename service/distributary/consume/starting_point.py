@@ -1,4 +1,4 @@
-"""From where on a topic is read, as operators say it: by offsets, by a time, or from its first record."""
+"""The start of reading a topic, as an operator gives it: offsets, a time, or the first record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from distributary.errors import UsageError
 
 if TYPE_CHECKING:
-    from distributary.consume.broker import Broker, Topic
+    from distributary.consume.kafka_client import KafkaClient, Topic
     from distributary.consume.offsets import Offsets
 
 _ENTRY = re.compile(r"([0-9]+):([0-9]+)")
@@ -24,8 +24,8 @@ class StartingPoint:
     offsets: Mapping[int, int] | None = None
     time: int | None = None
 
-    def of(self, topic: Topic, broker: Broker) -> Offsets:
-        """The offset of each partition. Raises UsageError where the topic can't be read from there."""
+    def of(self, topic: Topic, broker: KafkaClient) -> Offsets:
+        """The offset of each partition. Raises UsageError if the topic can't be read from there."""
         first, end = broker.earliest(topic), broker.latest(topic)
         if self.time is not None:
             return broker.at_time(topic, self.time)
@@ -35,7 +35,7 @@ class StartingPoint:
 
 
 def starting_point(offsets: str | None, time: str | None) -> StartingPoint:
-    """From an operator's words: `0:1234,1:88`, and ISO 8601 with a zone. Raises UsageError."""
+    """Parses an operator's text: `0:1234,1:88`, and ISO 8601 with a zone. Raises UsageError."""
     if offsets is not None and time is not None:
         raise UsageError("one-start", "--from-offsets and --from-time in one command", "give one of them")
     return StartingPoint(

@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from distributary.consume.refusals import refusal
+from distributary.consume.kafka_errors import refusal
 from distributary.decode.envelope import UNREADABLE_HEADERS
 
 NO_GROUP = KafkaError.GROUP_AUTHORIZATION_FAILED

@@ -22,7 +22,8 @@ _NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._-]")
 
 @dataclass(frozen=True)
 class Begin:
-    """A transaction begins; all its changes are sent after this. `ts_ms` is its commit time, where it is told."""
+    """A transaction begins; all its changes are sent after this. `ts_ms` is its commit time, None if the connector does
+    not send it."""
 
     id: str
     ts_ms: int | None
@@ -30,8 +31,8 @@ class Begin:
 
 @dataclass(frozen=True)
 class End:
-    """A transaction is over. `ts_ms` is its commit time, where the connector tells it; `counts` maps the source's name
-    of each table to how many changes of it were sent."""
+    """The end of a transaction. `ts_ms` is its commit time, None if the connector does not send it; `counts` maps the
+    source's name of each table to how many changes of it were sent."""
 
     id: str
     ts_ms: int | None
@@ -44,13 +45,13 @@ def transaction_topic(topic_prefix: str, properties: Mapping[str, str]) -> str:
 
 
 def transaction_id(text: str) -> str:
-    """What is the same in all records of a transaction, from an id as one of them has it."""
+    """The id that all records of a transaction share, made from the id in one of them."""
     found = _POSTGRESQL_ID.fullmatch(text)
     return found.group(1) if found else text
 
 
 def boundary(value: bytes | None) -> Begin | End | None:
-    """What a record's value says, with and without a schema beside it; None where it is neither a BEGIN nor an END."""
+    """What a record's value says, with and without a schema beside it; None if it is neither a BEGIN nor an END."""
     try:
         record: Any = json.loads(value or b"null")
     except (ValueError, RecursionError):

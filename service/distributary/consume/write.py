@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from distributary.consume.refusals import refusal
+from distributary.consume.kafka_errors import refusal
 from distributary.errors import TransientError
 
 Options = Mapping[str, str | int | float | bool]
@@ -15,7 +15,7 @@ Options = Mapping[str, str | int | float | bool]
 def write_record(options: Options, topic: str, key: bytes, value: bytes, timeout: float = 30.0) -> None:
     """Writes a record into the first partition of a topic that exists, and waits until all replicas have it.
 
-    `options` are librdkafka's, `timeout` is in seconds. Raises TransientError where Kafka does not take the record.
+    `options` are librdkafka's, `timeout` is in seconds. Raises TransientError if Kafka does not take the record.
     """
     met: list[KafkaError] = []
     told: list[KafkaError | None] = []

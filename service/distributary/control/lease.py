@@ -118,7 +118,7 @@ class Lease:
         """Waits until no other driver has the lease. Raises AlreadyRunning if its driver is alive."""
         seen, until = self._other(note), time.monotonic() + self._expires_after
         if seen is not None and not seen.is_gone and not seen.is_alive:
-            _log.warning("another driver had this config: waiting for its next sign of life", holder=str(seen))
+            _log.warning("another driver had this config: waiting for its next heartbeat", holder=str(seen))
         while seen is not None:
             if seen.is_alive:
                 raise already_running(seen, "runs")

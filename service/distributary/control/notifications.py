@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distributary.config import Config
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import Offsets
 from distributary.control.signals import Name, parts_of
 from distributary.errors import TransientError, UsageError
@@ -32,7 +32,7 @@ class TableRead:
 class Notifications:
     """Those of one snapshot, from now on. `topic`: of the notifications; `id_`: of the signal."""
 
-    def __init__(self, broker: Broker, topic: str, id_: str) -> None:
+    def __init__(self, broker: KafkaClient, topic: str, id_: str) -> None:
         """Raises UsageError where there is no such topic, TransientError where Kafka does not answer."""
         found = broker.topics([topic]).get(topic)
         if found is None:
@@ -94,7 +94,7 @@ class Arrival:
     """Whether the rows of an incremental snapshot are applied: all that a table's topic had when the connector had read
     the table to its end. `names`: the tables' names in the signal, by their topics."""
 
-    def __init__(self, notifications: Notifications, broker: Broker, names: Mapping[str, Name]) -> None:
+    def __init__(self, notifications: Notifications, broker: KafkaClient, names: Mapping[str, Name]) -> None:
         self._notifications, self._broker, self._names = notifications, broker, names
         self._was_read: set[str] = set()
         self._ends: dict[str, Offsets] = {}

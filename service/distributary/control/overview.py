@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from distributary.config import Config
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import Offsets
 from distributary.control.halts import read_halts
 from distributary.control.pauses import ALL, Pause, read_pauses
@@ -59,7 +59,7 @@ class TableOverview:
         return asdict(self)
 
 
-def overview(config: Config, broker: Broker) -> list[TableOverview]:
+def overview(config: Config, broker: KafkaClient) -> list[TableOverview]:
     """All tables of the config with a topic, and halted tables whose topic is missing; sorted by name. Raises errors of
     Kafka and the storage."""
     halts = read_halts(config)
@@ -88,7 +88,7 @@ def _why_paused(one: ConfiguredTable, pauses: Mapping[str, Pause]) -> str | None
     return None if found is None else str(found)
 
 
-def _of(one: ConfiguredTable, broker: Broker, halt: dict[str, str] | None, paused: str | None) -> TableOverview:
+def _of(one: ConfiguredTable, broker: KafkaClient, halt: dict[str, str] | None, paused: str | None) -> TableOverview:
     topic = broker.topics([one.topic]).get(one.topic)
     first = broker.earliest(topic) if topic else {}
     end = broker.latest(topic) if topic else {}

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from distributary.config import Config
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.errors import UsageError
 from distributary.halt_actions import ALL_TABLES, PAUSED_BY_COMMAND
 from distributary.ingest.tables import ConfiguredTable, listed, named, own_path
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ALL = "@all"
-"""In place of a topic: the whole service. No topic's name has an @."""
+"""In place of a topic, it means the whole service: no topic's name has an @."""
 _ENDING = ".json"
 _EVERY = 3.0  # seconds between two reads
 
@@ -110,7 +110,7 @@ def _pause_of(told: Any) -> Pause:
 
 
 def _named(config: Config, table: str | None) -> ConfiguredTable | None:
-    return None if table is None else named(table, listed(config, Broker(config.kafka_properties())))
+    return None if table is None else named(table, listed(config, KafkaClient(config.kafka_properties())))
 
 
 def _file_of(one: ConfiguredTable | None) -> str:
@@ -124,7 +124,7 @@ class Pauses:
         self._session = session
         self._folder = pauses_path(config)
         self._found: dict[str, Pause] = {}
-        self.look = RegularRead(self.read, _EVERY, "paused")
+        self.poll = RegularRead(self.read, _EVERY, "paused")
 
     def read(self) -> None:
         """Reads the files now. Raises errors of the storage."""

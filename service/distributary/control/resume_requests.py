@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from distributary.config import Config
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.control.halts import read_halts
 from distributary.errors import UsageError
-from distributary.halt_actions import ASKED_BY, ResumeAction
+from distributary.halt_actions import NEEDED_ACTIONS, ResumeAction
 from distributary.ingest.tables import listed, named, own_path
 from distributary.storage.json_file import JsonFile, names_in
 from distributary.storage.request_files import leave_file
@@ -56,10 +56,10 @@ def resuming(config: Config, name: str, accept: ResumeAction) -> Asked:
     """
     halts = read_halts(config)
     gone = [topic for topic, halt in halts.items() if halt["table"] == name]
-    topic = gone[0] if len(gone) == 1 else named(name, listed(config, Broker(config.kafka_properties()))).topic
+    topic = gone[0] if len(gone) == 1 else named(name, listed(config, KafkaClient(config.kafka_properties()))).topic
     halt = halts.get(topic)
     code = halt["code"] if halt else None
-    needed = ASKED_BY.get(code or "")
+    needed = NEEDED_ACTIONS.get(code or "")
     if halt is not None and accept is ResumeAction.NOTHING and needed is not None:
         raise UsageError("more-is-asked", f"{name} is halted [{code}]: {halt['message']}", halt["fix"])
     if accept in (ResumeAction.LOSS, ResumeAction.RESET) and accept is not needed:

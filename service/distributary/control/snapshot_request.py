@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from distributary.config import Config
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.topics import is_signal_table, table_of
 from distributary.consume.write import write_not_allowed
 from distributary.control.halts import read_halts
@@ -44,7 +44,7 @@ class SnapshotProgress:
     ghosts: int | None = None
 
 
-def snapshot_targets(config: Config, broker: Broker, names: Sequence[str]) -> list[SnapshotTarget]:
+def snapshot_targets(config: Config, broker: KafkaClient, names: Sequence[str]) -> list[SnapshotTarget]:
     """The tables with these names. Raises UsageError if the config or Kafka does not have a table, if it is paused, or
     if several source tables are merged into it."""
     tables = listed(config, broker)
@@ -113,7 +113,7 @@ def _source_name(connector: str, one: SnapshotTarget, database: str | None) -> N
     return source_name(connector, by_topic, one.before.source_table if one.before else None, database)
 
 
-def signal_table_of(config: Config, broker: Broker, given: str | None) -> Name:
+def signal_table_of(config: Config, broker: KafkaClient, given: str | None) -> Name:
     """The signal table's name: as given, or from the config, or from its topic. Raises UsageError if its schema is
     unknown."""
     for name in (given, config.source.signal_table):
@@ -132,7 +132,7 @@ def signal_table_of(config: Config, broker: Broker, given: str | None) -> Name:
     return (*filter(None, (table.database,)), table.schema, table.table)
 
 
-def send(config: Config, broker: Broker, signal: Signal, topic: str) -> None:
+def send(config: Config, broker: KafkaClient, signal: Signal, topic: str) -> None:
     """Writes the signal to the signal topic. Raises UsageError if there is no such topic, TransientError if this user
     may not write to it or Kafka does not answer."""
     try:

@@ -11,14 +11,14 @@ import re
 import msgspec
 
 from distributary.decode.batch import Batch
-from distributary.decode.bounds import Bounds
 from distributary.decode.envelope import TOMBSTONE
 from distributary.decode.options import DecodeOptions
 from distributary.decode.readers import Readers
-from distributary.decode.reasons import NO_KEY_COLUMNS, Rejected
 from distributary.decode.row_reader import REFUSED
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.wrapping import is_null, unwrap
+from distributary.reasons import NO_KEY_COLUMNS, Rejected
+from distributary.types.bounds import Bounds
 
 _SCALAR = re.compile(rb"\s*[-0-9\"tf]")
 _STRUCT = re.compile(r"Struct\{(?P<name>[^=]*)=(?P<value>.*)\}", re.DOTALL)

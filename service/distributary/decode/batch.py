@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from distributary.decode.reasons import RANK, Reason
+from distributary.reasons import RANK, Reason
 
 
 class Faults:
@@ -54,7 +54,7 @@ class Batch:
         self.transactions: list[str | None] = [None] * count
         self.times: list[int | None] = [None] * count
         self.connector_times: list[int | str | None] = [None] * count
-        """When the connector got to each change, as its envelope tells it."""
+        """When the connector processed each change, from its envelope."""
         self.snapshots: list[str | None] = [None] * count
         self.identities: list[str | None] = [None] * count
         self.blocks: list[Any] = [None] * count

@@ -1,4 +1,4 @@
-"""Large values that the connector keeps elsewhere: it sends a reference in their place, which is no value.
+"""Detects references to large values that the connector stores elsewhere: a reference is no value.
 
 Debezium's S3LargeMessagePostProcessor (3.7) puts texts and bytes of more than a limit into a bucket, and writes
 `__debezium:s3:ref:v1:BUCKET|KEY` instead; the transform EnforceRecordSize stores whole records, and writes JSON that
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.types.base import ColumnType
+from distributary.types.base import ColumnType
 
 _REFERENCE = re.compile(rb'__debezium:[a-z0-9]+:ref:v[0-9]+:|{"__debezium_claim_check":true[,}]')
 # What a reference begins with as bytes; as text, in Base64 (also that of URLs), and in hexadecimal digits.
@@ -30,8 +30,8 @@ _MAY_BE = re.compile(_BEGINNINGS)
 
 
 def find_references(kind: ColumnType, values: Sequence[Any], array: pa.Array, bad: Iterable[int]) -> list[int]:
-    """The places of references among the wire values of a column, of which `array` is made; `bad` are the places of
-    values that it can't hold."""
+    """The indexes of references among the wire values of a column. `array`: its decoded values; `bad`: indexes of
+    values that the type can't hold."""
     if kind.wire is not str and kind.wire is not bytes:
         return []
     if kind.mark is not None:  # the array has hashes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 
-from distributary.decode.strict_json import Json, Number
-from distributary.decode.types.base import ColumnType
-from distributary.decode.types.numbers import BIGINT, BOOLEAN, DOUBLE
-from distributary.decode.types.text import STRING
+from distributary.types.base import ColumnType
+from distributary.types.numbers import BIGINT, BOOLEAN, DOUBLE
+from distributary.types.strict_json import Json, Number
+from distributary.types.text import STRING
 
 _DIGITS_OF_BIGINT = 19
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from distributary.decode import reasons
+from distributary import reasons
 from distributary.decode.batch import Batch
 from distributary.decode.envelope import KEPT_ROW, MESSAGE, OPERATIONS, TOMBSTONE, Change
 from distributary.decode.options import DecodeOptions
@@ -130,7 +130,7 @@ class ChangeKeeper:
 
 
 def is_snapshot_row(source: Source | None) -> bool:
-    """Whether a snapshot read the row, whatever `op` says: some transforms and older connectors write creates."""
+    """Whether a snapshot read the row. `op` does not decide: some transforms and older connectors write creates."""
     if source is None or source.snapshot in (None, False, "false"):
         return False
     return snapshot_text(source.snapshot) in SNAPSHOT_READS

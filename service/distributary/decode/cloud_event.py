@@ -1,8 +1,8 @@
-"""Debezium's CloudEvents in JSON, made into the envelopes that they were before.
+"""Turns Debezium's CloudEvents in JSON back into envelopes.
 
 CloudEventsConverter puts the operation, the fields of the source block and the transaction into attributes
 (`iodebezium` and the field's name without its underscores), and the rows before and after the change into `data`, with
-a Connect schema beside them where it is told to.
+a Connect schema beside them if that is configured.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.bounds import TooMuchText
 from distributary.decode.by_reference import find_references
 from distributary.decode.placeholder import Placeholder
-from distributary.decode.record_schema import arrow_of
-from distributary.decode.types.base import ColumnType
-from distributary.decode.types.spark_text import spark_texts
+from distributary.types.base import ColumnType
+from distributary.types.bounds import TooMuchText
+from distributary.types.record_schema import arrow_of
+from distributary.types.spark_text import spark_texts
 
 
 @dataclass

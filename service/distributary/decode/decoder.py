@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode import reasons
-from distributary.decode.bounds import TooMuchText
+from distributary import reasons
 from distributary.decode.events import make_events, reject_all
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
 from distributary.decode.readers import Readers
 from distributary.decode.reading import read_batch
-from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
+from distributary.types.bounds import TooMuchText
+from distributary.types.record_schema import RecordSchema
 
 _RECORDS = 20_000
 _BYTES = 64 * 2**20
@@ -128,7 +128,7 @@ def _by_place(parts: list[pa.Table]) -> pa.Table:
 
 
 def _steps(table: pa.Table) -> list[pa.Table]:
-    """The table in pieces of so many records and bytes, each column of which is one array."""
+    """The table in pieces of so many records and bytes, with contiguous columns."""
     if not table.num_rows:
         return []
     sizes = pc.fill_null(pc.binary_length(table["value"]), 0).to_numpy()

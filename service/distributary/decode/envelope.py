@@ -1,4 +1,4 @@
-"""What one record says, whatever form it came in."""
+"""The fields of one record, the same for all wire formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a batch that was read to events: one row for each change, typed."""
+"""Makes events of a batch that was read: one typed row for each change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode import reasons
+from distributary import reasons
 from distributary.decode.batch import Batch, Side
 from distributary.decode.change_keeper import is_snapshot_end
 from distributary.decode.columns import Columns, Rows, make_columns, struct_array
@@ -17,9 +17,9 @@ from distributary.decode.envelope import KEPT_ROW, MESSAGE
 from distributary.decode.older_rows import fill_older_rows
 from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.row_keys import RowKeys
 from distributary.decode.source_block import SOURCE_TABLE_COLUMN, source_time, whole_number
+from distributary.types.record_schema import RecordSchema
 
 _PLACE = "__place"
 

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.bounds import Bounds, TooMuchText
+from distributary.types.bounds import Bounds, TooMuchText
 
 _NUMBERED = b"\x00"
 _SCHEMA_ID = 5

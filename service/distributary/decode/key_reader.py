@@ -8,18 +8,18 @@ from typing import Any
 
 import msgspec
 
-from distributary.decode import reasons
+from distributary import reasons
 from distributary.decode.by_value import type_by_value
 from distributary.decode.observed_columns import ObservedColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
-from distributary.decode.reasons import Rejected
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.row_reader import REFUSED, restate_values
 from distributary.decode.row_shape import RowShape, key_conflict, lake_names, type_told
-from distributary.decode.strict_json import Document, Number, has_field_twice, is_deeper, parse_object
-from distributary.decode.types.base import ColumnType, WrongKind
-from distributary.decode.types.nested import is_readable, struct_class
-from distributary.decode.types.text import STRING
+from distributary.reasons import Rejected
+from distributary.types.base import ColumnType, WrongKind
+from distributary.types.nested import is_readable, struct_class
+from distributary.types.record_schema import RecordSchema
+from distributary.types.strict_json import Document, Number, has_field_twice, is_deeper, parse_object
+from distributary.types.text import STRING
 
 
 class KeyReader:
@@ -98,7 +98,7 @@ class KeyReader:
         return self.row_class(*values), bad
 
     def read_header(self, data: bytes, own: Any) -> Any:
-        """The key in a header, a row of wire values; None where some part of it can't be read, or all is null. Fields
+        """The key in a header, a row of wire values; None if some part of it can't be read, or all is null. Fields
         that the header lacks are those of the record's `own` key: a transform added them behind the connector.
 
         SimpleHeaderConverter writes the bare key, and escapes quotes and backslashes in texts and nothing else;

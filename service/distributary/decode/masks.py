@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.types.base import ColumnType, Converted
-from distributary.decode.types.spark_text import spark_texts
+from distributary.types.base import ColumnType, Converted
+from distributary.types.spark_text import spark_texts
 
 REDACTED = "***"
 MADE_OF = " of "
@@ -41,7 +41,7 @@ class Masks:
         return _masked(kind, _redacted, how)
 
     def mark(self, column: str) -> str | None:
-        """How the config masks a column, None where it does not; of the salt only a fingerprint, by which another salt
+        """How the config masks a column, None if it does not; of the salt only a fingerprint, by which another salt
         is noticed."""
         how = self.how.get(column)
         if how != "hash":

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from distributary.decode.batch import Batch
-from distributary.decode.column_default import ColumnDefault, array_of_text
 from distributary.decode.columns import Columns
 from distributary.rules.position_columns import precede
+from distributary.types.column_default import ColumnDefault, array_of_text
 
 
 def fill_older_rows(columns: Columns, batch: Batch, defaults: Mapping[str, ColumnDefault], connector: str) -> None:

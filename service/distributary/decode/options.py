@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from distributary.decode.avro.schema import AvroSchemas
-from distributary.decode.bounds import Bounds
-from distributary.decode.column_default import ColumnDefault
 from distributary.decode.masks import NO_MASKS, Masks
 from distributary.decode.order_fields import Order
 from distributary.decode.source_block import BINLOG_CONNECTORS, BY_OFFSET, CONNECTORS
-from distributary.decode.types.base import ColumnType
-from distributary.decode.types.zones import has_no_zone, in_utc
 from distributary.decode.unwrapped import Unwrapped
+from distributary.types.base import ColumnType
+from distributary.types.bounds import Bounds
+from distributary.types.column_default import ColumnDefault
+from distributary.types.zones import has_no_zone, in_utc
 
 DEFAULT_PLACEHOLDER = "__debezium_unavailable_value"
 CONNECTORS_WITH_PLACEHOLDER = ("postgresql", "oracle")
@@ -56,7 +56,7 @@ class DecodeOptions:
     are rows without an envelope. `before`, `transactions`: the row before the change, and the change's place in its
     transaction, are asked for. `avro`: the records are Avro, and these are the schemas that are known by their
     addresses in the registry; the caller may add to them between two batches. `defaults`: what older rows
-    get in columns that were added after them, by the lake's names; None where they keep NULL. `payload_alone`: keys and
+    get in columns that were added after them, by the lake's names; None if they keep NULL. `payload_alone`: keys and
     values are objects with the one field `payload`, which holds them. `cloud_events`: values are Debezium's
     CloudEvents. `documents`: they are MongoDB's. `adds_columns`: the table gets columns that records have and it lacks.
     `source_in_key`: the key has the name of the source table (SOURCE_TABLE_COLUMN), as the topic has several. `order`
@@ -120,5 +120,5 @@ class DecodeOptions:
         return renamed if column in self.renames else (*renamed, column)
 
     def lake_name(self, column: str) -> str:
-        """What the lake calls a column of the source."""
+        """The lake's name of a column of the source."""
         return self.renames.get(column, column)

@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.strict_json import Json, Number
-from distributary.decode.types.base import ColumnType
+from distributary.types.base import ColumnType
+from distributary.types.strict_json import Json, Number
 
 
 class Placeholder:
@@ -68,7 +68,8 @@ class Placeholder:
         return not isinstance(value, Number) and self.is_wire(value)
 
     def find(self, kind: ColumnType, values: Sequence[Any], array: pa.Array, bad: Sequence[int]) -> list[int]:
-        """The places of such values in a column, of which `array` is made; `bad` are those that it can't hold."""
+        """The indexes of placeholders in a column. `array`: its decoded values; `bad`: indexes of values that the type
+        can't hold."""
         if not kind.may_be_unavailable:
             return []
         if kind.mark is not None or pa.types.is_nested(array.type):

@@ -1,4 +1,4 @@
-"""Reads values without a schema: the names of a row's fields tell its columns, the table and the config their types."""
+"""Reads values without a schema: the fields' names are the columns, and the table and the config have their types."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from distributary.decode import reasons
+from distributary import reasons
 from distributary.decode.by_value import add_type, type_by_raw
 from distributary.decode.envelope import Change
 from distributary.decode.observed_columns import ObservedColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
-from distributary.decode.reasons import Rejected
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.row_reader import FIELD_TYPE, RowReader, envelope_class
 from distributary.decode.row_shape import rename_taken, shape_of_names, type_told
-from distributary.decode.strict_json import Json, Number, parse_object
-from distributary.decode.types.nested import is_readable
 from distributary.decode.unwrapped import change_of_row
+from distributary.reasons import Rejected
+from distributary.types.nested import is_readable
+from distributary.types.record_schema import RecordSchema
+from distributary.types.strict_json import Json, Number, parse_object
 
 _BLANKS = b" \t\r\n"
 
@@ -70,7 +70,7 @@ class PlainReader(RowReader):
         )
 
     def columns_of_other_names(self) -> ObservedColumns | None:
-        """The same of columns that records have under another than their first name; None where they have none."""
+        """The same of columns that records have under another than their first name; None if they have none."""
         seen = self._other_names.keys() & self._seen
         return self._columns(seen) if seen else None
 

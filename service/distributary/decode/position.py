@@ -81,7 +81,7 @@ def position_of(connector: str) -> PositionOf:
 
 
 def offset_position(milliseconds: int, partition: int, offset: int) -> str:
-    """The position of a record whose source tells none: Kafka's timestamp and place."""
+    """The position of a record without one of its source: Kafka's timestamp, partition and offset."""
     return f"@{max(milliseconds, 0):0{_MILLIS_DIGITS}d}/{partition:0{_PARTITION_DIGITS}d}/{offset:0{_LSN_DIGITS}d}"
 
 
@@ -106,7 +106,7 @@ def _number(told: int | str | None, largest: int, digits: int = _LSN_DIGITS) -> 
 
 
 def _hex_lsn(told: int | str | None, form: re.Pattern[str]) -> str:
-    """SQL Server's and Db2's LSN in lower case; empty where there is none, which the connector writes as NULL.
+    """SQL Server's and Db2's LSN in lower case; empty if there is none, which the connector writes as NULL.
 
     Raises BadPosition."""
     if told is None or told == "NULL":
@@ -173,7 +173,7 @@ def _binlog(source: Source, _op: str | None) -> str | None:
 
 
 def _gtid(source: Source) -> str:
-    """`/server/origin/number` of the GTID: MySQL's `uuid:number`, MariaDB's `domain-server-number`; empty where it is
+    """`/server/origin/number` of the GTID: MySQL's `uuid:number`, MariaDB's `domain-server-number`; empty if it is
     malformed: then it counts as not sent."""
     gtid = source.gtid
     if gtid is None or padded(source.server_id, 10) is None or _GTID.fullmatch(gtid) is None:

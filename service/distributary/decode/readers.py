@@ -9,15 +9,13 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from distributary.decode import reasons
+from distributary import reasons
 from distributary.decode.avro.readers import AvroKeyReader, AvroRowReader
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.key_reader import KeyReader
 from distributary.decode.observed_columns import ObservedColumns, with_source_table
 from distributary.decode.options import DecodeOptions
 from distributary.decode.plain_reader import PlainReader
-from distributary.decode.reasons import Rejected
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.row_reader import RowReader
 from distributary.decode.row_shape import (
     RowShape,
@@ -26,10 +24,12 @@ from distributary.decode.row_shape import (
     row_shape_of_schema,
     row_shape_of_type,
 )
-from distributary.decode.types.base import ColumnType
 from distributary.decode.wrapping import is_null, unwrap
 from distributary.errors import TableHalt
+from distributary.reasons import Rejected
 from distributary.rules.position_columns import lowest_position
+from distributary.types.base import ColumnType
+from distributary.types.record_schema import RecordSchema
 
 _REMEMBERED = 512
 _REMEMBERED_BYTES = 16 * 2**20

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode import reasons
+from distributary import reasons
 from distributary.decode.avro.framing import FramingHeaders, Side, find_address, framing_headers, is_json
 from distributary.decode.avro.readers import ReaderFinder
 from distributary.decode.avro.reading import read_avro_keys, read_avro_values
@@ -26,12 +26,12 @@ from distributary.decode.headers import added_texts, find_headers
 from distributary.decode.options import DecodeOptions
 from distributary.decode.position import offset_position
 from distributary.decode.readers import Readers
-from distributary.decode.reasons import UNREADABLE, Rejected
 from distributary.decode.record_texts import FindReader, RecordTexts, texts_without_schema, whole_texts
 from distributary.decode.row_reader import REFUSED
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import change_of_row
 from distributary.decode.wrapping import is_null
+from distributary.reasons import UNREADABLE, Rejected
 
 
 def read_batch(step: pa.Table, readers: Readers, options: DecodeOptions) -> Batch:
@@ -182,7 +182,7 @@ def _read_rows(
     options: DecodeOptions,
     keep: ChangeKeeper,
 ) -> None:
-    """Rows without an envelope; where their source tells no position, it is Kafka's place."""
+    """Rows without an envelope; without a position of the source they are ordered by their offset."""
     assert options.unwrapped is not None
     finder = ReaderFinder("value", framing, readers.of_avro_value, long_ids=options.long_ids)
     in_json = set(json_places)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode.reasons import Rejected
+from distributary.reasons import Rejected
 
 _MOST_SCHEMAS = 8
 """Of one batch; records with others are cut one by one."""

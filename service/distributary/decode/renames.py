@@ -19,7 +19,7 @@ class Renames:
     lake: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, column: str) -> str:
-        """What the lake calls a column of the source."""
+        """The lake's name of a column of the source."""
         return self.lake.get(column, column)
 
     def all_of(self, columns: Iterable[str]) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ class Renames:
         return self.source(self.of(column)) == column
 
     def source(self, column: str) -> str:
-        """What the source calls a column of the lake."""
+        """The source's name of a column of the lake."""
         return next((source for source, lake in self.lake.items() if lake == column), column)
 
     def origin(self, column: str) -> str:
@@ -54,7 +54,7 @@ NO_RENAMES = Renames()
 
 
 def check_renames(kept: Mapping[str, str] | None, renames: Renames, columns: Collection[str]) -> None:
-    """Raises TableHalt where a table with these columns was filled with other renames, `kept`: the rows that it has
+    """Raises TableHalt if a table with these columns was filled with other renames, `kept`: the rows that it has
     would keep their values under the older name, and have none under the new one."""
     before, now = Renames(kept or {}), renames
     other = [

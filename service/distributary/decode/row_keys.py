@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from distributary.decode import reasons
+from distributary import reasons
 from distributary.decode.batch import Batch, Side
 from distributary.decode.columns import Columns, struct_array
 from distributary.decode.envelope import MESSAGE, TOMBSTONE

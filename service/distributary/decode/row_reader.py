@@ -12,22 +12,22 @@ from typing import Any
 
 import msgspec
 
-from distributary.decode import reasons
+from distributary import reasons
 from distributary.decode.envelope import Change
 from distributary.decode.observed_columns import ObservedColumns, columns_of_shape
 from distributary.decode.options import DecodeOptions
 from distributary.decode.placeholder import Placeholder
-from distributary.decode.reasons import Rejected
 from distributary.decode.row_shape import RowShape
 from distributary.decode.source_block import Transaction, restate_source, restate_transaction
 from distributary.decode.source_order import source_class
-from distributary.decode.strict_json import Document, Json, parse_object
-from distributary.decode.types.base import BadValue, ColumnType, WrongKind, text_of
-from distributary.decode.types.nested import is_readable, struct_class
 from distributary.decode.unwrapped import change_of_row
+from distributary.reasons import Rejected
+from distributary.types.base import BadValue, ColumnType, WrongKind, text_of
+from distributary.types.nested import is_readable, struct_class
+from distributary.types.strict_json import Document, Json, parse_object
 
 REFUSED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for a payload that it does not take."""
+"""The errors that msgspec raises for an invalid payload."""
 
 FIELD_TYPE = str | int | bool | None
 """The wire type of the fields that ExtractNewRecordState adds to a row."""
@@ -50,7 +50,7 @@ def envelope_class(row: Any, no_row: Any, options: DecodeOptions) -> type[msgspe
 class RowReader:
     """Reads payloads with the columns `types` (by the source's names, a part of the shape's): those that the table has.
 
-    `begin` is what the values of its records begin with, None where that tells nothing.
+    `begin` is what the values of its records begin with, None if that tells nothing.
     """
 
     def __init__(

@@ -6,18 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from distributary.decode import reasons
-from distributary.decode.bounds import Bounds
-from distributary.decode.column_default import default_text
-from distributary.decode.connect_schema import ConnectType, NotAConnectSchema, SchemaBeyondLimits, parse_schema
-from distributary.decode.conversions import NoConversion, type_over
+from distributary import reasons
 from distributary.decode.options import DecodeOptions
-from distributary.decode.reasons import Rejected
-from distributary.decode.types.base import ColumnType
-from distributary.decode.types.from_name import UnknownColumnType, type_of_name
-from distributary.decode.types.from_schema import type_of_schema
-from distributary.decode.types.text import STRING
 from distributary.errors import TableHalt
+from distributary.reasons import Rejected
+from distributary.types.base import ColumnType
+from distributary.types.bounds import Bounds
+from distributary.types.column_default import default_text
+from distributary.types.connect_schema import ConnectType, NotAConnectSchema, SchemaBeyondLimits, parse_schema
+from distributary.types.conversions import NoConversion, type_over
+from distributary.types.from_name import UnknownColumnType, type_of_name
+from distributary.types.from_schema import type_of_schema
+from distributary.types.text import STRING
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _shape(sent: Mapping[str, ConnectType], options: DecodeOptions, added: Mappi
             conflict = TableHalt(
                 "no-conversion",
                 f"the config has {wanted} for the column {name!r} under `columns`, and the source sends"
-                f" {getattr(refused, 'sent', connect.kind)}, of which nothing makes that type",
+                f" {getattr(refused, 'sent', connect.kind)}, which can't be converted to that type",
                 "name another type, or take the column out of `columns`",
             )
             continue

@@ -1,4 +1,4 @@
-"""The `source` block of an envelope: where a change stands in its database's log, and in which transaction.
+"""The `source` block of an envelope: the position of a change in its database's log, and its transaction.
 
 Its fields are read as they come: their JSON types changed between Debezium versions (`event_serial_no` and `snapshot`
 came as numbers, booleans and texts).
@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 
-from distributary.decode.strict_json import Json
-from distributary.decode.types.base import text_of
+from distributary.types.base import text_of
+from distributary.types.strict_json import Json
 
 _Told = int | str | None
 
 
 class Source(msgspec.Struct, gc=False):
-    """What of a source block is asked for, of all connectors."""
+    """The fields of a source block that are read, of all connectors."""
 
     connector: str | None = None
     db: str | None = None
@@ -62,10 +62,10 @@ BY_OFFSET = "offset"
 SNAPSHOT_READS = frozenset(
     ("true", "first", "last", "first_in_data_collection", "last_in_data_collection", "incremental", "blocking_snapshot")
 )
-"""What `snapshot` says in a row that a snapshot read."""
+"""The values of `snapshot` in rows that a snapshot read."""
 
 SNAPSHOT_ENDS = ("last", "last_in_data_collection")
-"""What `snapshot` says in the last row of a table's snapshot."""
+"""The values of `snapshot` in the last row of a table's snapshot."""
 
 _LAST_MS = 253_402_300_799_999
 """The end of the year 9999, the last one of Python's datetime."""
@@ -92,14 +92,14 @@ SOURCE_TABLE_COLUMN = "__physical_table"
 
 
 def has_source_table(key: Iterable[str]) -> bool:
-    """Whether a key tells its source table: names with two underscores are no columns of a source, but fields that
+    """Whether a key contains its source table: names with two underscores are no columns of a source, but fields that
     transforms add (ByLogicalTableRouter's `__dbz__physicalTableIdentifier`), or the service."""
     return any(name.startswith("__") for name in key)
 
 
 def source_table(source: Source) -> str | None:
-    """The name of the source table, as far as its block tells: `db.schema.table`, with a part in quotes that has a dot
-    or a quote in it. None where it names no table."""
+    """The name of the source table, from the fields that the block has: `db.schema.table`, with a part in quotes that
+    has a dot or a quote in it. None if it names no table."""
     if not source.table:
         return None
     # Added fields of a row without an envelope may be columns of any type.
@@ -136,13 +136,13 @@ def _plain(told: Any) -> str | None:
 
 
 def whole_number(told: _Told) -> int | None:
-    """A field as a whole number of 64 bits; None where it is none."""
+    """A field as a whole number of 64 bits; None if it is none."""
     if isinstance(told, str):
         told = int(told) if told.isascii() and told.lstrip("-").isdigit() and len(told) < 20 else None
     return told if told is not None and -(2**63) <= told < 2**63 else None
 
 
 def source_time(told: _Told) -> int | None:
-    """A time of a source block in milliseconds since 1970, up to the year 9999; None where it is none."""
+    """A time of a source block in milliseconds since 1970, up to the year 9999; None if it is none."""
     found = told if type(told) is int else whole_number(told)
     return found if found is not None and 0 <= found <= _LAST_MS else None

@@ -1,6 +1,6 @@
 """The order of changes by fields of the source block: of connectors whose positions need no rules of their own.
 
-The first field tells the transaction. A position is all fields, each as a text that sorts as its values do:
+The first field identifies the transaction. A position is all fields, each as a text that sorts as its values do:
 
 | type    | values                                                       | in the position                       |
 | ---     | ---                                                          | ---                                   |

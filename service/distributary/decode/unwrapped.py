@@ -15,7 +15,7 @@ from distributary.decode.position import NEEDED
 from distributary.decode.source_block import BY_OFFSET, SNAPSHOT_READS, SOURCE_FIELDS, Source
 
 DELETED_FIELD = "__deleted"
-"""Added by `rewrite`, whatever the prefix."""
+"""The field that `rewrite` adds, under any prefix."""
 
 _DEFAULT_PREFIX = "__"
 _BLOCK = (
@@ -34,7 +34,7 @@ class Unwrapped:
     """How a topic's rows without envelope are read.
 
     `fields` and `headers` say what ExtractNewRecordState added: the name it has there, and what it is: `op`, `deleted`,
-    a field of the source block, or empty where nothing asks for it. `connector` wrote the records, None where nothing
+    a field of the source block, or empty if nothing asks for it. `connector` wrote the records, None if nothing
     tells which. `tells_deletes`: a delete is a row of its own, whether a null follows it or not.
     """
 
@@ -74,7 +74,7 @@ def _names(properties: Mapping[str, str], named: str) -> dict[str, str]:
 
 
 def setting(properties: Mapping[str, str], named: str) -> str | None:
-    """What the connector's settings say under that name, be it a transform's (`transforms.unwrap.add.fields`)."""
+    """The connector's setting of that name, also a transform's (`transforms.unwrap.add.fields`)."""
     found = (value for name, value in properties.items() if name == named or name.endswith(f".{named}"))
     return next(found, None)
 

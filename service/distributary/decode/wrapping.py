@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from distributary.decode import reasons
-from distributary.decode.bounds import Bounds
-from distributary.decode.reasons import Rejected
-from distributary.decode.strict_json import has_field_twice, parse_object
+from distributary import reasons
+from distributary.reasons import Rejected
+from distributary.types.bounds import Bounds
+from distributary.types.strict_json import has_field_twice, parse_object
 
 _OPEN = b'{"schema":'
 _CUT = b',"payload":'
@@ -19,7 +19,7 @@ _MAY_BE_WRAPPED = re.compile(rb'[ \t\r\n]*{[ \t\r\n]*"(?:schema|payload)"')
 
 
 class Wrapped(NamedTuple):
-    """`schema` is None where there is none; `begin` is what other records with that schema begin with, None where that
+    """`schema` is None if there is none; `begin` is what other records with that schema begin with, None if that
     tells nothing."""
 
     schema: bytes | None

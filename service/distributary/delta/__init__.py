@@ -1,7 +1,8 @@
 """Delta tables written by location: rows are found by an index of their keys, and committed as actions of Delta's log.
 
-`writer.TableWriter` is the face. Behind it, in the order of a write: `snapshot` (the live files of a version),
-`key_codec` and `key_index` (keys to places), `vectors` and `data_file` (what is written), `plan_write` (which actions
-follow), `commit` (one version, or none). Two modules are in Spark's JVM: `transaction` commits, `checkpoint` keeps the
-log short between writes.
+In: rows, keys to remove, a progress record. Out: one commit, or none. Imports errors and launch alone.
+
+`writer.TableWriter` is the face. Behind it, in the order of a write: `table_reader` and `snapshot` (the live files of a
+version), `key_codec` and `key_index` (keys to rows), `vectors` and `data_file` (new files), `plan_write` (actions),
+`commit` (one version, or none). `transaction` commits and `checkpoint` shortens the log, both through Spark's JVM.
 """

@@ -22,9 +22,8 @@ _KIND = "_change_type"
 
 
 def changed_rows(upserts: pa.Table, old_keys: npt.NDArray[np.int64], old: pa.Table) -> list[tuple[str, pa.Table]]:
-    """The rows of each kind of change, as the feed names them. Row i of `upserts` has the key number i, numbers from
-    there on are of deletes; row i of `old`, which goes, has the key number `old_keys[i]`, or a negative one where it
-    goes by itself."""
+    """The rows of each kind of change, as the feed names them. Row i of `upserts` has the key number i; higher numbers
+    are deletes. Row i of `old`, which is removed, has the key number `old_keys[i]`, negative if no row replaces it."""
     replaced = (old_keys >= 0) & (old_keys < upserts.num_rows)
     known = np.zeros(upserts.num_rows, np.bool_)
     known[old_keys[replaced]] = True

@@ -28,7 +28,7 @@ _KEPT = re.compile(r"interval \d+ (second|minute|hour|day|week)s?")
 
 
 class LogKeeper:
-    """Keeps the log of one table short. `path` is the table's as Hadoop has it, `files` are the same files."""
+    """Writes checkpoints of one table's log. `path`: the table for Hadoop; `files`: the same files for Arrow."""
 
     def __init__(self, session: SparkSession, path: str, files: TableFiles) -> None:
         self._session, self._path, self._files = session, path, files
@@ -76,7 +76,7 @@ class LogKeeper:
         return local and features <= _BY_LIBRARY and _KEPT.fullmatch(kept) is not None
 
     def _by_library(self) -> bool:
-        """False where it did not work out, whatever the reason: Spark's checkpoint then shows it again."""
+        """False if it failed, for any reason: Spark's checkpoint is tried next and raises a lasting error."""
         # Hadoop's checksum of what Spark wrote there before: by it Spark would take the new one for broken.
         self._files.delete(["_delta_log/._last_checkpoint.crc"])
         try:

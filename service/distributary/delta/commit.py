@@ -1,4 +1,4 @@
-"""What a commit is to the rest of this package: on exactly the version that was seen, or not at all."""
+"""The contract of commits in this package: on exactly the version that was read, or not at all."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class ConcurrentChange(TransientError):
 
 @dataclass(frozen=True)
 class ProgressRecord:
-    """What a commit carries beside its rows: a `text` as its userMetadata, and a `txn` action that counts `sequence`
-    for `app_id`."""
+    """The record that a commit carries beside its rows: a `text` as its userMetadata, and a `txn` action that counts
+    `sequence` for `app_id`."""
 
     text: str
     app_id: str
@@ -27,7 +27,7 @@ class ProgressRecord:
 
 @dataclass(frozen=True)
 class Committed:
-    """What a write came to: the new version, and how many rows it put in, put in another's place, and took out."""
+    """The result of a write: the new version, and how many rows it inserted, updated and deleted."""
 
     version: int
     inserted: int

@@ -21,7 +21,7 @@ _PIECE_BYTES = 128 * 1024 * 1024
 
 
 def next_piece(files: Iterable[LiveFile], wanted_bytes: int) -> list[LiveFile]:
-    """The files to be rewritten by one commit, of one partition of the table; empty where there is nothing to gain.
+    """The files to be rewritten by one commit, of one partition of the table; empty if there is nothing to gain.
     Files from half of `wanted_bytes` on are large enough."""
     by_partition: dict[tuple[tuple[str, str | None], ...], list[LiveFile]] = {}
     for file in files:

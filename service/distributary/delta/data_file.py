@@ -105,7 +105,7 @@ def _pieces(rows: pa.Table, target_bytes: int) -> list[pa.Table]:
 def fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
     """Rows with all of the table's columns by users' names, in the table's order and of its types.
 
-    Raises TableHalt where a column is missing or unknown, has another type, or has NULL and must not.
+    Raises TableHalt if a column is missing or unknown, has another type, or has NULL and must not.
     """
     names = set(rows.column_names)
     missing = [column.name for column in schema.columns if column.name not in names]
@@ -132,7 +132,7 @@ def fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
             raise TableHalt(
                 "null-not-allowed",
                 f"the column {column.name} must not be NULL, and is so in row {_first_null(found)} of the batch",
-                "let the column be NULL (ALTER TABLE … ALTER COLUMN … DROP NOT NULL), or mend the source",
+                "let the column be NULL (ALTER TABLE … ALTER COLUMN … DROP NOT NULL), or correct the source",
             )
         arrays.append(found)
     return pa.Table.from_arrays(arrays, schema=schema.arrow)

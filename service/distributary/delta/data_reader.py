@@ -23,7 +23,7 @@ class DataReader:
         self._files, self._schema = files, schema
 
     def pieces(self, file: LiveFile, names: Sequence[str]) -> Iterator[pa.Table]:
-        """All rows of a file in their order, dead ones too, row group by row group. Raises TableHalt where the file is
+        """All rows of a file in their order, dead ones too, row group by row group. Raises TableHalt if the file is
         missing or damaged."""
         with self._files.parquet(file.path) as parquet:
             for group in range(parquet.num_row_groups):

@@ -1,7 +1,7 @@
 """The keys of one data file, sorted, with the rows that have them; and the cache file that holds it.
 
-A cache file says of which data file it is, how long it is and what its bytes sum up to. Whatever is wrong with one, it
-is refused and made anew: nothing in it exists nowhere else.
+A cache file has the name of its data file, its own length and a checksum. A damaged one is made again from the data
+file.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def write_index(path: Path, identity: bytes, index: FileIndex) -> None:
 def read_index(path: Path, identity: bytes, word_count: int) -> tuple[FileIndex, bool]:
     """The index in a cache file, and whether the file stays mapped. Each byte is checked once, here.
 
-    Raises DamagedIndex where the file is not that of this data file, and OSError where it can't be read.
+    Raises DamagedIndex where the file is not that of this data file, and OSError if it can't be read.
     """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size

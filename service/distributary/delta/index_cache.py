@@ -23,7 +23,7 @@ _Seen = tuple[int, int, int]  # inode, bytes, time of the last change in ns
 
 @dataclass(frozen=True)
 class _Loaded:
-    """`seen`: the cache file as it was when it was checked; None where the index is in memory and needs no file."""
+    """`seen`: the cache file as it was when it was checked; None if the index is in memory and needs no file."""
 
     index: FileIndex
     seen: _Seen | None

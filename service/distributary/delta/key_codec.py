@@ -25,7 +25,7 @@ _NULL = -1  # as a length
 @dataclass(frozen=True)
 class Keys:
     """Keys as numbers. `words`: one int64 array, or two uint64 arrays (the high and the low half of the hash). `null`:
-    where the key as a whole is NULL, which a number can't say; None where there is no such key, as in hashed ones."""
+    where the key as a whole is NULL, which a number can't say; None if there is no such key, as in hashed ones."""
 
     words: tuple[npt.NDArray[Any], ...]
     null: npt.NDArray[np.bool_] | None = None
@@ -44,9 +44,8 @@ class Keys:
 
 
 class KeyCodec:
-    """Makes numbers of the key columns `columns`, (name, Arrow type as the table has it), in that order.
-
-    Raises ValueError where a type can't be part of a key.
+    """Encodes the key columns `columns` (name, the table's Arrow type), in that order. Raises ValueError if a type
+    can't be part of a key.
     """
 
     def __init__(self, columns: Sequence[tuple[str, pa.DataType]]) -> None:
@@ -81,7 +80,7 @@ class KeyCodec:
     def encode(self, rows: pa.Table) -> Keys:
         """The keys of the rows. Types are widened to the table's.
 
-        Raises ValueError where a value does not fit into the table's type.
+        Raises ValueError if a value does not fit into the table's type.
         """
         columns = [self._column(rows, name, kind) for name, kind in self.columns]
         if self.is_number:

@@ -1,4 +1,4 @@
-"""Where the rows of keys are: which data file, which row.
+"""Locates the rows of keys: data file and row number.
 
 Each data file has an index of its own. A data file never changes, so that its index is right for ever: nothing has to
 be repaired after a crash, another writer's commit or a RESTORE. What changes from version to version is which files are

@@ -13,14 +13,14 @@ from distributary.delta.vectors import VectorDescriptor
 
 @dataclass(frozen=True)
 class LiveFile:
-    """A data file as the log's `add` action has it; `action` is all of that, with what this code knows nothing of.
+    """A data file of an `add` action of the log. `action`: the whole action, with fields that this code does not know.
     Without a `vector` all rows are live."""
 
     action: Mapping[str, Any]
 
     @property
     def path(self) -> str:
-        """The file's path as the log has it."""
+        """The file's path as in the log."""
         return str(self.action["path"])
 
     @property
@@ -35,23 +35,23 @@ class LiveFile:
 
     @cached_property
     def stats(self) -> Mapping[str, Any]:
-        """The statistics; empty where the log has none."""
+        """The statistics; empty if the log has none."""
         found = json.loads(self.action.get("stats") or "{}")
         return found if isinstance(found, dict) else {}
 
     @property
     def row_count(self) -> int | None:
-        """Rows in the file, dead ones included; None where the log does not say."""
+        """Rows in the file, dead ones included; None if the log does not say."""
         count = self.stats.get("numRecords")
         return None if count is None else int(count)
 
     @cached_property
     def vector(self) -> VectorDescriptor | None:
-        """Where its deletion vector lies."""
+        """The place of its deletion vector."""
         found = self.action.get("deletionVector")
         return VectorDescriptor.from_json(found) if found else None
 
     @property
     def entry(self) -> tuple[str, str | None]:
-        """What the log tells entries apart by: the path, and which vector the file has."""
+        """The identity of an entry in the log: the path and the deletion vector."""
         return self.path, self.vector.unique_id if self.vector else None

@@ -28,7 +28,7 @@ CommitFile = tuple[int | None, int]
 
 @dataclass(frozen=True)
 class LogState:
-    """A version, and how the file of its commit looked, which tells a table that was made anew under the same name."""
+    """A version, and the identity of its commit file, which shows that the table was deleted and created again."""
 
     snapshot: Snapshot
     seen: CommitFile | None
@@ -43,7 +43,7 @@ class LogReader:
     def newest(self, known: LogState | None = None) -> LogState:
         """The newest version. From a `known` one only later commits are read, while that is still in the log.
 
-        Raises TableHalt where there is no table, or its log lacks a file.
+        Raises TableHalt if there is no table, or its log lacks a file.
         """
         if known is None or known.seen is None or self.look_at(known.snapshot.version) != known.seen:
             return self._advance(self._oldest_needed())
@@ -61,7 +61,7 @@ class LogReader:
         return LogState(known.snapshot.after(version, actions), self.look_at(version))
 
     def commit(self, version: int) -> list[Action] | None:
-        """The actions of a commit; None where that version is not there."""
+        """The actions of a commit; None if that version is not there."""
         path = f"{_LOG}/{version:020d}.json"
         try:
             with self._files.filesystem.open_input_stream(self._files.place(path)) as stream:

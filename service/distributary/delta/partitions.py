@@ -24,7 +24,7 @@ _LONGEST = 200  # bytes of a directory's name: file systems take 255
 def split(rows: pa.Table, columns: Sequence[Column]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
     """The rows of each partition, with its values by physical names. Rows keep their order.
 
-    An empty text is NULL there, as Delta's format has it.
+    An empty text counts as NULL there, as in Delta's format.
     """
     if not columns or not rows.num_rows:
         yield {}, rows
@@ -39,7 +39,7 @@ def split(rows: pa.Table, columns: Sequence[Column]) -> Iterator[tuple[dict[str,
 
 
 def directory(values: Mapping[str, str | None]) -> str:
-    """The directory of a partition's files, as Hive and Spark name it; empty where there are no partitions."""
+    """The directory of a partition's files, as Hive and Spark name it; empty if there are no partitions."""
     parts = []
     for name, value in values.items():
         text = f"{quote(name, safe=' ')}={_NONE if value is None else quote(value, safe=' ')}"

@@ -1,4 +1,4 @@
-"""What a write does to the files of a table, as actions of its log. Pure: reads and writes nothing."""
+"""Plans a write: its changes of the table's files, as actions of the log. No I/O."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from distributary.delta.vectors import VectorDescriptor
 REWRITE_FACTOR = 20
 """How many times the bytes of a change may be rewritten for it before vectors are better."""
 _SMALL_CHANGE = 16 * 1024
-"""Bytes that every change counts as at least: to write a file costs as much whatever is in it."""
+"""The least size that a change counts as, in bytes: even a tiny file has a fixed cost."""
 
 
 class Layout(Enum):
-    """How rows leave a table: files without them are written (any reader can read that), vectors say which are dead, or
-    whatever is cheaper."""
+    """How rows are removed: REWRITE writes their files without them (every reader can read that), VECTORS marks them by
+    deletion vectors, AUTO takes the cheaper one."""
 
     AUTO = "auto"
     REWRITE = "rewrite"
@@ -33,8 +33,8 @@ class Layout(Enum):
 
 @dataclass(frozen=True)
 class TouchedFile:
-    """A live file of which rows are to go. `dead`: what its vector has already; `rows`: the numbers of those to go,
-    live until now; `row_count`: all rows in the file."""
+    """A live file that loses rows. `dead`: rows in its deletion vector; `rows`: numbers of the live rows to remove;
+    `row_count`: all rows in the file."""
 
     file: LiveFile
     dead: BitMap64
@@ -87,9 +87,8 @@ def write_actions(
     changes_rows: bool = True,
 ) -> list[dict[str, Any]]:
     """The actions of the write. `vectors` are those of the plan's marked files, in order; `now` in ms since 1970.
-    Without `changes_rows` they tell readers of changes that only files differ.
-
-    Raises ValueError where they would leave a row twice or lose one: Delta itself takes that without a word.
+    Without `changes_rows` they are marked as changing files only (dataChange: false). Raises ValueError if they would
+    duplicate or lose a row: Delta itself does not check that.
     """
     gone = [*plan.removed, *(one for one, _ in plan.rewritten)]
     actions = [_remove(one.file, now) for one in gone]
@@ -105,7 +104,7 @@ def write_actions(
 
 
 def check_actions(table: Snapshot, actions: Iterable[Mapping[str, Any]]) -> None:
-    """Raises ValueError where actions remove an entry that is not live, or add a live file whose old entry stays."""
+    """Raises ValueError if actions remove an entry that is not live, or add a live file whose old entry stays."""
     removed: set[str] = set()
     added: set[str] = set()
     for action in actions:

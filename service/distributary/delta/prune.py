@@ -16,9 +16,8 @@ _Convert = Callable[[Any], Any]
 
 
 def files_with(files: Iterable[LiveFile], keys: pa.Table, columns: Iterable[Column]) -> list[LiveFile]:
-    """The files that may have one of the keys, which have the key columns `columns` by users' names.
-
-    Only columns are compared of which all writers' bounds are exact: whole numbers, dates, texts.
+    """The files that may have one of the keys (a table of the key columns `columns`, by their users' names). Compares
+    only columns of types whose bounds are exact by every writer: whole numbers, dates, texts.
     """
     found = list(files)
     for column in columns:
@@ -34,7 +33,7 @@ def files_with(files: Iterable[LiveFile], keys: pa.Table, columns: Iterable[Colu
 
 
 def _converter(kind: pa.DataType) -> _Convert | None:
-    """Makes values of the log comparable; None where the type's bounds can't be trusted."""
+    """Makes values of the log comparable; None if the type's bounds can't be trusted."""
     if pa.types.is_signed_integer(kind):
         return int
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):

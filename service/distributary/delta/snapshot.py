@@ -35,7 +35,7 @@ class Snapshot:
 
     @cached_property
     def schema(self) -> TableSchema:
-        """The table's columns. Raises TableHalt where the table can't be written by location."""
+        """The table's columns. Raises TableHalt if the table can't be written by location."""
         schema = json.loads(self.metadata["schemaString"])
         require_writable(self.protocol, self.metadata, schema)
         return TableSchema.of(schema, self.metadata.get("partitionColumns") or ())
@@ -52,7 +52,7 @@ class Snapshot:
 
     @property
     def has_change_feed(self) -> bool:
-        """Whether commits have to tell old and new rows beside their data."""
+        """Whether commits must also write old and new rows (change data feed)."""
         return has_change_feed(self.metadata)
 
     @property
@@ -71,7 +71,7 @@ class Snapshot:
         return check_constraints(self.metadata)
 
     def after(self, version: int, actions: Iterable[Action]) -> Snapshot:
-        """The table after the commit with these actions. Raises TableHalt where a file would be live twice."""
+        """The table after the commit with these actions. Raises TableHalt if a file would be live twice."""
         changed = _Change(dict(self.files))
         for action in actions:
             changed.take(action)

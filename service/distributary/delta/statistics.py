@@ -1,4 +1,4 @@
-"""What the log says of a data file's values: counts, NULLs, smallest and largest values. Readers pass over files by it,
+"""The statistics of a data file in the log: counts, NULLs, smallest and largest values. Readers pass over files by it,
 so that a bound may be wide but never wrong; where there is no right one it is left out."""
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _FIRST_DAY, _LAST_DAY = (day.toordinal() - date(1970, 1, 1).toordinal() for day 
 
 
 def file_statistics(rows: pa.Table, indexed: Collection[str]) -> str:
-    """The statistics of a file with these rows, as the log has them. `indexed`: the columns (names of `rows`) of which
-    more is said than how many rows there are."""
+    """The statistics of a file with these rows, as the log has them. `indexed`: the columns (names of `rows`) with
+    bounds and null counts."""
     smallest: dict[str, Any] = {}
     largest: dict[str, Any] = {}
     nulls: dict[str, Any] = {}
@@ -41,7 +41,7 @@ def file_statistics(rows: pa.Table, indexed: Collection[str]) -> str:
 
 
 def indexed_columns(columns: Collection[Column], properties: Mapping[str, str], key: Collection[str]) -> set[str]:
-    """The physical names of the columns that statistics tell of: those of the table's properties, and the key's."""
+    """The physical names of the columns with statistics: those of the table's properties, and the key's."""
     named = properties.get("delta.dataSkippingStatsColumns")
     if named is not None:
         heads = {found.strip() for found in _NAMES.findall(named)}
@@ -86,7 +86,7 @@ def _describe(
 
 
 def _bounds(column: pa.ChunkedArray) -> tuple[Any, Any]:
-    """The smallest and the largest value as JSON has them, None where there is none to tell."""
+    """The smallest and the largest value for JSON; None if the column has none."""
     kind = column.type
     if pa.types.is_floating(kind):
         return _of_floats(column)

@@ -24,23 +24,23 @@ class TableFiles:
         self.filesystem = filesystem or fs.LocalFileSystem()
 
     def place(self, path: str) -> str:
-        """Where a path of the log lies in the file system."""
+        """The path in the file system of a path in the log."""
         return unquote(in_file_system(path)) if urlsplit(path).scheme else f"{self.root}/{unquote(path)}"
 
     @staticmethod
     def log_path(relative: str) -> str:
-        """A path below the root as the log has it."""
+        """A path below the root, in the log's form."""
         return quote(relative, safe="/=-_.~")
 
     def open(self, path: str) -> pa.NativeFile:
-        """A file for reading at any place. Raises TableHalt where it is not there."""
+        """A file for reading at any place. Raises TableHalt if it is not there."""
         try:
             return self.filesystem.open_input_file(self.place(path))
         except FileNotFoundError as error:
             raise file_missing(path) from error
 
     def parquet(self, path: str) -> pq.ParquetFile:
-        """A data file. Raises TableHalt where it is not there, or is no Parquet file."""
+        """A data file. Raises TableHalt if it is not there, or is no Parquet file."""
         try:
             # Old writers have times as INT96, which in nanoseconds would not reach beyond the year 2262.
             return pq.ParquetFile(self.open(path), pre_buffer=False, coerce_int96_timestamp_unit="us")

@@ -36,7 +36,7 @@ VECTORS = "delta.enableDeletionVectors"
 
 
 def require_writable(protocol: Mapping[str, Any], metadata: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Raises TableHalt where a table has what this writer can't honour. All three are as in the log; `schema` is that
+    """Raises TableHalt if a table has what this writer can't honour. All three are as in the log; `schema` is that
     of the metadata."""
     reasons = "; ".join(dict.fromkeys(_reasons(protocol, metadata, schema)))
     if reasons:
@@ -54,7 +54,7 @@ def has_vectors(metadata: Mapping[str, Any]) -> bool:
 
 
 def has_change_feed(metadata: Mapping[str, Any]) -> bool:
-    """Whether commits have to tell old and new rows beside their data."""
+    """Whether commits must also write old and new rows (change data feed)."""
     return _is_on(metadata.get("configuration") or {}, "delta.enableChangeDataFeed")
 
 

@@ -37,12 +37,12 @@ class Column:
 
     @property
     def name(self) -> str:
-        """As users see it."""
+        """The name that users see."""
         return str(self.logical.name)
 
     @property
     def physical(self) -> str:
-        """As data files, statistics and partition values have it."""
+        """The name in data files, statistics and partition values."""
         return str(self.stored.name)
 
 

@@ -13,14 +13,14 @@ from distributary.delta.storage import TableFiles, in_file_system
 from distributary.errors import TableHalt
 
 Setting = Callable[[str], str | None]
-"""A setting of Hadoop by its name; None where it is not set."""
+"""A setting of Hadoop by its name; None if it is not set."""
 
 # Small files are written by one request instead of three.
 _ONE_REQUEST = {"allow_delayed_open": True}
 
 
 def table_files(session: SparkSession, path: str) -> TableFiles:
-    """The files of the table at `path`, a URI or a path of this machine. Raises TableHalt where nothing reaches it."""
+    """The files of the table at `path`, a URI or a path of this machine. Raises TableHalt if nothing reaches it."""
     parts = urlsplit(path)
     configuration = session.sparkContext._jsc.hadoopConfiguration()
     if parts.scheme in ("", "file"):
@@ -29,7 +29,7 @@ def table_files(session: SparkSession, path: str) -> TableFiles:
 
 
 def file_system(path: str, setting: Setting) -> fs.FileSystem:
-    """The file system of a URI. Raises TableHalt where there is none for its scheme."""
+    """The file system of a URI. Raises TableHalt if there is none for its scheme."""
     parts = urlsplit(path)
     if parts.scheme in ("s3a", "s3", "s3n"):
         return _s3(parts.netloc, setting)

@@ -39,7 +39,7 @@ class TableView:
 
     @property
     def rows(self) -> int | None:
-        """The live rows; None where the log does not count those of a file."""
+        """The live rows; None if the log does not count those of a file."""
         total = 0
         for file in self.snapshot.files.values():
             if file.row_count is None:
@@ -49,7 +49,7 @@ class TableView:
 
     @property
     def files_with_vectors(self) -> int:
-        """The files of which deletion vectors mark rows."""
+        """The files with deletion vectors."""
         return sum(bool(file.action.get("deletionVector")) for file in self.snapshot.files.values())
 
     @property

@@ -1,4 +1,4 @@
-"""Commits through Delta's own transaction, in Spark's JVM."""
+"""The commit of rows: through Delta's own transaction in Spark's JVM, on the version that was read or not at all."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _NO_SECOND_TRY = ("spark.databricks.delta.maxCommitAttempts", "0")
 
 
 class DeltaCommitter:
-    """Commits through Spark's JVM, without checkpoints: those are LogKeeper's. `path` is the table's as Hadoop has it,
-    `files` are the same files."""
+    """Commits through Spark's JVM, without checkpoints: LogKeeper writes them. `path`: the table for Hadoop; `files`:
+    the same files for Arrow."""
 
     def __init__(self, session: SparkSession, path: str, files: TableFiles) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""Deletion vectors: which rows of a data file are dead, as Delta's format has it.
+"""Deletion vectors of Delta's format: which rows of a data file are dead.
 
 A vector is a set of row numbers in Roaring's portable 64-bit form after a magic number. Vectors of one commit lie in
 one file: a version byte, then each with its length before and its CRC-32 behind it.
@@ -30,8 +30,8 @@ _TO_Z85, _FROM_Z85 = bytes.maketrans(_B85, _Z85), bytes.maketrans(_Z85, _B85)
 
 @dataclass(frozen=True)
 class VectorDescriptor:
-    """Where a vector lies. `storage`: `u` a file of the table, `p` a file anywhere, `i` within the log. `size` in bytes
-    without length and checksum; `cardinality` is how many rows are dead."""
+    """The place of a vector. `storage`: `u` a file of the table, `p` a file anywhere, `i` within the log. `size` in
+    bytes without length and checksum; `cardinality` is how many rows are dead."""
 
     storage: str
     place: str
@@ -52,7 +52,7 @@ class VectorDescriptor:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """As an action has it."""
+        """The descriptor as the JSON of an action."""
         found = {
             "storageType": self.storage,
             "pathOrInlineDv": self.place,
@@ -64,7 +64,7 @@ class VectorDescriptor:
 
     @property
     def unique_id(self) -> str:
-        """Tells vectors apart, as Delta does."""
+        """The identity of the vector, in Delta's form."""
         return f"{self.storage}{self.place}" + ("" if self.offset is None else f"@{self.offset}")
 
     @property
@@ -103,7 +103,7 @@ class VectorFile:
 def read_vector(files: TableFiles, vector: VectorDescriptor | None) -> BitMap64:
     """The dead rows of a file with that vector.
 
-    Raises TableHalt where the vector is missing, damaged or of a form that this version does not know.
+    Raises TableHalt if the vector is missing, damaged or of a form that this version does not know.
     """
     if vector is None:
         return BitMap64()
@@ -132,7 +132,7 @@ def encoded(dead: BitMap64) -> bytes:
 
 
 def decoded(data: bytes) -> BitMap64:
-    """The dead rows. Raises ValueError where the bytes are no vector."""
+    """The dead rows. Raises ValueError if the bytes are no vector."""
     if data[:4] != _MAGIC:
         raise ValueError("not a deletion vector in the portable form")
     return BitMap64.deserialize(data[4:])
@@ -145,7 +145,7 @@ def z85_encoded(data: bytes) -> str:
 
 
 def z85_decoded(text: str) -> bytes:
-    """The bytes of such a text, with up to 3 zero bytes at the end. Raises ValueError where it is none."""
+    """The bytes of such a text, with up to 3 zero bytes at the end. Raises ValueError if it is none."""
     return base64.b85decode(text.encode("ascii").translate(_FROM_Z85))
 
 

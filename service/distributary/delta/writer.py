@@ -1,26 +1,22 @@
-"""The face of this package: rows of one table are read and replaced by their keys."""
+"""The face of this package: rows of one table are replaced by their keys."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-from pyroaring import BitMap64
 
 from distributary.delta.change_feed import changed_rows, write_changes
 from distributary.delta.commit import Committed, Committer, ConcurrentChange, ProgressRecord, concurrent_change
 from distributary.delta.data_file import FileOptions, fitted, write_files
 from distributary.delta.data_reader import DataReader
 from distributary.delta.index_cache import IndexCache
-from distributary.delta.key_codec import KeyCodec, Keys
-from distributary.delta.key_index import FoundInFile, KeyIndex, KeyReader
+from distributary.delta.key_index import FoundInFile
 from distributary.delta.live_file import LiveFile
-from distributary.delta.log_reader import LogReader, LogState
 from distributary.delta.partitions import without_empty_texts
 from distributary.delta.plan_write import (
     Layout,
@@ -30,23 +26,21 @@ from distributary.delta.plan_write import (
     plan_removal,
     write_actions,
 )
-from distributary.delta.prune import files_with
-from distributary.delta.snapshot import Snapshot
 from distributary.delta.storage import TableFiles
-from distributary.delta.stored_rows import NO_KEY, StoredRows, chosen_rows, joined
-from distributary.delta.table_view import TableView
+from distributary.delta.stored_rows import NO_KEY, joined
+from distributary.delta.table_reader import TableReader, row_numbers
 from distributary.delta.unchanged_rows import without_same, without_unchanged
-from distributary.delta.vectors import VectorFile, read_vector
+from distributary.delta.vectors import VectorFile
 from distributary.errors import DistributaryError, TableHalt
 
 _NO_ROWS = np.empty(0, np.int64)
 
 
-class TableWriter:
+class TableWriter(TableReader):
     """Reads and writes rows of the table that lies in `files`, one version after the other.
 
     `key`: the names of its key columns; a table without any only takes rows (see `replace`). Not for several threads at
-    once. What it raises: TableHalt where the table can't be written as it is, ConcurrentChange where another writer
+    once. What it raises: TableHalt if the table can't be written as it is, ConcurrentChange where another writer
     committed (`sync` shows the new version), errors of the storage as they come. After any of them nothing of the write
     is in the table.
     """
@@ -61,59 +55,9 @@ class TableWriter:
         layout: Layout = Layout.AUTO,
         options: FileOptions | None = None,
     ) -> None:
-        self._files, self._key, self._committer, self._cache = files, tuple(key), committer, cache
+        super().__init__(files, key, cache)
+        self._committer = committer
         self._layout, self._options = layout, options or FileOptions()
-        self._log = LogReader(files)
-        self._state: LogState | None = None
-        self._vectors: dict[str, tuple[str, BitMap64]] = {}  # by path: which vector, and its rows
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The version that reads and writes are about."""
-        if self._state is None:
-            self.sync()
-        assert self._state is not None
-        return self._state.snapshot
-
-    def view(self) -> TableView | None:
-        """The version of `snapshot`, for other threads; None where it is not known now."""
-        if self._state is None:
-            return None
-        return TableView(self._state.snapshot, self._key, self._index() if self._key else None)
-
-    def sync(self) -> int:
-        """Takes the newest version, and gives its number."""
-        return self._take(self._log.newest(self._state))
-
-    def _take(self, state: LogState) -> int:
-        self._state = state
-        files = state.snapshot.files
-        self._vectors = {path: known for path, known in self._vectors.items() if path in files}
-        return state.snapshot.version
-
-    def read_rows(self, keys: pa.Table, columns: Sequence[str]) -> StoredRows:
-        """The rows that have these keys (a table of the key columns), with the named columns."""
-        table = self.snapshot
-        keys = without_empty_texts(keys.select(self._key), table.schema.of_partition)
-        return self.read_found(self._locate(keys, self._codec().encode(keys)), columns)
-
-    def read_found(self, found: Sequence[FoundInFile], columns: Sequence[str]) -> StoredRows:
-        """The rows that are there, with the named columns."""
-        reader = DataReader(self._files, self.snapshot.schema)
-        parts = [reader.rows(one.file, one.rows, columns) for one in found]
-        numbers = [one.keys for one in found]
-        return StoredRows(
-            np.concatenate([np.empty(0, np.int64), *numbers]),
-            pa.concat_tables([reader.schema_of(columns).empty_table(), *parts]),
-            tuple(found),
-        )
-
-    def read_all(self, columns: Sequence[str], choose: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> StoredRows:
-        """All rows for which `choose` says so, with the named columns, which it gets. Reads these columns of the whole
-        table, piece by piece."""
-        reader = DataReader(self._files, self.snapshot.schema)
-        files = ((file, _numbers(self._dead_rows(file))) for file in self.snapshot.files.values())
-        return chosen_rows(reader, files, columns, choose)
 
     def write(
         self,
@@ -145,7 +89,7 @@ class TableWriter:
         return _committed(version, len(upserts), updated, found)
 
     def replace(self, rows: pa.Table | None, gone: Iterable[FoundInFile], record: ProgressRecord) -> Committed:
-        """Adds rows with all of the table's columns, whatever keys they have, and removes those that were read at
+        """Adds rows with all of the table's columns, also with repeated keys, and removes the rows that were read at
         `gone`, in one commit with the record."""
         table = self.snapshot
         rows = table.schema.arrow.empty_table() if rows is None else rows
@@ -226,12 +170,12 @@ class TableWriter:
         return version
 
     def _write_data(self, upserts: pa.Table, plan: RemovalPlan, begun: list[str]) -> list[LiveFile]:
-        """Writes the new rows, and those that stay of rewritten files; no more of these are in memory at a time than
-        make one file. The files' paths are added to `begun`."""
+        """Writes the new rows, and the remaining rows of rewritten files, of which at most one new file's worth is in
+        memory. Adds the paths of all new files to `begun`."""
         table = self.snapshot
         index = self._index() if self._key else None
         reader = DataReader(self._files, table.schema)
-        stay = (part for one, dead in plan.rewritten for part in reader.survivors(one.file, _numbers(dead)))
+        stay = (part for one, dead in plan.rewritten for part in reader.survivors(one.file, row_numbers(dead)))
         written: list[LiveFile] = []
         pending: list[pa.Table] = []
         for part in chain([upserts], stay, [None]):
@@ -246,45 +190,6 @@ class TableWriter:
                 pending = []
         return written
 
-    def _codec(self) -> KeyCodec:
-        """The key's columns as the table has them now. Raises TableHalt where they can't be a key."""
-        columns = self.snapshot.schema.by_name
-        try:
-            return KeyCodec([(name, columns[name].logical.type) for name in self._key])
-        except (KeyError, ValueError) as error:
-            reason = f"the table lacks the key column {error}" if isinstance(error, KeyError) else str(error)
-            raise TableHalt(
-                "key-not-usable",
-                f"rows can't be found by the key: {reason}",
-                "name other columns by `key` in the config",
-            ) from error
-
-    def _index(self) -> KeyIndex:
-        reader = DataReader(self._files, self.snapshot.schema)
-        table = f"{self._files.root} {self.snapshot.metadata.get('id')}"
-        return KeyIndex(table, self._codec(), self._cache, self._key_reader(reader))
-
-    def _key_reader(self, reader: DataReader) -> KeyReader:
-        def read(file: LiveFile) -> Iterator[pa.Table]:
-            return reader.pieces(file, self._key)
-
-        return read
-
-    def _locate(self, key_rows: pa.Table, keys: Keys) -> list[FoundInFile]:
-        table = self.snapshot
-        columns = [table.schema.by_name[name] for name in self._key]
-        candidates = files_with(table.files.values(), key_rows, columns) if len(keys) else []
-        return self._index().locate(keys, candidates, self._dead_rows)
-
-    def _dead_rows(self, file: LiveFile) -> BitMap64:
-        if file.vector is None:
-            return BitMap64()
-        known = self._vectors.get(file.path)
-        if known is None or known[0] != file.vector.unique_id:
-            known = file.vector.unique_id, read_vector(self._files, file.vector)
-            self._vectors[file.path] = known
-        return known[1]
-
     def _touched(self, found: Sequence[FoundInFile]) -> Iterator[TouchedFile]:
         for one in found:
             dead, rows, count = self._dead_rows(one.file), np.unique(one.rows), one.file.row_count
@@ -295,7 +200,8 @@ class TableWriter:
             yield TouchedFile(one.file, dead, rows, count)
 
     def _enable_vectors(self) -> None:
-        """By a commit of its own, which must be the only one: rows were located before it."""
+        """Enables deletion vectors by a commit of its own. No other commit may come in between, because rows are
+        already located."""
         before = self.snapshot
         self._committer.enable_vectors()
         self.sync()
@@ -303,10 +209,6 @@ class TableWriter:
             before, protocol={}, metadata={}, version=before.version + 1
         ):
             raise concurrent_change(self._files.root, before.version)
-
-
-def _numbers(rows: BitMap64) -> npt.NDArray[np.int64]:
-    return np.fromiter(rows, np.int64, len(rows))
 
 
 def _committed(version: int, written: int, updated: int, found: Sequence[FoundInFile]) -> Committed:

@@ -36,7 +36,7 @@ class OneChange:
 
 
 def one_change(records: Iterable[Record], comparisons: Sequence[Comparison]) -> OneChange | None:
-    """The last update that is its key's last record and of which a change can be shown; None where there is none.
+    """The last update that is its key's last record and of which a change can be shown; None if there is none.
 
     Only columns are shown whose values stand in the event as they do in the table: a decimal is bytes there.
     """

@@ -23,7 +23,7 @@ class Origin(str, Enum):
 
 @dataclass(frozen=True)
 class Record:
-    """One Kafka record. `partition` is None where the record's key decides, as it does with Debezium."""
+    """One Kafka record. `partition` is None if the record's key decides, as it does with Debezium."""
 
     topic: str
     key: bytes | None

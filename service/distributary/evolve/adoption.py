@@ -32,7 +32,7 @@ class OtherTable:
 
 
 def mode_refused(settings: TableSettings) -> Difference | None:
-    """Why no table of this mode can be taken over; None where it can."""
+    """Why no table of this mode can be taken over; None if it can."""
     why = {
         "append": "it is unknown which of the topic's changes its rows already are, and these would be added twice",
         "history": "its rows have no positions, so it is unknown which version a change of the topic ends",
@@ -40,7 +40,7 @@ def mode_refused(settings: TableSettings) -> Difference | None:
     if why is None:
         return None
     return Difference(
-        f"mode: {settings.mode} ({settings.where}) can't go on with another writer's rows: {why}",
+        f"mode: {settings.mode} ({settings.where}) can't continue with another writer's rows: {why}",
         "adopt it with mode: upsert; or give the service a new table, under another target.path or target.table, and"
         " have the connector send a snapshot",
     )

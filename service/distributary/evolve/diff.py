@@ -6,11 +6,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from distributary.decode.bounds import Bounds
 from distributary.decode.options import TypeSources
 from distributary.decode.renames import NO_RENAMES, Renames
-from distributary.decode.types.from_name import type_of_name
 from distributary.errors import TableHalt
+from distributary.types.bounds import Bounds
+from distributary.types.from_name import type_of_name
 
 _WHOLE = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}  # decimal digits that hold every value
 _ORDER = list(_WHOLE)
@@ -20,8 +20,8 @@ _POINTS = ("date", "timestamp_ntz", "timestamp")
 
 @dataclass(frozen=True)
 class Changes:
-    """What a table needs to take what the source sends: columns that are `added`, and those that are `widened`, name to
-    their new Spark type."""
+    """The changes that a table needs to hold the source's columns: columns that are `added`, and those that are
+    `widened`, name to their new Spark type."""
 
     added: Mapping[str, str] = field(default_factory=dict)
     widened: Mapping[str, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ def holds(table_type: str, wire_type: str) -> bool:
 
 
 def wider(table_type: str, wire_type: str) -> str | None:
-    """The type to which Delta widens a column in place, so that it holds every value of both; None where there is none.
+    """The type to which Delta widens a column in place, so that it holds every value of both; None if there is none.
 
     https://docs.delta.io/delta-type-widening/ has the list. Whole numbers are widened to whole numbers alone, although
     Delta would make decimals and doubles of them: what reads the table would see another kind of number.
@@ -94,11 +94,11 @@ def column_changes(
     renames: Renames = NO_RENAMES,
 ) -> Changes:
     """What the table lacks, in the wire's order; `wire` has one mapping per shape, the oldest first. All names are the
-    lake's; `renames` tells the source's.
+    lake's; `renames` has the source's.
 
     A column that is no longer sent stays. Raises TableHalt for a type that the table's column can't hold and can't be
-    widened to, for names that differ only in case, for a source column with a name that the service uses itself. Of
-    the `key`, only whole numbers are widened: by their values rows are known again.
+    widened to, for names that differ only in case, for a source column with a name that the service uses itself. Of the
+    `key`, only whole numbers are widened: by their values rows are known again.
     """
     have = dict(table)
     lowered = {name.lower(): name for name in have}
@@ -176,7 +176,7 @@ def is_another_thing(table_type: str, wire_type: str) -> bool:
 
 
 def check_key_columns(key: Iterable[str], columns: Mapping[str, str], where: str) -> None:
-    """Raises TableHalt where a column of the key is none of the table's; `where` is the place of its rule."""
+    """Raises TableHalt if a column of the key is none of the table's; `where` is the place of its rule."""
     if lacking := [name for name in key if name not in columns]:
         raise TableHalt(
             "key-column-missing",
@@ -186,7 +186,7 @@ def check_key_columns(key: Iterable[str], columns: Mapping[str, str], where: str
 
 
 def check_key(known: tuple[str, ...], key: Iterable[str]) -> None:
-    """Raises TableHalt where the records' key is no longer the one that the table was filled under."""
+    """Raises TableHalt if the records' key is no longer the one that the table was filled under."""
     now = tuple(key)
     if known and now and set(now) != set(known):
         raise TableHalt(

@@ -11,14 +11,14 @@ from distributary.errors import TableHalt
 
 
 class Marks:
-    """How a table's columns are masked (see decode.types.base.ColumnType.mark), by the lake's names: as its rows were
+    """How a table's columns are masked (see types.base.ColumnType.mark), by the lake's names: as its rows were
     written, and by all records since. A mark that does not say what hashes are made of fits any."""
 
     def __init__(self, kept: Mapping[str, str] | None, columns: Iterable[str]) -> None:
         self._now: dict[str, str | None] = {name: (kept or {}).get(name) for name in columns}
 
     def check(self, marks: Mapping[str, str | None]) -> None:
-        """Takes the marks of records that come next. Raises TableHalt where they are masked otherwise than rows that
+        """Takes the marks of records that come next. Raises TableHalt if they are masked otherwise than rows that
         are there, or where hashes would be made of other texts: equal values would have other hashes."""
         for name, mark in marks.items():
             before = self._now.get(name, mark) or ""
@@ -41,7 +41,7 @@ class Marks:
 
 
 def masks_of(settings: TableSettings) -> Masks:
-    """The masks of a table. Raises TableHalt where there is no salt: it came to the config after the start."""
+    """The masks of a table. Raises TableHalt if there is no salt: it came to the config after the start."""
     salt = settings.salt.get_secret_value() if settings.salt is not None else ""
     if "hash" in settings.mask.values() and not salt:
         raise TableHalt(
@@ -58,7 +58,7 @@ def configured_marks(masks: Masks, renames: Renames) -> dict[str, str]:
 
 
 def check_masks(masks: Masks, kept: Mapping[str, str] | None, renames: Renames, columns: Iterable[str]) -> None:
-    """Raises TableHalt where a table with these columns has rows that were masked otherwise than the config says now;
+    """Raises TableHalt if a table with these columns has rows that were masked otherwise than the config says now;
     `kept`: their marks. What the source calls a renamed column now, only its records show: see Marks."""
     marks = kept or {}
     if other := [
@@ -71,7 +71,7 @@ def check_masks(masks: Masks, kept: Mapping[str, str] | None, renames: Renames, 
 
 
 def key_redacted(columns: Iterable[str]) -> TableHalt:
-    """The halt of a table whose rows could not be told apart."""
+    """The halt of a table whose key would be redacted, so that its rows could not be distinguished."""
     return TableHalt(
         "key-redacted",
         f"`mask` redacts a column of the key: {', '.join(columns)}; rows could not be told apart",

@@ -7,7 +7,7 @@ from distributary.errors import TableHalt
 
 
 def check_order(known: tuple[tuple[str, str], ...] | None, now: Order) -> None:
-    """Raises TableHalt where a table was filled by another order; `known` is None where its connector needs none."""
+    """Raises TableHalt if a table was filled by another order; `known` is None if its connector needs none."""
     if (known or ()) != tuple(map(tuple, now)):
         raise TableHalt(
             "order-changed",

@@ -1,14 +1,14 @@
-"""What `schema_changes` in the config lets happen to a table's columns."""
+"""Allows or refuses changes of a table's columns, as `schema_changes` in the config says."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar
 
-from distributary.decode.bounds import Bounds
 from distributary.decode.renames import NO_RENAMES, Renames
 from distributary.errors import TableHalt
 from distributary.evolve.diff import Changes, column_changes
+from distributary.types.bounds import Bounds
 
 _Policy = Literal["evolve", "halt", "ignore"]
 _Told = TypeVar("_Told")
@@ -33,7 +33,7 @@ def allowed_changes(
     What would bring it more than `most` columns adds none: once the table has the others, the decoder rejects its
     records.
 
-    Raises TableHalt where the table can't take what the source sends, or where the policy is to halt.
+    Raises TableHalt if the table can't take what the source sends, or where the policy is to halt.
     """
     tracked = [tracked_columns(policy, table, columns) for columns in wire]
     changes = column_changes(table, list(_fitting(table, tracked, most)), reserved, key, renames)

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 from distributary.config.table import TableSettings
 from distributary.decode.renames import Renames
-from distributary.decode.types.zones import has_no_zone, has_zone
 from distributary.errors import TableHalt
+from distributary.types.zones import has_no_zone, has_zone
 
 
 def check_timestamps(known: str | None, settings: TableSettings, columns: Mapping[str, str]) -> None:
-    """Raises TableHalt where a table with these columns (of the source; name to Spark type) was filled by another
-    `timestamps` than the config says now, and has columns that may be of it. `known` is None where it was filled before
+    """Raises TableHalt if a table with these columns (of the source; name to Spark type) was filled by another
+    `timestamps` than the config says now, and has columns that may be of it. `known` is None if it was filled before
     there was a choice."""
     was, now = known or "ntz", settings.timestamps
     if was == now:

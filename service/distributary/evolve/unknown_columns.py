@@ -73,9 +73,9 @@ def unknown_columns(settings: TableSettings, columns: Collection[str]) -> list[U
 
 
 def check_protected_columns(settings: TableSettings, columns: Collection[str]) -> None:
-    """Raises TableHalt where a table without rows would publish a column that the config most likely means to protect.
+    """Raises TableHalt if a table without rows would publish a column that the config most likely means to protect.
 
-    `columns` as for unknown_columns; empty where no record tells them yet.
+    `columns` as for unknown_columns; empty while no record has shown them.
     """
     publishing = [unknown for unknown in unknown_columns(settings, columns) if unknown.publishes]
     if publishing:

@@ -1,6 +1,5 @@
-"""Reads one table's offset ranges from Kafka and decodes them.
+"""One batch of a table: read from Kafka, decoded, applied and prepared for its commit.
 
-In: offset ranges and the table's settings. Out: decoded records, the format of the topic, and the commit that applies
-them. May import config, consume, decode, evolve, rules, apply, delta and lake; must not import workers, preflight or
-verify.
+In: an offset range and the table's settings. Out: the topic's format, decoded records, and the write that commits them.
+Imports consume, decode, evolve, apply, delta, lake and what lies below them.
 """

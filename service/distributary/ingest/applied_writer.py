@@ -1,4 +1,4 @@
-"""Writes what a batch makes of a table (see apply/) to its Delta table (see delta/), in one commit."""
+"""Writes the changes of a batch (see apply/) to the Delta table (see delta/), in one commit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class AppliedWriter:
         return found.rows.take(pa.array(self._newest(found.keys, found.rows), pa.int64()))
 
     def _newest(self, numbers: npt.NDArray[np.int64], rows: pa.Table) -> list[int]:
-        """Of each key the place of its newest version, or of its newest streamed change."""
+        """The index of each key's newest version, or of its newest streamed change."""
         newest: dict[int, int] = {}
         if self._layout.rules.mode == "history":
             order = position_order(self._layout.rules.connector)

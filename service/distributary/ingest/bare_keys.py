@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from distributary.config.table import TableSettings
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.decode.bare_key import bare_key
-from distributary.decode.bounds import Bounds
-from distributary.decode.strict_json import Number
-from distributary.decode.types.base import text_of
 from distributary.ingest.record_form import is_envelope, opened
 from distributary.ingest.topic_format import TopicFormat
+from distributary.types.base import text_of
+from distributary.types.bounds import Bounds
+from distributary.types.strict_json import Number
 
 
 def with_bare_keys(topic_format: TopicFormat, records: Sequence[Record], settings: TableSettings) -> TopicFormat:

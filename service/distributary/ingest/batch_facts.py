@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from distributary.decode.decoder import Decoded
 from distributary.decode.envelope import MESSAGE, TOMBSTONE
-from distributary.decode.reasons import NOT_A_ROW, NOT_AN_ENVELOPE
 from distributary.ingest.passage import STREAMED, passage_of
 from distributary.progress.batch_stats import BatchStats, PartitionStats
 from distributary.progress.record import InTransaction, Progress
+from distributary.reasons import NOT_A_ROW, NOT_AN_ENVELOPE
 from distributary.rules.columns import one_array
 from distributary.rules.position_columns import highest_position, lowest_position
 from distributary.rules.position_text import highest_of, lowest_of, position_order

@@ -10,15 +10,14 @@ from structlog.typing import FilteringBoundLogger
 
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Broker, Topic
 from distributary.consume.fetch import raw_table
-from distributary.consume.peek import Record
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.remaining import Places
+from distributary.consume.sample import Record
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions, TypeSources
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_block import BY_OFFSET, SOURCE_TABLE_COLUMN
 from distributary.decode.source_order import order_of
 from distributary.decode.unwrapped import added_by
@@ -33,14 +32,15 @@ from distributary.ingest.keyless import without_late_key
 from distributary.ingest.raw_records import RawRecords
 from distributary.ingest.registry import Registry
 from distributary.ingest.sent_columns import SentColumns
+from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.source_tables import check_source_tables, with_source_in_key
 from distributary.ingest.supported import check_supported
 from distributary.ingest.table_columns import TableColumns
 from distributary.ingest.topic_format import KnownFormat, TopicFormat, detect_format
-from distributary.lake.mode import Wants
 from distributary.lake.table import LakeTable
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import AddedColumn, Progress
+from distributary.types.record_schema import RecordSchema
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,15 @@ class BatchReader:
     """Reads the batches of one table, and remembers the schemas of its records.
 
     `announced` returns the column types of the connector's schema-change topic; it is called for records without a
-    schema. `ignored` returns, by topic, the records that tell no format.
+    schema. `ignored` returns, by topic, the records that are left out when the format is detected.
     """
 
     def __init__(
         self,
-        broker: Broker,
+        broker: KafkaClient,
         source: Source,
         settings: TableSettings,
         lake: LakeTable,
-        mode: Wants,
         log: FilteringBoundLogger,
         transactions: Event,
         registry: Registry | None,
@@ -78,12 +77,11 @@ class BatchReader:
         self._avro: dict[str, AvroSchema | NotAnAvroSchema] | None = None if registry is None else {}
         self._source = source
         self._settings = settings
-        self._mode = mode
         self._log = log
         self._transactions = transactions
         most = source.limits.columns
         self._table = TableColumns(
-            lake, settings.schema_changes, mode.service_columns, log, fills=settings.fills_defaults, most=most
+            lake, settings.schema_changes, service_columns_of(settings), log, fills=settings.fills_defaults, most=most
         )
         self.sent = SentColumns(settings, self._table, log, 2 * most)
         """The columns of the records so far."""
@@ -180,7 +178,7 @@ class BatchReader:
         self._observed = decoded.observed
 
     def _check_source_tables(self, decoded: Decoded, topic: str, known: str | None, key: tuple[str, ...]) -> None:
-        """Raises TableHalt where the topic has a second source table's changes."""
+        """Raises TableHalt if the topic has a second source table's changes."""
         known = known or self.source_table
         self.source_table = check_source_tables(decoded.source_tables, known, topic, self._settings, key)
 
@@ -265,7 +263,7 @@ class BatchReader:
             topic_format,
             key,
             masks=self.sent.masks,
-            reads_before=self._mode.reads_before,
+            reads_before=self._settings.mode == "append",
             added=self._table.added,
         )
         # Truncates alone tell no key, and the table knows its own.

@@ -1,7 +1,6 @@
-"""How much of what Kafka has a table takes at once: so many records, and no more bytes than the driver's memory is for.
-
-Kafka tells offsets, not bytes. A batch that may be too large is looked at in a few places before it is cut, and what
-the last batch was like counts too: what is large and rare is in no sample.
+"""The size of a table's next batch: at most so many records, and so many bytes that the driver's memory can hold them.
+Kafka knows offsets, not bytes. A batch that may be too large is sampled in a few places before it is cut. The last
+batch counts, too, because rare large records are in no sample.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from itertools import pairwise
 
 from pyspark.sql import SparkSession
 
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import OffsetRange, next_range
 from distributary.decode.front import inflated_size
 from distributary.launch.memory import java_heap
@@ -38,7 +37,7 @@ def batch_bytes(session: SparkSession) -> int:
 class BatchSizer:
     """Cuts the batches of one table: of at most so many records, with about so many bytes of payload at most."""
 
-    def __init__(self, broker: Broker, topic: str, records: int, payload: int) -> None:
+    def __init__(self, broker: KafkaClient, topic: str, records: int, payload: int) -> None:
         self._broker = broker
         self._topic = topic
         self._records = records
@@ -65,8 +64,9 @@ class BatchSizer:
             part = next_range(self._topic, taken, goal, max(1, int(part.records * min(fits, _AGAIN))))
         return part
 
-    def took(self, found: BatchStats) -> None:
-        """What was in a batch. What is large is not forgotten with the next batch that has none of it."""
+    def learn(self, found: BatchStats) -> None:
+        """Learns the size of records from a batch. A large size decays slowly, not with the next batch of small
+        ones."""
         if found.records:
             mean = found.payload / found.records
             self._known, self._largest = max(mean, self._known / 2), max(mean, self._largest)

@@ -1,22 +1,18 @@
-"""Makes of a table what its batches say: the rules decide, Arrow carries the values, one commit writes it all."""
+"""Applies batches to a table: the rules decide, Arrow carries the values, one commit writes everything."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import fs
 
 from distributary.apply.batch import apply_events
 from distributary.apply.memory import TableLayout
-from distributary.apply.stored_rows import DELETED
 from distributary.config.delta_properties import interval_seconds
 from distributary.config.table import TableSettings
-from distributary.decode.column_default import ColumnDefault
-from distributary.decode.record_schema import arrow_of
 from distributary.delta.checkpoint import LogKeeper
 from distributary.delta.commit import ProgressRecord, concurrent_change
 from distributary.delta.index_cache import IndexCache
@@ -25,76 +21,23 @@ from distributary.delta.table_storage import table_files
 from distributary.delta.table_view import TableView
 from distributary.delta.transaction import DeltaCommitter
 from distributary.delta.writer import TableWriter
-from distributary.errors import TableHalt
 from distributary.ingest.applied_writer import AppliedWriter
+from distributary.ingest.batch import Batch, Prepared, arrow_struct, defaults_of, lacks_first_copies, with_rejected
 from distributary.ingest.memory_store import MemoryStore
 from distributary.ingest.removal_layout import removal_layout
+from distributary.ingest.service_columns import service_columns_of
+from distributary.ingest.source_checks import truncated_at
 from distributary.lake.layout import FILES_KEPT
-from distributary.lake.mode import ORIGIN_COLUMNS
-from distributary.lake.table import LakeTable, Write
+from distributary.lake.table import LakeTable
 from distributary.progress.record import APP_ID, Head, Progress
-from distributary.rules.columns import Bools, as_bools, one_array
+from distributary.rules.columns import Bools, as_bools
 from distributary.rules.event import Event
 from distributary.rules.position_text import write_position
-from distributary.rules.state import Rules, TableState
-from distributary.rules.watermark import SENT_AGAIN, grow, note_caught_up, schedule_growth_end
+from distributary.rules.state import Rules
+from distributary.rules.watermark import grow, note_caught_up, schedule_growth_end
 
-_CHANGES = pa.array(["c", "u", "d", "r", "t"])
-_TRANSACTION_COLUMNS = {"__transaction_id": "string", "__transaction_order": "bigint"}
 _USUALLY_KEPT = "interval 7 days"
 """Delta's default of FILES_KEPT."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """A decoded batch, `events` and `rejected` (see decode.events.make_events), on its way to its table.
-
-    `columns` and `key`: the source's columns that the table has and those of its key, name to Spark type. `before`: the
-    table's record. `partitions`: how many the topic has. `compacted`: records were taken out of its offsets, and the
-    topic keeps the last one of each key.
-    `unwrapped`: records have no envelope.
-    `growth_over`: all that was sent before the topic got more partitions is in this batch or before it. `caught_up`: so
-    is all that the topic had when the batch was planned. `replayed`:
-    events that come back from quarantine.
-    """
-
-    topic: str
-    connector: str
-    columns: Mapping[str, str]
-    key: Mapping[str, str]
-    events: pa.Table
-    rejected: pa.Table
-    before: Progress | None
-    partitions: int
-    compacted: bool = False
-    unwrapped: bool = False
-    growth_over: bool = False
-    caught_up: bool = False
-    replayed: pa.Table | None = None
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A batch that is ready to be committed, by `write`, once; then `rows` has how many rows it inserted, updated
-    and deleted. `ambiguous` counts deletes of which nothing tells
-    whether they took the new row of a key or the one before it (rule 2.7). `went_back`: the first event of each
-    partition that shows that the source was set back (rule 2.6); then nothing may be committed."""
-
-    write: Write
-    ambiguous: int = 0
-    went_back: tuple[Event, ...] = ()
-    rows: dict[str, int] = field(default_factory=dict)
-
-
-def service_columns_of(settings: TableSettings) -> Mapping[str, str]:
-    """The columns that a table has beside the source's: name to Spark type."""
-    of_transactions = _TRANSACTION_COLUMNS if settings.has_transactions else {}
-    if settings.mode == "history":
-        ends = {"__start_at": "string", "__end_at": "string", "__current": "boolean"}
-        return {**ends, **ORIGIN_COLUMNS, "__moved_from": "string", **of_transactions}
-    if settings.mode == "append":
-        return {**ORIGIN_COLUMNS, "__unavailable": "array<string>", **of_transactions}
-    return {**ORIGIN_COLUMNS, **({DELETED: "boolean"} if settings.marks_deleted else {})}
 
 
 class BatchWriter:
@@ -114,14 +57,10 @@ class BatchWriter:
         """The columns that the table has beside the source's: name to Spark type."""
         return service_columns_of(self._settings)
 
-    @property
-    def reads_before(self) -> bool:
-        """Whether records are decoded with the row before the change."""
-        return self._settings.mode == "append"
-
     def prepare(self, lake: LakeTable, batch: Batch, head: Head) -> Prepared:
-        """Applies a batch to the table's rows, and makes ready what commits it. `head`: the table's, whose record says
-        what it has. Raises TableHalt and TransientError, the latter also where that is not so any more."""
+        """Applies a batch to the table's rows in memory, and prepares its commit. `head`: the commit that the batch
+        continues from. Raises TableHalt, and TransientError, also if the table has a newer progress record than
+        `head`."""
         settings = self._settings
         rules = Rules(
             batch.connector,
@@ -143,7 +82,7 @@ class BatchWriter:
         if batch.partitions > memory.state.partitions:
             grow(batch.connector, memory.state, batch.partitions)
         located = AppliedWriter(writer, layout)
-        events, quarantined = _with_rejected(batch)
+        events, quarantined = with_rejected(batch)
         replayed = None if batch.replayed is None else self._not_there(writer, batch.replayed)
         applied = apply_events(layout, memory, events, located, quarantined=quarantined, replayed=replayed)
         if applied.changes.halting:
@@ -173,7 +112,7 @@ class BatchWriter:
         return self.table_writer(lake, key).read_all(columns, choose).rows
 
     def view(self) -> TableView | None:
-        """The table as the last commit left it, for those who look at the service; None before the first."""
+        """The table after its last commit, for the status page; None before the first."""
         return None if self._writer is None else self._writer.view()
 
     def keep_log(self, lake: LakeTable) -> None:
@@ -186,7 +125,7 @@ class BatchWriter:
             self._keeper.checkpoint(self._writer.snapshot)
 
     def table_writer(self, lake: LakeTable, key: Sequence[str]) -> TableWriter:
-        """What reads and writes the table's rows, at the newest version."""
+        """The reader and writer of the table's rows, at the newest version."""
         writer = self._writer_of(lake, table_files(lake.session, lake.path), list(key))
         writer.sync()
         return writer
@@ -234,60 +173,6 @@ class BatchWriter:
         known = set(zip(*(rows[name].to_pylist() for name in names), strict=True))
         places = zip(*(replayed[name].to_pylist() for name in of_events), strict=True)
         return replayed.filter(pa.array([place not in known for place in places], pa.bool_()))
-
-
-def truncated_at(place: str) -> TableHalt:
-    """Rule 3.6: why a table of `truncate: halt` stops at a truncate. `place`: its position."""
-    return TableHalt(
-        "truncated",
-        f"the source table was truncated at {place} and truncate is halt",
-        "set truncate: apply or ignore for this table (or soft, where it has __deleted); once it is past the"
-        " truncate, halt may be set again",
-    )
-
-
-def lacks_first_copies(batch: Batch, state: TableState) -> bool:
-    """Whether a record of the batch may be a copy whose first one compaction has taken away: below gaps, and for the
-    time in which a connector that starts again may send what it had sent before them."""
-    times = batch.events["source_time"]
-    first, last = (None if one.as_py() is None else 1000 * one.as_py() for one in (pc.min(times), pc.max(times)))
-    if batch.compacted:
-        state.compacted_until = max(state.compacted_until, (last or 0) + SENT_AGAIN)
-    return batch.compacted or (state.compacted_until > 0 and (first is None or first <= state.compacted_until))
-
-
-def _with_rejected(batch: Batch) -> tuple[pa.Table, pa.Array | None]:
-    """All events, each partition's by offset, and which of them are only known to be missing: rejected records of which
-    the key and the place can be read. What they did is not known, and they may come back (rule 6.3)."""
-    events, rejected = batch.events, batch.rejected
-    if not rejected.num_rows or not batch.key:
-        return events, None
-    readable = pc.and_(pc.is_in(rejected["operation"], _CHANGES), pc.is_valid(rejected["position"]))
-    readable = pc.and_(readable, pc.or_(pc.equal(rejected["operation"], "t"), _has_key(rejected)))
-    waiting = rejected.filter(readable).select(events.column_names)
-    mask = pa.array([False] * events.num_rows + [True] * waiting.num_rows, pa.bool_())
-    both = pa.concat_tables([events, waiting]).append_column("rejected", mask).combine_chunks()
-    both = both.take(np.lexsort((both["offset"].to_numpy(), both["partition"].to_numpy())))
-    return both.drop_columns("rejected"), one_array(both["rejected"])
-
-
-def _has_key(records: pa.Table) -> pa.Array:
-    keys = one_array(records["key"])
-    found = keys.is_valid()
-    for part in keys.flatten():
-        found = pc.and_(found, part.is_valid())
-    return found
-
-
-def defaults_of(progress: Progress | None) -> dict[str, ColumnDefault]:
-    """What older rows have in columns that were added after them, by the table's record."""
-    added = {} if progress is None else progress.added or {}
-    return {name: ColumnDefault(one.value, one.before) for name, one in added.items()}
-
-
-def arrow_struct(columns: Mapping[str, str]) -> pa.StructType:
-    """The columns, name to Spark type, as a struct."""
-    return pa.struct([(name, arrow_of(kind)) for name, kind in columns.items()])
 
 
 def _nothing(_head: Head, _progress: Progress) -> None:

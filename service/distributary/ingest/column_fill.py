@@ -1,7 +1,7 @@
 """Older rows of a table get the defaults of columns that were added after them.
 
-The table's record says so before the table has the columns, and says that it is done by the commit that does it. No
-change that has the columns is applied in between: so a row that has NULL there is one of the older ones.
+The progress record has them as pending before the table has the columns, and as done in the commit that fills them. No
+change with these columns is applied in between, so a row with NULL there is an older one.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from distributary.lake.table import LakeTable
 from distributary.progress.record import Head
 
 
-def fill_added(lake: LakeTable, head: Head | None, settings: TableSettings, log: FilteringBoundLogger) -> Head | None:
-    """Fills the columns that are to be filled, by one commit, which writes all files of the table anew; gives the head
-    that the table has then. Where the config does not want that any more, they are forgotten. Raises what
-    LakeTable.commit raises."""
+def commit_defaults(
+    lake: LakeTable, head: Head | None, settings: TableSettings, log: FilteringBoundLogger
+) -> Head | None:
+    """Fills pending columns by one commit that rewrites all files of the table, and gives that commit. If the config no
+    longer asks for it, the columns are no longer pending. Raises what LakeTable.commit raises."""
     if head is None or head.progress is None:
         return head
     added = head.progress.added or {}

@@ -1,11 +1,11 @@
-"""Whether a table can go on from where it is: what it was filled from, against what Kafka and the config say now."""
+"""Whether a table can continue: compares its progress record with the topic and the config of now."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Topic
+from distributary.consume.kafka_client import Topic
 from distributary.consume.offsets import Offsets
 from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import TableHalt
@@ -18,22 +18,22 @@ TWO_TOPICS = "two-topics-one-table"
 
 
 def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings: TableSettings, path: str) -> None:
-    """Raises TableHalt where the records that come next are not those that follow the table's (rule 6.4).
+    """Raises TableHalt if the topic's next records are not those that follow the table's last ones (rule 6.4).
 
     `first`: the first offset that Kafka still has of each partition; `path`: where the table lies.
     """
     if progress.topic != topic.name:
         raise TableHalt(
             "other-topic",
-            f"the table at {path} is kept equal to the topic {progress.topic}, not to {topic.name}",
+            f"the table at {path} was filled from the topic {progress.topic}, not from {topic.name}",
             "set source.topic_prefix back; or, where the one topic took the place of the other, `distributary resume -c"
-            " FILE TABLE --rebuild` fills the table again from it; where both are at work, give each a place of its own"
+            " FILE TABLE --rebuild` fills the table again from it; where both are in use, give each a place of its own"
             " with {database} in target.table",
         )
     if progress.mode != settings.mode:
         raise TableHalt(
             "mode-changed",
-            f"the table is kept as mode: {progress.mode}, the config ({settings.where}) says mode: {settings.mode}",
+            f"the table was filled in mode: {progress.mode}, the config ({settings.where}) says mode: {settings.mode}",
             "set the mode back; or `distributary resume -c FILE TABLE --rebuild` fills it again in the new mode",
         )
     if progress.marks_deleted not in (None, settings.marks_deleted):
@@ -62,10 +62,10 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
     if topic.topic_id != progress.topic_id:
         raise TableHalt(
             "topic-recreated",
-            f"the topic {topic.name} was deleted and created again: {_ranges(progress.next)} of the old one are taken"
-            " in, and nothing tells what was in between",
-            "`distributary resume -c FILE TABLE --accept-reset` reads the new topic on top of the rows that are there,"
-            " --rebuild fills the table again from it",
+            f"the topic {topic.name} was deleted and created again: {_ranges(progress.next)} of the old one"
+            " were applied, and it is unknown what was between them and the new one",
+            "`distributary resume -c FILE TABLE --accept-reset` reads the new topic on top of the existing rows,"
+            " --rebuild empties the table first",
         )
     if progress.short:
         lost = ", ".join(
@@ -73,10 +73,10 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
         )
         raise TableHalt(
             "topic-shorter",
-            f"Kafka has lost the end of {topic.name}, which was applied already: offsets {lost}; what came next got"
-            " the same offsets again",
-            "`distributary resume -c FILE TABLE --accept-reset` reads the topic from its start, on top of the rows that"
-            " are there, --rebuild fills the table again from it",
+            f"Kafka has lost the end of {topic.name}, which was applied already: offsets {lost}; later records got"
+            " the same offsets",
+            "`distributary resume -c FILE TABLE --accept-reset` reads the topic from its start, on top of the existing"
+            " rows, --rebuild empties the table first",
         )
     for partition, offset in first.items():
         taken = progress.next.get(partition)
@@ -85,8 +85,8 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
                 "records-lost",
                 f"Kafka's retention removed offsets {taken} to {offset - 1} of {topic.name} partition {partition}"
                 " before they were applied",
-                "`distributary resume -c FILE TABLE --accept-loss` goes on with what the topic still has, --rebuild"
-                " fills the table again from that; a new snapshot by the connector makes the rows right again",
+                "`distributary resume -c FILE TABLE --accept-loss` continues with the records that are left,"
+                " --rebuild empties the table first; then take a snapshot, which corrects the rows",
             )
 
 
@@ -101,16 +101,15 @@ def lost_ends(progress: Progress, end: Offsets) -> dict[int, int]:
     return {p: end[p] for p, taken in progress.next.items() if end.get(p, taken) < taken}
 
 
-def accepted(
+def record_after(
     accept: ResumeAction, progress: Progress, topic: Topic, first: Offsets, end: Offsets, mode: str
 ) -> Progress | None:
-    """The table's record once an operator has accepted what keeps it from going on (see control/resume_requests.py);
-    None where nothing of it changes. `topic` and `first` as in check_continuity, `end` as in lost_ends; `mode`: the
-    config's."""
+    """The progress record after an operator's action (see control/resume_requests.py); None if it does not change.
+    `topic` and `first` as in check_continuity, `end` as in lost_ends; `mode`: the config's."""
     another = topic.topic_id != progress.topic_id or bool(progress.short)
     if accept is ResumeAction.REBUILD:
         return progress.cleared().next_commit(topic=topic.name, topic_id=topic.topic_id, mode=mode)
-    # Bad records that were looked at do not halt the table again.
+    # The bad records so far do not halt the table again.
     changed: dict[str, object] = {"recent": ()} if any(bad for _, bad in progress.recent) else {}
     if accept is ResumeAction.LOSS:
         after = {p: max(offset, first.get(p, 0)) for p, offset in progress.next.items()}
@@ -120,7 +119,7 @@ def accepted(
         }
         changed |= {"next": after, "last": last, **after_loss(progress, end)} if passed else {}
     elif accept is ResumeAction.RESET and another and not _goes_by_offsets(progress):
-        # Places in the source's log count on; those in the topic begin anew.
+        # Positions in the source's log go on; offsets in the topic start again.
         last = {p: Last(position=one.position, ts_ms=one.ts_ms) for p, one in progress.last.items()}
         changed |= {"topic_id": topic.topic_id, "next": {}, "last": last, "short": None}
         changed |= after_loss(progress, end) if any(first.values()) else {"lost": None}
@@ -129,29 +128,29 @@ def accepted(
 
 
 def _goes_by_offsets(progress: Progress) -> bool:
-    """Whether offsets tell which change of a row is the newer one; a table that keeps all compares none."""
+    """Whether changes of a row are ordered by offset alone. Tables in mode: append order none."""
     return progress.connector == BY_OFFSET and progress.mode != "append"
 
 
-def nearer_goal(goal: Offsets, taken: Offsets, lost: Mapping[int, int]) -> Offsets:
-    """How far a table is to go first after a loss that was accepted, when its topic ended at `lost`: a snapshot up to
-    there may lack rows (see snapshots.after_loss), and one that comes later is to share no batch with it. `taken`: the
-    next offset per partition."""
-    return {p: min(end, max(lost.get(p, 0), taken.get(p, 0))) for p, end in goal.items()}
+def nearer_target(target: Offsets, taken: Offsets, lost: Mapping[int, int]) -> Offsets:
+    """The first target after an accepted loss: the ends `lost` that the topic had then. A snapshot that ends before
+    them may lack rows (see snapshots.after_loss), and must share no batch with a later one. `taken`: the next offset
+    per partition."""
+    return {p: min(end, max(lost.get(p, 0), taken.get(p, 0))) for p, end in target.items()}
 
 
 def not_ours(path: str) -> TableHalt:
-    """The halt of a table whose place is taken."""
+    """The halt of a table whose path has another writer's table."""
     return TableHalt(
         "not-our-table",
         f"there is a Delta table with rows at {path} that this service did not write",
-        "`distributary resume -c FILE TABLE --adopt` goes on with its rows, once it has checked them against the"
-        " topic; or choose another target.path, or move that table away",
+        "`distributary resume -c FILE TABLE --adopt` continues with its rows, after checking them against the"
+        " topic; or set another target.path, or move that table away",
     )
 
 
 def two_topics(topic: str, other: str, path: str) -> TableHalt:
-    """The halt of a table whose place another topic's table has."""
+    """The halt of a table whose path is that of another topic's table."""
     return TableHalt(
         TWO_TOPICS,
         f"{topic} and {other} would both be written to {path}",

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from distributary.config.connector import PLACEHOLDER
 from distributary.config.source import Source
 from distributary.config.table import TableSettings
-from distributary.decode.column_default import ColumnDefault
 from distributary.decode.document import DOCUMENT_COLUMNS
 from distributary.decode.masks import Masks
 from distributary.decode.options import DEFAULT_PLACEHOLDER, DecodeOptions, TypeSources
@@ -15,6 +14,7 @@ from distributary.decode.source_block import SOURCE_TABLE_COLUMN
 from distributary.decode.source_order import order_of
 from distributary.ingest.topic_format import TopicFormat
 from distributary.progress.record import AddedColumn
+from distributary.types.column_default import ColumnDefault
 
 
 def decode_options(

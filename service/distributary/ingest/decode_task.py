@@ -17,8 +17,8 @@ from distributary.consume.offsets import OffsetRange
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt
+from distributary.types.record_schema import RecordSchema
 
 Findings = Accumulator[frozenset[str]]
 """The findings of a batch's tasks, as JSON."""
@@ -99,7 +99,8 @@ def _stream_of(table: pa.Table) -> bytes:
 
 
 def decoded_of(gathered: pa.Table, findings: Iterable[str], nothing: Decoded) -> Decoded:
-    """What the tasks of a batch decoded, each partition's records by offset; `nothing`: what no record at all gives."""
+    """Joins the results of a batch's tasks, each partition's records by offset. `nothing`: the result for no
+    records."""
     tables: dict[bool, list[pa.Table]] = {False: [nothing.events], True: [nothing.rejected]}
     for rejected, content in zip(gathered["rejected"].to_pylist(), gathered["content"], strict=True):
         tables[rejected].append(pa.ipc.open_stream(content.as_buffer()).read_all())

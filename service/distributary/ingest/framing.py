@@ -1,10 +1,10 @@
-"""Topics whose records name their schemas in a form that is not read: told before a record goes to quarantine."""
+"""Halts a table whose records name their schemas in an unsupported form, before they fill the quarantine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.decode.avro.framing import unread_form
 from distributary.decode.front import without_schema_id
 from distributary.errors import TableHalt
@@ -20,7 +20,7 @@ _AVRO = "set source.format: avro and source.schema_registry, or a JSON converter
 
 
 def check_framing(records: Sequence[Record], topic: str, source_format: str) -> None:
-    """Raises TableHalt where all values name their schema in one form that is not read. What could be read is JSON by
+    """Raises TableHalt if all values name their schema in one form that is not read. What could be read is JSON by
     now (see json_records.py)."""
     forms = {_form(record, source_format) for record in records if record.value}
     if len(forms) != 1 or (form := forms.pop()) is None:

@@ -1,4 +1,4 @@
-"""Where a process keeps the key indexes of its tables: a directory of its own, which goes when the process ends."""
+"""The directory in which a process keeps the key indexes of its tables; removed when the process ends."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def index_cache() -> IndexCache:
 
 
 def new_folder(parent: Path) -> Path:
-    """A directory of this process. Those that processes left which were killed are removed: a process has a lock on
-    its own as long as it lives, which a number of a process would not tell in a container, where it is always 1."""
+    """A directory of this process. Directories of killed processes are removed: each process locks its own as long as
+    it lives. A process id would not do, because in a container it is always 1."""
     for other in parent.glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # another process's, or gone by now
+        with suppress(OSError):  # another process's, or deleted meanwhile
             lock = os.open(other / _LOCK, os.O_RDWR)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

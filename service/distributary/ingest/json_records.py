@@ -1,4 +1,4 @@
-"""Records for a first look, as JsonConverter would have written them, whatever they are written as."""
+"""Sampled records in JsonConverter's form, also if they are Avro."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.consume.tail import Headers
 from distributary.decode.avro.compiler import Read, compile_reader
 from distributary.decode.avro.framing import Side, find_address, is_json
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema
 from distributary.decode.avro.targets import AS_JSON
 from distributary.decode.avro.values import UNREAD
-from distributary.decode.connect_schema import connect_json
-from distributary.decode.strict_json import json_text
 from distributary.errors import TableHalt
 from distributary.ingest.registry import Registry
+from distributary.types.connect_schema import connect_json
+from distributary.types.strict_json import json_text
 
 
 def as_json(record: Record, registry: Registry | None) -> Record:
-    """The record as JsonConverter would have written it, with its schema; as it is where there is no registry.
+    """The record as JsonConverter would have written it, with its schema; unchanged without a registry.
 
     Raises what Registry.schema raises.
     """
@@ -32,7 +32,7 @@ def as_json(record: Record, registry: Registry | None) -> Record:
 
 
 def json_of(data: bytes | None, headers: Headers, side: Side, registry: Registry | None) -> bytes | None:
-    """The same of a key or a value. What is not Avro as it should be stays as it is."""
+    """The same of a key or a value. Bytes that are not valid Avro stay unchanged."""
     if data is None or registry is None:
         return data
     known = {name: value for name, value in reversed(headers) if value is not None}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from distributary.config.table import TableSettings
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.errors import TableHalt
 from distributary.ingest.record_form import is_envelope, opened
 from distributary.ingest.topic_format import TopicFormat
@@ -62,7 +62,7 @@ def as_halt_tells(settings: TableSettings, halt: TableHalt, progress: Progress |
 
 
 def _may_change(progress: Progress | None) -> bool:
-    """Whether no row was kept by a key yet: truncates alone tell none."""
+    """Whether the table has applied no row with a key yet: truncates have none."""
     return progress is None or not progress.key
 
 

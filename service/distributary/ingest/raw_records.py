@@ -18,7 +18,6 @@ from distributary.consume.fetch import RAW
 from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import RecordSource, ranges
 from distributary.decode.decoder import Decoded, Decoder
-from distributary.decode.record_schema import RecordSchema
 from distributary.ingest.decode_task import (
     GATHERED,
     DecodeTask,
@@ -27,6 +26,7 @@ from distributary.ingest.decode_task import (
     UnionOfTexts,
     decoded_of,
 )
+from distributary.types.record_schema import RecordSchema
 
 LOCAL_RECORDS = 20_000
 """The most records of a batch that is decoded in the driver."""

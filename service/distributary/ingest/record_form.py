@@ -1,4 +1,4 @@
-"""The form of a record's value, told by all of its fields: Debezium's envelope, a row, or something else."""
+"""The form of a record's value, recognized from its fields: Debezium's envelope, a row, or something else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.decode.cloud_event import envelope_of
 from distributary.decode.document import change_of_document, key_of_document
 from distributary.decode.front import without_payload_alone, without_schema_id
@@ -30,7 +30,7 @@ _CLOUD_EVENT_ATTRIBUTES = "iodebezium"
 
 
 def opened(data: bytes | None) -> tuple[Any, dict[str, Any] | None]:
-    """The JSON payload, and the Connect schema where one lies beside it; None for what is no JSON."""
+    """The JSON payload, and the Connect schema if there is one beside it; None if the value is no JSON."""
     if data is None:
         return None, None
     try:
@@ -50,7 +50,7 @@ def is_envelope(value: Mapping[str, Any]) -> bool:
 
 
 def without_payloads_alone(records: Sequence[Record], added: Unwrapped) -> list[Record] | None:
-    """The records with what `{"payload": …}` holds in place of their keys and values; None where most records have
+    """The records with what `{"payload": …}` holds in place of their keys and values; None if most records have
     another form. Columns may be called `payload`: only envelopes, and rows that ExtractNewRecordState made, are told
     from a row's column."""
     values = [value for record in records if isinstance(value := opened(record.value)[0], dict)]
@@ -70,7 +70,7 @@ def payload_of(record: Record) -> Record:
 
 
 def envelopes_of_cloud_events(records: Sequence[Record]) -> list[Record] | None:
-    """The records with the envelopes that Debezium's CloudEvents hold in place of their values; None where most records
+    """The records with the envelopes that Debezium's CloudEvents hold in place of their values; None if most records
     have another form."""
     known = [record for record in records if isinstance(opened(record.value)[0], dict)]
     inner = [envelope_of_event(record) for record in records]
@@ -99,7 +99,7 @@ def _is_payload_alone(value: Any) -> bool:
 
 
 def refuse_other_forms(rows: Sequence[Mapping[str, Any]], topic: str, key: Sequence[str], added: Unwrapped) -> None:
-    """Raises TableHalt where the first records are of a form whose fields are no columns."""
+    """Raises TableHalt if the first records are of a form whose fields are no columns."""
     forms = {_other_form(value, key, added) for value in rows}
     if not rows or len(forms) != 1 or (form := forms.pop()) is None:
         return
@@ -131,7 +131,7 @@ def _other_form(value: Mapping[str, Any], key: Sequence[str], added: Unwrapped) 
 
 
 def refuse_broken_envelopes(rows: Sequence[Mapping[str, Any]], topic: str, key: Sequence[str]) -> None:
-    """Raises TableHalt where all records have an envelope's parts (`op` without `source`): they are no rows."""
+    """Raises TableHalt if all records have an envelope's parts (`op` without `source`): they are no rows."""
     if rows and all(_is_broken_envelope(value, key) for value in rows):
         raise TableHalt(
             "not-an-envelope",

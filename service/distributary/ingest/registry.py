@@ -10,9 +10,9 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, Schema
 
 from distributary.config.source import SchemaRegistry, Source
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema, parse_avro_schema
-from distributary.decode.bounds import Bounds
 from distributary.errors import SetupError, TransientError
 from distributary.logs import get_logger
+from distributary.types.bounds import Bounds
 
 _TIMEOUT = 10.0  # seconds that an answer may take
 _RETRIES = 2  # by the client itself; after those the table's own turns come
@@ -29,7 +29,7 @@ _log = get_logger(__name__)
 class Registry:
     """A connection to the registry, shared by all tables.
 
-    Schemas never change: each is asked for once, and kept. Raises SetupError where the config's files can't be used.
+    Schemas never change: each is asked for once, and kept. Raises SetupError if the config's files can't be used.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Registry:
         """Schemas that did not come. Their records are rejected."""
 
     def schema(self, address: str) -> AvroSchema | NotAnAvroSchema:
-        """The schema with that number or GUID; why it is none for columns, where that is so.
+        """The schema with that number or GUID, or the reason why it has no columns.
 
         Raises TransientError while the registry does not answer, or does not know it yet: what it does not know for
         five minutes will not come, and for ten seconds where that was so within the last hour.
@@ -176,7 +176,7 @@ def unknown_schema(address: str) -> TransientError:
 
 
 def registry_of(source: Source) -> Registry | None:
-    """The registry of a config; None where its records are not Avro. Raises SetupError."""
+    """The registry of a config; None if its records are not Avro. Raises SetupError."""
     if not source.schema_registry or source.format != "avro":
         return None
     return Registry(source.schema_registry, bounds=source.limits.bounds())

@@ -1,4 +1,4 @@
-"""How rows leave the files of a table: what the config says of it, and what counts."""
+"""How rows are removed from the files of a table: deletion vectors or rewritten files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Records in quarantine that are applied again: which of them have a place, and what the table knows afterwards.
-
-They come late, and are taken as late records are: by their position, against the table's rows and what is remembered
-of deleted keys (rule 2.1), so that what is newer stays. A record without a position stood where it arrived, which is
-past.
+"""Replays records in quarantine: which of them can be applied, and the progress record afterwards. They are applied
+like all late records: by their position, against the table's rows and the remembered deletes (rule 2.1), so that newer
+changes stay. A record without a position is ordered by its arrival, which is past: it can't be applied.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from distributary.rules.position_text import highest_of
 
 @dataclass(frozen=True)
 class Replayed:
-    """`events` that can be applied, the table's record `after` it, and what is `told` in the log."""
+    """The `events` that can be applied, the progress record `after` them, and counts for the log."""
 
     events: pa.Table
     after: Progress
@@ -30,8 +28,8 @@ class Replayed:
 
 
 def replayed(decoded: Decoded, found: BatchStats, progress: Progress, *, truncates: bool) -> Replayed:
-    """Looks at the decoded records of a table's quarantine, and the facts about them. `truncates`: those among them
-    count."""
+    """Looks at the decoded records of a table's quarantine, and the facts about them. `truncates`: whether truncates
+    among them are applied."""
     placeless = [TOMBSTONE, "r"] if progress.connector == "postgresql" else [TOMBSTONE]
     has_place = pc.invert(pc.is_in(decoded.events["operation"], pa.array(placeless)))
     usable = decoded.events.filter(has_place)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from structlog.typing import FilteringBoundLogger
 
 from distributary.config.table import TableSettings
-from distributary.decode.bounds import Bounds
 from distributary.decode.decoder import Decoded
 from distributary.decode.masks import NO_MASKS, Masks
 from distributary.decode.renames import Renames, check_renames
@@ -14,6 +13,7 @@ from distributary.evolve.timestamps import check_timestamps
 from distributary.evolve.unknown_columns import CODE, FIX, UnknownColumn, check_protected_columns, unknown_columns
 from distributary.ingest.table_columns import TableColumns
 from distributary.progress.record import Progress
+from distributary.types.bounds import Bounds
 
 
 class SentColumns:

@@ -1,4 +1,4 @@
-"""What a source's log may say that its table can't go on with: a truncate that is to halt it, a place gone back."""
+"""Changes of the source that halt its table: a truncate with `truncate: halt`, and a return to earlier positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from distributary.config.table import TableSettings
 from distributary.consume.offsets import OffsetRange
 from distributary.decode.source_block import has_source_table
 from distributary.errors import TableHalt
-from distributary.ingest.batch_writer import truncated_at
 from distributary.progress.batch_stats import BatchStats
 from distributary.progress.record import Progress
 from distributary.rules.event import Event
@@ -17,8 +16,8 @@ from distributary.rules.position_text import write_position
 
 
 def check_truncates(found: BatchStats, progress: Progress, settings: TableSettings, topic: str) -> None:
-    """Raises TableHalt where the batch has a truncate and `truncate` is halt, and where it has one of a source table
-    among several."""
+    """Raises TableHalt for a truncate with `truncate: halt`, and for a truncate of one of several merged source
+    tables."""
     if found.truncated is not None and settings.truncate == "halt":
         raise truncated_at(found.truncated)
     empties = settings.truncate in ("apply", "soft") and settings.mode != "append"
@@ -32,10 +31,20 @@ def check_truncates(found: BatchStats, progress: Progress, settings: TableSettin
         )
 
 
+def truncated_at(place: str) -> TableHalt:
+    """Rule 3.6: why a table of `truncate: halt` stops at a truncate. `place`: its position."""
+    return TableHalt(
+        "truncated",
+        f"the source table was truncated at {place} and truncate is halt",
+        "set truncate: apply or ignore for this table (or soft, where it has __deleted); once it is past the"
+        " truncate, halt may be set again",
+    )
+
+
 def before_going_back(part: OffsetRange, back: Sequence[Event], connector: str, settings: TableSettings) -> OffsetRange:
-    """What of the batch comes before the source was restored or failed over to an earlier position (rule 2.6): `epoch`
-    is of all records of a batch. `back`: the first event of each partition that shows it. Raises TableHalt where
-    nothing comes before."""
+    """The beginning of the batch, before the source was restored or failed over to an earlier position (rule 2.6): one
+    `epoch` applies to all records of a batch. `back`: the first event of each partition that shows it. Raises TableHalt
+    where nothing comes before."""
     ends = {**part.end, **{event.partition: event.offset for event in back}}
     if all(event.offset == part.start[event.partition] for event in back):
         raise went_back(back[0], connector, settings, part.topic)

@@ -1,4 +1,4 @@
-"""Several source tables whose changes come in one topic: refused, or told apart by their names in the key."""
+"""Several source tables in one topic: the table halts, or their names become part of the key."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from distributary.ingest.topic_format import TopicFormat
 
 
 def with_source_in_key(topic_format: TopicFormat, settings: TableSettings) -> TopicFormat:
-    """The format with the source table's name in the key, where `merge_sources` asks for it and the records' own key
-    does not tell the table. Raises TableHalt where columns of the row stand for the key."""
+    """The format with the source table's name in the key, if `merge_sources` is true and the records' own key does not
+    have it. Raises TableHalt if the config's `key` replaces the records' key."""
     if not settings.merge_sources or has_source_table(topic_format.key):
         return topic_format
     if settings.key and not topic_format.key and topic_format.tells_all:
@@ -31,9 +31,7 @@ def check_source_tables(
     found: Iterable[str], known: str | None, topic: str, settings: TableSettings, key: Collection[str]
 ) -> str | None:
     """The one source table of a topic: `found` are those of a batch's records, `known` that of the table's rows. None
-    where several may come.
-
-    Raises TableHalt where there are several, whose rows with equal keys would take each other's place.
+    if several are allowed. Raises TableHalt if there are several: their rows with equal keys would replace each other.
     """
     if settings.merge_sources or has_source_table(key):
         return None

@@ -1,4 +1,4 @@
-"""The types of the source's columns as the connector's schema-change topic tells them, for records without schema."""
+"""The types of the source's columns from the connector's schema-change topic, for records without schema."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from distributary.config import Config
-from distributary.consume.broker import Broker, Topic
-from distributary.consume.peek import Record
+from distributary.consume.kafka_client import KafkaClient, Topic
+from distributary.consume.sample import Record
 from distributary.consume.schema_changes import SourceTable, changed_tables
 from distributary.consume.transactions import possible_topics
-from distributary.decode.announced_types import CONNECTORS_THAT_TELL, SourceColumn, type_of
 from distributary.errors import TransientError
 from distributary.ingest.tables import own_path
 from distributary.logs import get_logger
 from distributary.storage.lake_files import note_at
+from distributary.types.announced_types import CONNECTORS_THAT_TELL, SourceColumn, type_of
 
-Told = Callable[[str], Mapping[str, str]]
-"""Gives the types of a topic's columns that the connector tells beside its records, see SourceTypes.of."""
+AnnouncedTypes = Callable[[str], Mapping[str, str]]
+"""Gives the column types of a topic that the connector announces outside of its records, see SourceTypes.of."""
 
 _CHUNK = 1_000  # records of each partition
 _log = get_logger(__name__)
 
 
-class _Told(BaseModel):
+class _SourceColumns(BaseModel):
     """A table's columns: name to type, length and scale, in the database's own words."""
 
     connector: str
@@ -39,16 +39,16 @@ class _Known(BaseModel):
 
     topic_id: str = ""
     next: dict[int, int] = Field(default_factory=dict)
-    tables: dict[str, _Told] = Field(default_factory=dict)
+    tables: dict[str, _SourceColumns] = Field(default_factory=dict)
 
 
 def source_types_path(config: Config) -> str:
-    """Where it is noted what the topic told: Kafka may remove its records, and the tables need them on."""
+    """The file with the types that were read: Kafka may remove the topic's records, and the tables still need them."""
     return own_path(config, "source-types", f"{config.source.topic_prefix}.json")
 
 
-def told_to(config: Config, broker: Broker) -> SourceTypes:
-    """For commands beside the service: they read what it kept, and keep nothing."""
+def announced_source_types(config: Config, broker: KafkaClient) -> SourceTypes:
+    """For commands: they read what the service saved, and save nothing."""
 
     def saved() -> Any:
         found = note_at(source_types_path(config))
@@ -66,7 +66,7 @@ class SourceTypes:
     def __init__(
         self,
         config: Config,
-        broker: Broker,
+        broker: KafkaClient,
         saved: Callable[[], Any],
         save: Callable[[Any], None] = lambda _value: None,
     ) -> None:
@@ -80,8 +80,8 @@ class SourceTypes:
         self._lock = threading.Lock()
 
     def of(self, topic: str) -> Mapping[str, str]:
-        """The types of the columns of that topic's table, named as `columns` in the config names types; nothing where
-        the connector does not tell them. Raises TransientError where Kafka does not answer."""
+        """The types of the columns of that topic's table, named as `columns` in the config names types; empty if the
+        connector does not announce them. Raises TransientError if Kafka does not answer."""
         if self._connector is not None and self._connector not in CONNECTORS_THAT_TELL:
             return {}
         with self._lock:
@@ -141,7 +141,7 @@ class SourceTypes:
         columns = {column.name: (column.type, column.length, column.scale) for column in table.columns}
         for topic in possible_topics(table.name, self._prefix, table.connector):
             before = known.tables.get(topic)
-            known.tables[topic] = _Told(
+            known.tables[topic] = _SourceColumns(
                 connector=table.connector, columns={**(before.columns if before else {}), **columns}
             )
 

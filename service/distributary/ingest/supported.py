@@ -10,7 +10,7 @@ from distributary.ingest.topic_format import TopicFormat
 
 
 def check_supported(settings: TableSettings, topic_format: TopicFormat, *, is_avro: bool = False) -> None:
-    """Raises TableHalt where the config or the records ask for something that this version would have to guess."""
+    """Raises TableHalt if the config or the records ask for something that this version would have to guess."""
     if topic_format.documents and is_avro:
         raise TableHalt(
             "documents-in-avro",

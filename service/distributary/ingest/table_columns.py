@@ -7,14 +7,14 @@ from typing import TypeVar
 
 from structlog.typing import FilteringBoundLogger
 
-from distributary.config.table import SchemaChanges
-from distributary.decode.bounds import Bounds
+from distributary.config.table_rule import SchemaChanges
 from distributary.decode.observed_columns import ObservedColumns, renames_of, table_columns
 from distributary.evolve.diff import check_key
 from distributary.evolve.policy import allowed_changes, tracked_columns
 from distributary.lake.table import LakeTable
 from distributary.progress.record import AddedColumn
 from distributary.rules.position_text import position_order
+from distributary.types.bounds import Bounds
 
 _Value = TypeVar("_Value")
 
@@ -69,9 +69,8 @@ class TableColumns:
             self.added = {**self.added, **found}
 
     def follow(self, observed: Sequence[ObservedColumns], key: tuple[str, ...], connector: str) -> bool:
-        """Makes the table, adds columns or widens them, where records have more than it holds; whether it did. `key`
-        are the table's key columns, `connector` orders its positions. Raises TableHalt where the table can't take what
-        the records have."""
+        """Creates the table, adds columns or widens them, as the records need; gives whether it did. `key`: the table's
+        key columns, `connector` orders its positions. Raises TableHalt if the table can't hold the records' columns."""
         for columns in observed:
             if columns.is_key:
                 check_key(key, columns.types)
@@ -96,8 +95,8 @@ class TableColumns:
         return True
 
     def _add(self, columns: Mapping[str, str], observed: Sequence[ObservedColumns], connector: str) -> None:
-        """Adds columns. That older rows are to get their defaults is in the table's record before it has the columns:
-        whatever ends the service in between, it is done (see column_fill.py)."""
+        """Adds columns. Defaults that older rows are to get are committed as pending before the columns, so that they
+        are filled also after a crash in between (see column_fill.py)."""
         defaults = {name: one for name, one in defaults_of(observed, connector).items() if name in columns}
         if self._fills and defaults:
             head = self._lake.head()
@@ -108,7 +107,7 @@ class TableColumns:
                 self._lake.commit(head, record, self._lake.empty_commit())
         elif defaults:
             self._log.warning(
-                "columns added that have a default in the source: older rows may have it there, and have NULL here",
+                "columns with a default in the source were added: older rows may have it there, and have NULL here",
                 columns=list(defaults),
                 fix="set column_defaults: fill for columns that come later; a snapshot of the table brings the values",
             )

@@ -1,4 +1,4 @@
-"""Where a table is, shared by those who move it."""
+"""The newest commit of a table that its worker knows, shared by all parts that commit."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from distributary.progress.record import Head, Progress
 
 @dataclass
 class TableCursor:
-    """Where a table is, as last seen: set as soon as a commit is done, whatever becomes of the work around it.
+    """Where a table is. Moved as soon as a commit is done, even if the work around it fails afterwards.
 
-    `head`: None before the table was made; `first`: the first offset that Kafka had of each partition, or as far as it
-    was seen to have none of a table that is not there yet.
+    `head`: the newest commit, None before the table exists. `first`: the first offset that Kafka has of each partition;
+    of a table that does not exist yet, the offset up to which no record was left.
     """
 
     head: Head | None = None
@@ -21,11 +21,16 @@ class TableCursor:
 
     @property
     def progress(self) -> Progress | None:
-        """The table's own record."""
+        """The table's progress record."""
         return self.head.progress if self.head else None
 
     @property
-    def taken(self) -> Offsets:
-        """The next offset per partition."""
+    def commit(self) -> str | None:
+        """The commit id in the table's progress record."""
+        return self.progress.commit if self.progress else None
+
+    @property
+    def next_offsets(self) -> Offsets:
+        """Per partition the first offset that the table has not applied."""
         progress = self.progress
         return dict(progress.next) if progress else {}

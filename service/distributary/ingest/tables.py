@@ -1,4 +1,4 @@
-"""Which tables a config has: by the topics that Kafka has now, with what counts for each and where it lies."""
+"""The tables of a config, found from Kafka's topics: their settings, names and paths."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from distributary.config import Config
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.topics import RESERVED_FOLDERS, TableId, has_database_part, is_signal_table, table_of
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, UsageError
@@ -22,8 +22,8 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class ConfiguredTable:
-    """A table of the config: its topic, what counts for it, and where it lies or will lie. `is_called`: its name where
-    that is another one than `schema.table` (see name_of)."""
+    """A table of the config: its topic, settings and path. `is_called`: its name where that is another one than
+    `schema.table` (see name_of)."""
 
     table: TableId
     topic: str
@@ -33,13 +33,13 @@ class ConfiguredTable:
 
     @property
     def name(self) -> str:
-        """What logs and status call it."""
+        """Its name in logs and status."""
         return self.is_called or str(self.table)
 
 
-def listed(config: Config, broker: Broker) -> list[ConfiguredTable]:
-    """The config's tables that have a topic, by name. Where only its records would tell which table a topic is, one
-    that tells nothing yet is left out, and one that can't be looked at is with a warning."""
+def listed(config: Config, broker: KafkaClient) -> list[ConfiguredTable]:
+    """The config's tables that have a topic, by name. If only a topic's records show its table, a topic without records
+    is left out, and one that can't be read is left out with a warning."""
     found = []
     registry = registry_of(config.source)
     for topic in broker.names():
@@ -67,7 +67,7 @@ def listed(config: Config, broker: Broker) -> list[ConfiguredTable]:
 
 
 def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
-    """The table of that name. Raises UsageError where there is none, or where several databases have one."""
+    """The table of that name. Raises UsageError if there is none, or where several databases have one."""
     same = [one for one in tables if name in (one.name, str(one.table), one.table.in_full)]
     if not same:
         raise UsageError(
@@ -84,7 +84,7 @@ def named(name: str, tables: list[ConfiguredTable]) -> ConfiguredTable:
 
 
 def nearest(name: str, tables: list[ConfiguredTable]) -> str:
-    """The names of tables that are almost that name, for the end of a sentence; empty where there are none."""
+    """The names of tables that are almost that name, for the end of a sentence; empty if there are none."""
     names = {one.name.lower(): one.name for one in tables}  # topics' names differ in case from what people write
     found = get_close_matches(name.lower(), names, n=3)
     return f" (did you mean {' or '.join(names[one] for one in found)}?)" if found else ""
@@ -97,7 +97,7 @@ def name_of(config: Config, table: TableId) -> str:
 
 
 def settings_of(table: TableId | None, config: Config) -> TableSettings | None:
-    """What counts for the table; None for what is no table of the config."""
+    """The table's settings; None if it is no table of the config."""
     if table is None or is_signal_table(table, config.source.signal_table) or is_reserved(table, config):
         return None
     return config.settings_for(table.schema, table.table)
@@ -108,9 +108,9 @@ def is_reserved(table: TableId, config: Config) -> bool:
     return _parts(config, table)[0].lower() in RESERVED_FOLDERS
 
 
-def connector_of_topic(topic: str, config: Config, broker: Broker, registry: Registry | None) -> str | None:
-    """The connector that a topic's first records tell, None where none does; `registry` has their schemas where they
-    are Avro."""
+def connector_of_topic(topic: str, config: Config, broker: KafkaClient, registry: Registry | None) -> str | None:
+    """The connector that a topic's first records name; None if none does. `registry` has the schemas of Avro
+    records."""
     found = broker.topics([topic]).get(topic)
     if found is None:
         return None
@@ -139,7 +139,7 @@ def _parts(config: Config, table: TableId) -> list[str]:
 
 
 def maintenance_path(config: Config, table: TableId) -> str:
-    """Where it is noted what was done to the table's files (see maintain/schedule.py)."""
+    """The file with the record of the table's maintenance (see maintain/schedule.py)."""
     return own_path(config, "maintenance", *(p for p in (table.database, table.schema) if p), f"{table.table}.json")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.decode.document import MONGODB
 from distributary.decode.position import NEEDED
 from distributary.decode.source_block import BY_OFFSET, CONNECTORS
@@ -43,11 +43,11 @@ _DB2_LSN = len("00000027:00000ac0:0000000000000002")
 
 @dataclass(frozen=True)
 class TopicFormat:
-    """What the first records of a topic tell. `key` are the names of the record key's fields, empty without key.
+    """The format of a topic, from its first records. `key` are the names of the record key's fields, empty without key.
 
     `order` is the connector by whose positions the changes are ordered, or BY_OFFSET. `unwrapped`: the records are rows
-    without an envelope. `only_truncates`: all of them are truncates, which have no key, so that nothing tells yet
-    whether the table has one; `only_tombstones`: none has a value, or there are none, so that nothing tells the form.
+    without an envelope. `only_truncates`: all of them are truncates, which have no key, so that it is not known yet
+    whether the table has one; `only_tombstones`: none has a value, or there are none, so that the form is not known.
     `payload_alone`: keys and values are objects with the one field `payload`, which holds them. `cloud_events`: values
     are Debezium's CloudEvents. `documents`: they are MongoDB's. `bare_key`: keys are bare values of this column (see
     bare_keys.py).
@@ -72,7 +72,8 @@ class TopicFormat:
 
 @dataclass(frozen=True)
 class KnownFormat:
-    """What the table was filled by so far: the order of its changes, and whether its rows came without envelope."""
+    """The format of the records that the table has applied: the order of their changes, and whether they had an
+    envelope."""
 
     order: str
     unwrapped: bool
@@ -86,11 +87,11 @@ def detect_format(
     known: KnownFormat | None = None,
     has_order: bool = False,
 ) -> TopicFormat:
-    """Looks at records from the head of a batch.
+    """Detects the format from the first records of a batch.
 
     `configured` is the connector by the config, `added` what ExtractNewRecordState may have added. `has_order`: the
-    config names the fields that order changes (see source_order.py), so that any connector's can be ordered.
-    Raises TableHalt where they are not change events that can be applied.
+    config names the fields that order changes (see source_order.py), so that any connector's can be ordered. Raises
+    TableHalt if they are no change events that can be applied.
     """
     if configured == MONGODB:
         rows = [row_of_document(record) for record in records]

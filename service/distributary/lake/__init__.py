@@ -1,4 +1,4 @@
-"""A Delta table without its rows: creating and altering it, its log, its layout, OPTIMIZE and VACUUM.
+"""A Delta table without its rows: created and altered, its log, its layout, OPTIMIZE and VACUUM.
 
-In: columns and properties. Out: heads and commits. Imports progress, delta and below.
+In: columns and properties. Out: heads and commits. Imports progress, delta and what lies below them.
 """

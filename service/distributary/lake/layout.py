@@ -35,7 +35,7 @@ class Layout:
     keep: float = Maintenance.keep
 
     @property
-    def says_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether the config sets nothing, so that any layout fits."""
         return not (self.properties or self.partition_by or self.cluster_by or self.keeps_longer)
 
@@ -45,7 +45,7 @@ class Layout:
         return _files_kept(self.properties) is None and self.keep > Maintenance.keep
 
     @property
-    def at_first(self) -> Mapping[str, str]:
+    def initial_properties(self) -> Mapping[str, str]:
         """The properties of a new table."""
         return {**self.properties, **({FILES_KEPT: interval(self.keep)} if self.keeps_longer else {})}
 
@@ -79,7 +79,7 @@ def changes(wanted: Layout, has: Layout) -> LayoutChanges:
     other = wanted.cluster_by and has.cluster_by is not None and wanted.cluster_by != has.cluster_by
     clustered = wanted.cluster_by if other and not has.partition_by else None
     way_out = _FROM_CLUSTERS if wanted.partition_by and _CLUSTERING in has.features else _REBUILD
-    lacks = lacking(wanted.at_first, has.properties, has.features)
+    lacks = lacking(wanted.initial_properties, has.properties, has.features)
     if wanted.keeps_longer and not _is_shorter(has.properties, wanted.keep):
         lacks.pop(FILES_KEPT, None)
     return LayoutChanges(lacks, clustered, way_out if parted else None)

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
 from distributary import sql
-from distributary.decode.types.zones import has_no_zone
 from distributary.delta.commit import ProgressRecord, concurrent_change
 from distributary.delta.table_storage import table_files
 from distributary.delta.transaction import USER_METADATA, DeltaCommitter
@@ -23,6 +22,7 @@ from distributary.lake.layout import Layout, LayoutChanges, changes, check_layou
 from distributary.lake.log import DeltaLog
 from distributary.launch.classes import DELTA_LOG, HADOOP_PATH, java_class
 from distributary.progress.record import APP_ID, Head, Progress
+from distributary.types.zones import has_no_zone
 
 Write = Callable[[Head, Progress], object]
 """Commits to a table on the head's version, with the progress. LakeTable.commit runs it once."""
@@ -98,7 +98,7 @@ class LakeTable:
     ) -> None:
         builder = make(self.session).location(self.path)
         builder = builder.addColumns(_struct({**columns, **self._service_columns}))
-        for key, value in _with_features({**layout.at_first, **_needed(columns)}).items():
+        for key, value in _with_features({**layout.initial_properties, **_needed(columns)}).items():
             builder = builder.property(key, value)
         if layout.partition_by:
             builder = builder.partitionedBy(*layout.partition_by)
@@ -145,7 +145,7 @@ class LakeTable:
         self.session.sql(f"UPDATE {self._name()} SET {_quoted(column)} = {value} WHERE {_quoted(column)} IS NULL")
 
     def fill(self, values: Mapping[str, str]) -> Write:
-        """A write that puts values, texts as in decode.column_default, into columns of rows that have NULL there."""
+        """A write that puts values, texts as in types.column_default, into columns of rows that have NULL there."""
 
         def run(head: Head, progress: Progress) -> None:
             kinds = self.columns()
@@ -224,7 +224,7 @@ class LakeTable:
             raise concurrent_change(self.path, head.version)
         return now
 
-    def keep_record(self, head: Head | None) -> Head | None:
+    def commit_old_record(self, head: Head | None) -> Head | None:
         """Writes the progress record again, in a separate commit, if it is so old that Delta's log cleanup may remove
         it after a commit without a record (OPTIMIZE, ALTER). Returns the head. Raises errors of commit()."""
         if head is None or head.progress is None:
@@ -301,7 +301,7 @@ def _struct(columns: Mapping[str, str]) -> StructType:
 
 
 def _literal(value: str, kind: str) -> str:
-    """The text of a value (see decode.column_default) as SQL of that type."""
+    """The text of a value (see types.column_default) as SQL of that type."""
     if kind in ("string", "binary", "variant"):
         return {"string": "{}", "binary": "unhex({})", "variant": "parse_json({})"}[kind].format(sql.text(value))
     return f"CAST({sql.text(value + ('Z' if kind == 'timestamp' else ''))} AS {kind})"

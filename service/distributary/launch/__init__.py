@@ -1,1 +1,4 @@
-"""What must be there before anything runs: Java, the jars, the Spark session."""
+"""What must exist before anything runs: Java, the jars, the Spark session.
+
+In: Spark's properties. Out: a session, or a SetupError. Imports errors and config alone.
+"""

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a bundle put into a directory: its key, and each file's size in bytes. Written last."""
+    """The record of a bundle in a directory: its key, and each file's size in bytes. Written last."""
 
     key: str
     files: dict[str, int]
@@ -35,7 +35,7 @@ class Bundle:
 
     `without`: names of artifacts that are not wanted though others ask for them. `parts`: names of artifacts that must
     be among those that come, so that a directory without them is noticed. `hashes`: the SHA-256 of each file by its
-    name, so that a file which a mirror, a proxy or somebody else has replaced is noticed; empty where nobody knows
+    name, so that a file which a mirror, a proxy or somebody else has replaced is noticed; empty if nobody knows
     them.
     """
 
@@ -91,7 +91,7 @@ class Bundle:
         return manifest.key == self.key and whole and all(self._is_genuine(directory / name) for name in manifest.files)
 
     def lock(self) -> str:
-        """Fetches the bundle anew, whatever comes, and gives what the file of its hashes is to have."""
+        """Fetches the bundle again without checking it, and gives the content for the file of its hashes."""
         with tempfile.TemporaryDirectory() as place:
             replace(self, hashes={}).fill(Path(place))
             return "".join(f"{sha256(jar)}  {jar.name}\n" for jar in sorted(Path(place).glob("*.jar")))

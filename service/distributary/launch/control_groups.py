@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def limit_files(root: Path, version_2: str, controller: str, version_1: str) -> Iterator[Path]:
-    """The files that say what the groups are limited to, as far as they are there.
+    """The files with the limits of this process's control groups, those that exist.
 
-    `version_2` is a file's name in a unified hierarchy, `version_1` in that of the older `controller`. In a container
-    its own group is the root of what it sees, whatever its name is outside.
+    `version_2` is a file's name in a unified hierarchy, `version_1` in that of the older `controller`. A container sees
+    its own group as the root, under any name.
     """
     places = {Path(version_2), Path(controller, version_1)}
     with suppress(OSError):

@@ -26,7 +26,7 @@ def granted_cores(environment: Mapping[str, str], root: Path = Path("/"), seen: 
     """How many processors this process may keep busy, rounded up.
 
     The least of what DISTRIBUTARY_CORES says, of the processors that the process may run on (`seen`, in tests), and of
-    the quotas of its control groups. Raises UsageError where the variable is no whole number from 1.
+    the quotas of its control groups. Raises UsageError if the variable is no whole number from 1.
     """
     counts = [len(os.sched_getaffinity(0)) if seen is None else seen, *map(math.ceil, _quotas(root))]
     if text := environment.get(VARIABLE):
@@ -45,7 +45,7 @@ def bounded_master(master: str, cores: int, heap: int) -> str:
 
 
 def limit_threads(cores: int) -> None:
-    """Has the libraries of this process use no more threads than that; without it each takes one per processor seen."""
+    """Limits the threads of this process's libraries: by default each uses one per visible processor."""
     pa.set_cpu_count(cores)
     os.environ.setdefault("TOKIO_WORKER_THREADS", str(cores))  # deltalake's, from its first use on
 

@@ -105,7 +105,7 @@ def settings_xml(repository: str) -> str:
 
 
 def unresolved(output: str) -> SetupError:
-    """What a failed run of Ivy that printed `output` means for the user."""
+    """The error for a failed run of Ivy that printed `output`."""
     missing = sorted({f"{m['org']}:{m['name']}:{m['revision']}" for m in _UNRESOLVED.finditer(output)})
     unreachable = _UNREACHABLE.search(output)
     if not missing:

@@ -16,7 +16,8 @@ _OUTSIDE_OF_HEAP = 1 << 30  # what Java has outside of its heap: compiled code, 
 
 
 def machine_memory(root: Path = Path("/")) -> tuple[int | None, int | None]:
-    """All memory and the free one, in bytes; a container's limit counts for both. None where the system tells none."""
+    """All memory and the free one, in bytes; a container's limit counts for both. None if the system does not show
+    it."""
     try:
         lines = (root / "proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -57,8 +58,8 @@ def java_heap(session: SparkSession) -> int:
 
 
 def beside_java(heap: int, memory: tuple[int | None, int | None]) -> int:
-    """Bytes that are left beside a JVM with such a heap (see java_heap), of all memory and the free one as
-    machine_memory tells them; 0 where it does not."""
+    """Bytes that a JVM with such a heap (see java_heap) leaves of all and of free memory, from machine_memory; 0 if
+    that is not known."""
     total, free = memory
     if total is None or free is None:
         return 0

@@ -20,7 +20,7 @@ def network_settings(master: str, settings: Mapping[str, str]) -> dict[str, str]
     A driver that works by itself listens on loopback alone, where other users of the machine still need a secret, that
     Spark makes. With executors all of them need one, and what they send and spill is encrypted: it has rows, and the
     properties with their passwords. Kubernetes and YARN hand such a secret on; a standalone cluster must be given one.
-    Raises SetupError where nobody gives it.
+    Raises SetupError if nobody gives it.
     """
     if not master:  # a JVM that is started otherwise, and tells nothing
         return {}

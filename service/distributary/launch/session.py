@@ -98,7 +98,7 @@ _PROCESSORS = "-XX:ActiveProcessorCount"
 _NAMES_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _JAVA_READS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 JVM_OPTIONS = f"{_JVM_UTC} {_COMPILE_ALL} {_END_WITHOUT_MEMORY} -Dlog4j2.level=warn"
-"""What driver and executors are started with, after the config's own options."""
+"""Options of driver and executors, added to those of the config."""
 _log = logs.get_logger(__name__)
 _OUT_OF_MEMORY = (3, 52)  # exit codes: Java's own with that option, and Spark's where a task used the memory up
 _ENDING = 20.0  # seconds that a JVM may take to end once it does not answer any more
@@ -143,8 +143,8 @@ def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None =
         raise SetupError(
             "spark-not-started",
             f"Spark did not start with spark.master {master}: {reason}",
-            "mend `spark` in the config; its master must answer from this machine. What Java itself says stands above:"
-            " where a spark-defaults.conf names a garbage collector, name the same in spark.driver.extraJavaOptions",
+            "correct `spark` in the config; its master must answer from this machine. Java's own message is above. If a"
+            " spark-defaults.conf sets a garbage collector, set the same one in spark.driver.extraJavaOptions",
         ) from error
     context: SparkContext = session.sparkContext
     context.setLogLevel("ERROR")
@@ -213,7 +213,7 @@ def _without_sigterm() -> Iterator[None]:
 
 def _given_to_spark_submit() -> dict[str, str]:
     """The settings of its command line and of spark-defaults.conf, and those that it has decided in any case; these are
-    empty where nothing tells them."""
+    empty if they are not known."""
     decided = dict.fromkeys(("spark.master", "spark.app.name", "spark.driver.memory"), "")
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return decided
@@ -222,7 +222,7 @@ def _given_to_spark_submit() -> dict[str, str]:
 
 
 def collector(settings: Mapping[str, str], environment: Mapping[str, str]) -> str:
-    """The driver's option for Java's garbage collector, given Spark's settings; empty where executors do the work, or
+    """The driver's option for Java's garbage collector, given Spark's settings; empty if executors do the work, or
     where the user has named one: Java does not start with two of them."""
     given = [settings.get(key, "") for key in (_DRIVER_OPTIONS, "spark.driver.defaultJavaOptions")]
     given += [environment.get(name, "") for name in _JAVA_READS]
@@ -231,7 +231,7 @@ def collector(settings: Mapping[str, str], environment: Mapping[str, str]) -> st
 
 
 def close_session(session: SparkSession) -> None:
-    """Stops Spark. Raises SetupError where its JVM has ended by itself: whatever else went wrong came of that."""
+    """Stops Spark. Raises SetupError if its JVM has ended by itself, which is then the cause of all other errors."""
     process: subprocess.Popen[bytes] | None = getattr(session.sparkContext._gateway, "proc", None)
     try:
         if process is None or process.poll() is None:
@@ -243,7 +243,7 @@ def close_session(session: SparkSession) -> None:
 
 
 def _gone(process: subprocess.Popen[bytes] | None) -> SetupError:
-    """The error that says how the JVM ended. Under spark-submit it is no process of this one, and nobody can tell."""
+    """The error with the JVM's exit status; under spark-submit, where the JVM is no child process, without it."""
     code = None
     if process is not None:
         with suppress(subprocess.TimeoutExpired):
@@ -252,15 +252,15 @@ def _gone(process: subprocess.Popen[bytes] | None) -> SetupError:
         return SetupError(
             "out-of-memory",
             "Spark's JVM ended: its memory was used up",
-            "raise spark.driver.memory in the config, or lower trigger.max_records, and start it again: each table goes"
-            " on from where it is",
+            "raise spark.driver.memory in the config, or lower trigger.max_records, and start it again: each table"
+            " continues from its own offsets",
         )
     how = "" if code is None else f" with exit code {code}" if code >= 0 else f", by {signal.Signals(-code).name}"
     return SetupError(
         "spark-gone",
         f"Spark's JVM ended{how}",
-        "start it again: each table goes on from where it is. After SIGKILL look whether the machine or the container"
-        " ran out of memory (the kernel's log, OOMKilled): then give it more, or lower spark.driver.memory",
+        "start it again: each table continues from its own offsets. After SIGKILL check whether the machine or the"
+        " container ran out of memory (the kernel's log, OOMKilled): then give it more, or lower spark.driver.memory",
     )
 
 

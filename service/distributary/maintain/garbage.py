@@ -24,7 +24,7 @@ class Garbage:
 
     @contextmanager
     def after(self) -> Iterator[None]:
-        """Looks at the end, where it is not too soon."""
+        """Collects after the call, unless the last collection was a moment ago."""
         try:
             yield
         finally:

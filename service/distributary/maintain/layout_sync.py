@@ -16,17 +16,17 @@ class LayoutSync:
         self._lake = lake
         self._cursor = cursor
         self._log = log
-        self._done = layout.says_nothing
+        self._done = layout.is_empty
 
-    def see_to(self) -> None:
-        """Raises TableHalt where the table can't be as the config says."""
+    def ensure(self) -> None:
+        """Raises TableHalt if the table can't be as the config says."""
         if self._done:
             return
         if self._cursor.head is not None and self._lake.columns():  # a table without columns is made anew with them
             self._log.debug("the table's properties and layout are looked at")
             lacks = self._lake.layout_diff()
             if lacks:
-                self._cursor.head = self._lake.keep_record(self._cursor.head)
+                self._cursor.head = self._lake.commit_old_record(self._cursor.head)
                 self._lake.lay_out(lacks)
                 self._log.info(
                     "the table was altered", properties=dict(lacks.properties), clustered_by=lacks.cluster_by
@@ -34,6 +34,6 @@ class LayoutSync:
                 self._cursor.head = self._lake.head(self._cursor.head)
             if lacks.partitions:
                 self._log.warning(
-                    "the table's files are not parted as the config says: it goes on as it is", fix=lacks.partitions
+                    "the table keeps its own partitions, which are not those of the config", fix=lacks.partitions
                 )
         self._done = True

@@ -1,7 +1,7 @@
-"""Looks after the tables' files beside the batches: one task at a time, when no batch waits for the machine.
+"""Runs maintenance of the tables' files between batches: one task at a time, while no batch waits.
 
-A task has its table's lock, as a batch has: the two are never at work on one table at once. What fails is told and
-tried again later; it halts nothing.
+A task takes its table's lock, as a batch does, so that the two never change one table at once. A failed task is logged
+and tried again later; it halts no table.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _log = get_logger(__name__)
 
 
 class Maintainable(Protocol):
-    """A table whose files are looked after."""
+    """A table whose files are maintained."""
 
     @property
     def running(self) -> threading.Lock:
-        """Who has it is at work on the table."""
+        """Held while a batch or a task changes the table."""
         ...
 
     @property
     def name(self) -> str:
-        """As logs and metrics have it."""
+        """Its name in logs and metrics."""
         ...
 
     @property
-    def upkeep(self) -> MaintenanceSchedule:
-        """What was done, and when it may be tried again."""
+    def schedule(self) -> MaintenanceSchedule:
+        """The record of the last maintenance, and the time of the next try."""
         ...
 
     def due(self) -> Due | None:
-        """What is to be done. Asked often, by several threads, so that it must cost nothing."""
+        """The tasks that are due. Called often by several threads, so it must be cheap."""
         ...
 
     def maintain(self, task: Task) -> Compacted | None:
@@ -77,7 +77,7 @@ class Jobs:
 
 
 class MaintenanceThread:
-    """The thread that does it. `tables` gives all tables; `busy` tells whether a batch of any is to be taken."""
+    """The thread of maintenance. `tables` gives all tables; `busy` says whether any table has a batch to process."""
 
     def __init__(
         self, tables: Callable[[], Sequence[Maintainable]], busy: Callable[[], bool], recorder: Recorder, jobs: Jobs
@@ -115,7 +115,7 @@ class MaintenanceThread:
             self.turn()
 
     def turn(self) -> None:
-        """Does what is due, table by table; what is not overdue only while no batch is to be taken."""
+        """Does the tasks that are due, table by table; those that are not overdue only while no batch waits."""
         for table in self._tables():
             found = self._due(table)
             if found is None or (self._busy() and not found.overdue) or not self._taken(table, found):
@@ -132,8 +132,10 @@ class MaintenanceThread:
     def _due(table: Maintainable) -> Due | None:
         try:
             return table.due()
-        except Exception as error:  # whatever it is, the other tables are looked after
-            _log.warning("can't tell what a table's files need", table=table.name, reason=classify(error).message)
+        except Exception as error:  # one table's fault must not keep others from maintenance
+            _log.warning(
+                "can't find out which maintenance a table needs", table=table.name, reason=classify(error).message
+            )
             return None
 
     def _taken(self, table: Maintainable, found: Due) -> bool:
@@ -162,16 +164,16 @@ class MaintenanceThread:
                 self._failed(table, task, classify(error))
             return False
         seconds = time.monotonic() - began
-        self._recorder.tended(table.name, task.value, seconds, what)
+        self._recorder.maintained(table.name, task.value, seconds, what)
         told = {} if what is None else {"files": what.removed, "into": what.added, "bytes": what.bytes}
-        _log.info("a table's files were looked after", table=table.name, task=task.value, **told)
+        _log.info("maintenance done", table=table.name, task=task.value, **told)
         return True
 
     def _failed(self, table: Maintainable, task: Task, fault: DistributaryError) -> None:
-        pause = table.upkeep.failed(task)
-        self._recorder.untended(table.name, task.value)
+        pause = table.schedule.failed(task)
+        self._recorder.maintenance_failed(table.name, task.value)
         _log.warning(
-            "a table's files could not be looked after; this is tried again later",
+            "maintenance failed; it is tried again later",
             table=table.name,
             task=task.value,
             code=fault.code,

@@ -49,7 +49,7 @@ class OwnTableFiles:
     ) -> None:
         """`name`: as logs and metrics have it. `keep`: after so many seconds a row goes; None: never."""
         self.name = name
-        self.upkeep = upkeep
+        self.schedule = upkeep
         self._session = session.newSession()
         self._table = table
         self._log = DeltaLog(self._session, table.path)
@@ -73,7 +73,7 @@ class OwnTableFiles:
             return None
         # Rows grow old in a table that does not change, too.
         changed_at = self._changed_at if self._keep is None else self._clock()
-        return self.upkeep.due(self._version, changed_at)
+        return self.schedule.due(self._version, changed_at)
 
     def maintain(self, task: Task) -> Compacted | None:
         """Compacts it, or removes old files. Raises what Spark raises."""
@@ -88,13 +88,13 @@ class OwnTableFiles:
                 )
             vacuum(self._session, self._table.path)
         self._look()
-        self.upkeep.done(task, self._version or 0)
+        self.schedule.done(task, self._version or 0)
         return done
 
     def _look(self) -> None:
         before, self._version = self._version, self._log.version(self._version)
         if before is None and self._version is not None:
-            self.upkeep.start()
+            self.schedule.start()
         if before != self._version:
             self._changed_at = self._clock()
 

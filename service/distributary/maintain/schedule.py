@@ -1,7 +1,7 @@
-"""What a table's files need and when, decided from what is known anyway: a look costs no read and no job.
+"""Which maintenance a table needs and when, decided from values in memory: no read and no Spark job.
 
-The table's version counts its commits. What was done to it last is noted beside the tables, so that a service which is
-restarted every hour gets to it all the same, and does not do it over.
+The table's version counts its commits. The last maintenance is saved in the lake, so that a service which restarts
+every hour neither skips nor repeats it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _log = get_logger(__name__)
 
 
 class Task(str, Enum):
-    """What is done to a table's files. `str` so that it stands in logs and labels as it is."""
+    """A task of maintenance. A `str`, so that logs and labels show its value."""
 
     COMPACT = "compact"
     VACUUM = "vacuum"
@@ -38,9 +38,9 @@ class Task(str, Enum):
 
 @dataclass(frozen=True)
 class Done:
-    """What was done to a table last: its `version` right after its files were compacted, or looked at in vain, and when
-    that was; and when its old files were removed. Times in seconds since 1970, None for never; `since` is the beginning
-    of the record."""
+    """The last maintenance of a table: its `version` right after the last compaction (also one that found nothing to
+    do), and the times of the last compaction and removal of old files, in seconds since 1970, None for never. `since`:
+    when the record began."""
 
     since: float
     version: int = 0
@@ -49,7 +49,7 @@ class Done:
 
     @staticmethod
     def of(value: Any, now: float) -> Done:
-        """As a note has it; one that begins now where there is none, or none that can be understood."""
+        """From its saved form; a new record if there is none that can be read."""
         try:
             done = Done(**value)
             times = (done.since, done.compacted_at or 0.0, done.vacuumed_at or 0.0)
@@ -119,8 +119,8 @@ class MaintenanceSchedule:
         self._not_before: dict[Task, float] = {}
 
     def start(self) -> None:
-        """Reads what was done. A record that begins is written at once: else a service that is often restarted would
-        begin it anew each time. Where the storage fails it begins in memory, for no table is to halt for that."""
+        """Reads the record. A new one is saved at once: else a service that restarts often would start it again each
+        time. If the storage fails the record is in memory only: no table halts for that."""
         found = None
         try:
             found = self._record.read()
@@ -128,7 +128,7 @@ class MaintenanceSchedule:
             if found != asdict(self._done):
                 self._record.write(asdict(self._done))
         except Exception as error:
-            _log.warning("what was done to a table's files is not known", reason=type(error).__name__)
+            _log.warning("the record of a table's last maintenance can't be read", reason=type(error).__name__)
             self._done = Done(self._clock())
 
     def due(self, version: int, changed_at: float | None) -> Due | None:

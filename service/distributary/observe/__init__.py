@@ -1,4 +1,5 @@
 """What the service shows of itself: status, metrics, the HTTP server and its page.
 
-In: what workers and threads report. Out: JSON, Prometheus text, the page. Imports neither rules nor delta.
+In: reports of workers and threads. Out: JSON, Prometheus text, the page. Imports lake, delta and what lies below them;
+neither rules nor apply.
 """

@@ -1,4 +1,4 @@
-"""What the HTTP server answers: which pages there are, and who may see them."""
+"""The answers of the HTTP server: its pages, and who may see them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HTML = "text/html; charset=utf-8"
 INDEX = "distributary: / /livez /readyz /status /tables /tables/NAME /errors /history /metrics\n"
 TABLES = "/tables/"
 _FOR_PROBES = ("/livez", "/readyz")
-"""What is told without a token: kubelet has none. It says that the service lives, and nothing else."""
+"""Answered without a token, because kubelet has none. These pages say only whether the service lives."""
 # What every answer carries. Only the page itself may do more than nothing, see page().
 HEADERS = {
     "Cache-Control": "no-store",
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked: `path` without its query, `host` and `authorization` as the headers have them, or empty."""
+    """A request: `path` without its query, `host` and `authorization` as the headers have them, or empty."""
 
     method: str
     path: str

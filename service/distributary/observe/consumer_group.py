@@ -1,6 +1,6 @@
-"""What the tables have applied, as the offsets of a Kafka consumer group: for the lag tools that people have.
+"""Commits the tables' applied offsets to a Kafka consumer group, for existing lag tools.
 
-Only those tools read it: the service goes by the tables' own records. So whatever goes wrong here is told once, tried
+Only those tools read them: the service itself uses the tables' progress records. A failure is logged once and tried
 again later, and holds up nothing.
 """
 
@@ -25,8 +25,8 @@ _log = get_logger(__name__)
 
 
 class ConsumerGroup:
-    """Commits offsets of all tables' topics to the group that the config names, by `commit` (see Broker.commit), from a
-    thread of its own; does nothing where the config says so."""
+    """Commits offsets of all tables' topics to the group that the config names, by `commit` (see KafkaClient.commit),
+    from a thread of its own; does nothing where the config says so."""
 
     def __init__(
         self, config: Config, commit: Callable[[str, Mapping[str, Offsets]], None], pause: float = PAUSE
@@ -44,7 +44,7 @@ class ConsumerGroup:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lag-group", daemon=True)
 
-    def taken(self, topic: str, offsets: Offsets) -> None:
+    def report(self, topic: str, offsets: Offsets) -> None:
         """The table of the topic has these next offsets in its commits. Returns at once; from any thread."""
         with self._lock:
             known = self._known.setdefault(topic, {})
@@ -54,12 +54,12 @@ class ConsumerGroup:
                 self._news.setdefault(topic, {}).update(changed)
 
     def start(self) -> None:
-        """Begins to commit what it is told."""
+        """Starts the thread that commits reported offsets."""
         if self._enabled:
             self._thread.start()
 
     def stop(self) -> None:
-        """Ends, after what it was told last is committed or was tried."""
+        """Stops the thread, after a last try to commit."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(_ENDING)
@@ -72,7 +72,7 @@ class ConsumerGroup:
         self._turn(last=True)
 
     def _turn(self, *, last: bool = False) -> None:
-        """Commits what is new. Where that fails it is new the next time as well."""
+        """Commits new offsets. If that fails they are committed with the next ones."""
         offsets = self._next()
         if not offsets:
             return

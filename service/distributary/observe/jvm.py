@@ -1,4 +1,4 @@
-"""What Spark's JVM says of its memory, its collections and its threads."""
+"""Reads the memory, garbage collections and threads of Spark's JVM."""
 
 from __future__ import annotations
 

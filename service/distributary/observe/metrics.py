@@ -1,44 +1,8 @@
-"""Every metric of the service, as one catalogue: what is not here is not exposed, and docs/metrics.md is made of it.
-
-`python -m distributary.observe.metrics` prints that page.
-"""
+"""The catalogue of all metrics. Only metrics that are in it are exposed, and docs/metrics.md is made from it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
-
-
-class Kind(str, Enum):
-    """Prometheus' types of metrics."""
-
-    GAUGE = "gauge"
-    COUNTER = "counter"
-    SUMMARY = "summary"
-    HISTOGRAM = "histogram"
-
-
-@dataclass(frozen=True)
-class Metric:
-    """`name` as it is exposed (a counter's without `_total`), `help` as one sentence."""
-
-    name: str
-    kind: Kind
-    help: str
-    labels: tuple[str, ...] = ("table",)
-    unit: str = ""
-    buckets: tuple[float, ...] = ()
-
-    @property
-    def series(self) -> tuple[str, ...]:
-        """The names that queries use."""
-        if self.kind is Kind.COUNTER:
-            return (f"{self.name}_total",)
-        if self.kind is Kind.GAUGE:
-            return (self.name,)
-        bucket = (f"{self.name}_bucket",) if self.kind is Kind.HISTOGRAM else ()
-        return (*bucket, f"{self.name}_count", f"{self.name}_sum")
-
+from distributary.observe.metric import Kind, Metric
 
 PHASES = {
     "look": "where the table and its topic are, and the format of the first records",
@@ -113,7 +77,7 @@ QUARANTINED = Metric(
 UNDECIDED = Metric(
     "distributary_table_undecided",
     Kind.COUNTER,
-    "Deletes over all runs of which nothing tells whether they took the new row of a key or the one before it.",
+    "Deletes that could apply to either of two rows of the same key (rule 2.7), over all runs.",
     unit="records",
 )
 GHOSTS = Metric(
@@ -249,8 +213,11 @@ JVM_COLLECTIONS = Metric(
     unit="seconds",
 )
 JVM_THREADS = Metric("distributary_jvm_threads", Kind.GAUGE, "Threads of Spark's JVM.", ())
-PROCESSES = {"distributary": "the service's Python process", "distributary_jvm": "Spark's JVM"}
-"""The processes whose figures are told, by what the names of these begin with."""
+PROCESSES = {
+    "distributary": "the service's Python process",
+    "distributary_jvm": "Spark's JVM, if the service started it",
+}
+"""The processes that have metrics, by the prefix of their names."""
 _OF_PROCESSES = (
     ("virtual_memory_bytes", Kind.GAUGE, "Virtual memory size in bytes.", "bytes"),
     ("resident_memory_bytes", Kind.GAUGE, "Resident memory size in bytes.", "bytes"),
@@ -315,18 +282,6 @@ PENDING = Metric(
     (),
 )
 
-_HEAD = """\
-# Metrics
-
-What `/metrics` has, in Prometheus' text format. This page is made from the catalogue in the code (`make docs` writes
-it anew); [monitoring.md](monitoring.md) says how to use it.
-
-Counters that count over all runs come from the table's own progress record and go on after a restart; those since the
-start begin at 0. A gauge that is not known is not there.
-
-| metric | type | labels | unit | what it is |
-| --- | --- | --- | --- | --- |"""
-
 CATALOGUE = (
     STATE, LAG_RECORDS, LAG_SECONDS, FRESHNESS, STAGE, SOURCE_TIME, LAST_COMMIT, APPLIED, QUARANTINED, UNDECIDED,
     GHOSTS, REMEMBERED_KEYS, MEMORY_BYTES, COMMITS, RECORDS, MERGED, BY_REASON, RETRIES, SCHEMA_CHANGES, COMPACTED_AT,
@@ -334,24 +289,3 @@ CATALOGUE = (
     TABLE_BATCH, BATCH, FRESHNESS_OF_BATCHES, READY, STARTED, LAST_TURN, LAST_PLAN, HEARTBEAT, CONFIG_FAULTS, INFO,
     COMPLETE, PENDING, JVM_HEAP_USED, JVM_HEAP_MAX, JVM_COLLECTIONS, JVM_THREADS, *OF_PROCESSES,
 )  # fmt: skip
-
-
-def as_markdown() -> str:
-    """docs/metrics.md."""
-    lines = [_HEAD]
-    for metric in CATALOGUE:
-        names = metric.name if metric.kind in (Kind.SUMMARY, Kind.HISTOGRAM) else metric.series[0]
-        labels = ", ".join(f"`{label}`" for label in metric.labels)
-        lines.append(f"| `{names}` | {metric.kind.value} | {labels} | {metric.unit} | {metric.help} |")
-    told = " and ".join(f"`{prefix}_process_…` are of {what}" for prefix, what in PROCESSES.items())
-    lines += ["", f"{told}; the latter are there where the service has started it itself."]
-    lines += ["", "| label | values |", "| --- | --- |"]
-    lines.append("| `table` | `<schema>.<table>`; of maintenance `_quarantine`, too |")
-    lines.append("| `state` | `starting`, `running`, `catching_up`, `retrying`, `paused`, `halted` |")
-    lines.append(f"| `op` | {', '.join(f'`{op}`' for op in OPERATIONS)} |")
-    lines.append(f"| `change` | {', '.join(f'`{change}`' for change in CHANGES)} |")
-    lines.append(f"| `phase` | {'; '.join(f'`{phase}`: {what}' for phase, what in PHASES.items())} |")
-    lines.append(f"| `stage` | {'; '.join(f'`{stage}`: {what}' for stage, what in STAGES.items())} |")
-    lines.append(f"| `task` | {'; '.join(f'`{task}`: {what}' for task, what in TASKS.items())} |")
-    lines.append("| `reason` | the reasons of the quarantine table |")
-    return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""What each table did lately, for the page's small curves: bounded in time and memory, gone with the process."""
+"""Recent rates of each table, for the page's small charts: bounded in time and memory, lost with the process."""
 
 from __future__ import annotations
 

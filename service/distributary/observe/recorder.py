@@ -1,6 +1,6 @@
-"""Counts what happens to the tables, and tells it to Prometheus together with what the status knows.
+"""Counts events of the tables, and exposes them to Prometheus together with the status.
 
-Everything comes from what a batch knows anyway (its facts, its commit file): nothing here runs a Spark job.
+All values come from a batch's statistics and its commit: nothing here runs a Spark job.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from distributary import __version__
 from distributary.lake.optimize import Compacted
 from distributary.observe import metrics as m
 from distributary.observe.jvm import JvmState
+from distributary.observe.metric import Metric
 from distributary.observe.stages import Stages
-from distributary.observe.status import Batch, ServiceStatus, TableState
+from distributary.observe.status import ServiceStatus
 from distributary.observe.table_details import Commit, SchemaChange, StoredTable
+from distributary.observe.table_status import Batch, TableState
 
 # Else each counter comes with a second series that says when it was made.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -58,9 +60,9 @@ class Stopwatch:
 
 
 class Recorder:
-    """What the service's parts tell of their work. Every method may be called from any thread.
+    """Records events of all tables. Every method may be called from any thread.
 
-    `registry` has all metrics of the catalogue, those that the status knows included.
+    `registry` has all metrics of the catalogue, including those that are made from the status.
     """
 
     def __init__(self, status: ServiceStatus) -> None:
@@ -76,14 +78,16 @@ class Recorder:
         self._schema_changes = self._counter(m.SCHEMA_CHANGES)
         self._compacted_files = self._counter(m.COMPACTED_FILES)
         self._compacted_bytes = self._counter(m.COMPACTED_BYTES)
-        self._untended = self._counter(m.MAINTENANCE_FAILURES)
-        self._in_vain = Gauge(
+        self._maintenance_failures = self._counter(m.MAINTENANCE_FAILURES)
+        self._failed_tries = Gauge(
             m.MAINTENANCE_IN_VAIN.name,
             m.MAINTENANCE_IN_VAIN.help,
             m.MAINTENANCE_IN_VAIN.labels,
             registry=self.registry,
         )
-        self._tended = Summary(m.MAINTENANCE.name, m.MAINTENANCE.help, m.MAINTENANCE.labels, registry=self.registry)
+        self._maintenance = Summary(
+            m.MAINTENANCE.name, m.MAINTENANCE.help, m.MAINTENANCE.labels, registry=self.registry
+        )
         self._table_batch = Summary(
             m.TABLE_BATCH.name, m.TABLE_BATCH.help, m.TABLE_BATCH.labels, registry=self.registry
         )
@@ -102,53 +106,53 @@ class Recorder:
         self.registry.register(_JvmCollector(lambda: self._jvm))
 
     def jvm_process(self, pid: int) -> None:
-        """The process of Spark's JVM, whose figures are told from now on."""
+        """Exposes metrics of this process, which is Spark's JVM."""
         ProcessCollector("distributary_jvm", pid=lambda: pid, registry=self.registry)
 
     def jvm(self, state: JvmState) -> None:
         """Spark's JVM as it is now."""
         self._jvm = state
 
-    def _counter(self, metric: m.Metric) -> Counter:
+    def _counter(self, metric: Metric) -> Counter:
         return Counter(metric.name, metric.help, metric.labels, registry=self.registry)
 
-    def found(self, table: str) -> None:
-        """A table that the service keeps: its counters begin at 0, so that the first event is an increase."""
+    def add_table(self, table: str) -> None:
+        """Sets the counters of a new table to 0, so that its first event is an increase."""
         for counter in (
             *(self._commits, self._retries, self._schema_changes),
             *(self._compacted_files, self._compacted_bytes),
         ):
             counter.labels(table)
         for task in m.TASKS:
-            self._untended.labels(table, task)
-            self._in_vain.labels(table, task)
+            self._maintenance_failures.labels(table, task)
+            self._failed_tries.labels(table, task)
         for op in m.OPERATIONS:
             self._records.labels(table, op)
         for change in m.CHANGES:
             self._merged.labels(table, change)
 
     def retried(self, table: str) -> None:
-        """A batch of the table failed in a way that may pass, and is tried again."""
+        """Counts a batch that failed with a temporary error and is tried again."""
         self._retries.labels(table).inc()
 
-    def tended(self, table: str, task: str, seconds: float, compacted: Compacted | None) -> None:
+    def maintained(self, table: str, task: str, seconds: float, compacted: Compacted | None) -> None:
         """A task of metrics.TASKS is done; `compacted` where it was that."""
-        self._tended.labels(table, task).observe(seconds)
-        self._in_vain.labels(table, task).set(0)
+        self._maintenance.labels(table, task).observe(seconds)
+        self._failed_tries.labels(table, task).set(0)
         if compacted is not None:
             self._compacted_files.labels(table).inc(compacted.removed)
             self._compacted_bytes.labels(table).inc(compacted.bytes)
 
-    def untended(self, table: str, task: str) -> None:
+    def maintenance_failed(self, table: str, task: str) -> None:
         """A task of metrics.TASKS failed and is tried again later."""
-        self._untended.labels(table, task).inc()
-        self._in_vain.labels(table, task).inc()
+        self._maintenance_failures.labels(table, task).inc()
+        self._failed_tries.labels(table, task).inc()
 
     def forget(self, table: str) -> None:
-        """The table is no longer kept, or no more as it was: what failed so far does not count."""
+        """Removes the failed tries of a table that left the config or got another worker."""
         for task in m.TASKS:
             with suppress(KeyError):
-                self._in_vain.remove(table, task)
+                self._failed_tries.remove(table, task)
 
     def schema_changed(self, table: str, change: SchemaChange) -> None:
         """The table was made, or its columns were changed."""
@@ -188,7 +192,7 @@ class Recorder:
 
 
 class _JvmCollector(Collector):
-    """Tells what was last seen of the JVM: a scrape never waits for it."""
+    """Exposes the last known state of the JVM: a scrape never waits for the JVM."""
 
     def __init__(self, last: Callable[[], JvmState | None]) -> None:
         self._last = last
@@ -204,7 +208,7 @@ class _JvmCollector(Collector):
 
 
 class _StatusCollector(Collector):
-    """Makes metrics out of the status at the moment they are asked for, so the two can't differ."""
+    """Makes metrics from the status at each scrape, so that the two never differ."""
 
     def __init__(self, status: ServiceStatus) -> None:
         self._status = status

@@ -1,4 +1,4 @@
-"""Who takes how much of the time from a change at the source to the table that has it."""
+"""How the time from a change at the source to the table's commit is divided: connector, Kafka, table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from distributary.progress.batch_stats import Passage
 @dataclass(frozen=True)
 class Stages:
     """The seconds that a change took from its commit at the source to the connector, from there to Kafka, and from
-    there to the commit to the table; None where nothing tells it."""
+    there to the commit to the table; None if not known."""
 
     to_connector: float | None
     to_kafka: float | None
@@ -20,7 +20,7 @@ class Stages:
 def stages_of(passage: Passage | None, at: float) -> Stages | None:
     """The parts of a change's way to the commit, which was `at` (seconds since 1970).
 
-    The clocks of several machines tell them: what would be below zero is zero.
+    The times come from clocks of several machines: a negative difference counts as zero.
     """
     if passage is None:
         return None

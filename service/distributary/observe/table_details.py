@@ -1,6 +1,6 @@
-"""What is known of single tables beside their status: their last commits, their columns and files.
+"""Details of single tables: their last commits, their columns and files.
 
-It is kept in memory and asked for one table at a time, so that /status stays small with thousands of tables.
+Served for one table at a time, so that /status stays small with thousands of tables. In memory only.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class StoredTable:
 
 
 def stored_table(view: TableView, added_by_service: Collection[str]) -> StoredTable:
-    """What there is to be seen of a version of a table."""
+    """The description of a version of a table."""
     columns = view.columns
     return StoredTable(
         version=view.snapshot.version,
@@ -80,8 +80,7 @@ class SchemaChange:
 
     @staticmethod
     def between(before: Mapping[str, str], after: Mapping[str, str], at: float) -> SchemaChange:
-        """What came between two lists of columns (name to type), of which the first is empty where there was no
-        table."""
+        """The difference of two lists of columns (name to type); the first is empty if there was no table."""
         added = {name: kind for name, kind in after.items() if name not in before}
         widened = {name: kind for name, kind in after.items() if name in before and before[name] != kind}
         return SchemaChange(at, not before, added, widened)
@@ -109,8 +108,8 @@ class TableDetails:
         reasons: Mapping[str, int],
         stored: Callable[[], StoredTable | None] | None = None,
     ) -> None:
-        """Adds a commit. `reasons` counts its records put into quarantine; `stored` tells what the table is since then,
-        and is called whenever somebody asks: it must cost no more than a look at memory."""
+        """Adds a commit. `reasons` counts its records put into quarantine; `stored` describes the table since then; it
+        is called at each request, so it must only read memory."""
         with self._lock:
             details = self._of(table)
             details.commits.append(commit)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from distributary.config import Config
 from distributary.config.load import load
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.errors import ConfigError, UsageError
 from distributary.preflight.config_text import ConfigChoices, DiscoveredTopics, config_text, secret_variables
 from distributary.preflight.plan import plan
@@ -42,7 +42,7 @@ def write_first_config(choices: ConfigChoices, topic_prefix: str | None, file: P
     # For this process only: the config refers to these variables, and they are needed to log in to Kafka.
     os.environ.update(secret_variables(choices.kafka))
     config = _load_config(choices, DiscoveredTopics(topic_prefix or "unknown"), file)
-    prefix = topic_prefix or _only(prefixes(Broker(config.kafka_properties())))
+    prefix = topic_prefix or _only(prefixes(KafkaClient(config.kafka_properties())))
     found = _discover(choices, prefix, file)
     text = config_text(choices, found)
     _load_config(choices, found, file)  # write a valid config or none

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from distributary.consume.fetch import raw_table
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoder
 from distributary.decode.observed_columns import ObservedColumns
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.renames import Renames
 from distributary.decode.unwrapped import Unwrapped
 from distributary.ingest.record_form import is_envelope, opened
 from distributary.preflight.type_guesses import guess
+from distributary.types.record_schema import RecordSchema
 
 
 @dataclass(frozen=True)

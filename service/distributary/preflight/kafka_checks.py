@@ -9,7 +9,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from distributary.config import Config
 from distributary.config.source import SchemaRegistry
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.errors import SetupError, TransientError
 from distributary.ingest.tables import listed
 from distributary.preflight.check_result import CheckPassed, CheckWarning
@@ -23,7 +23,7 @@ def kafka_answers(config: Config) -> CheckPassed:
     """Raises SetupError, with one code for a wrong login and another for a wrong address."""
     servers = config.kafka_properties()["bootstrap.servers"]
     try:
-        topics = Broker(config.kafka_properties()).partitions(_TIMEOUT_SECONDS)
+        topics = KafkaClient(config.kafka_properties()).partitions(_TIMEOUT_SECONDS)
     except TransientError as refused:
         raise SetupError(refused.code, f"{servers}: {refused.message}", refused.fix) from refused
     return CheckPassed(f"{servers} answers: {_count(len(topics), 'topic')}")
@@ -31,7 +31,7 @@ def kafka_answers(config: Config) -> CheckPassed:
 
 def topics_are_readable(config: Config) -> CheckPassed | CheckWarning:
     """Raises SetupError if topics of the config's tables may not be read."""
-    broker = Broker(config.kafka_properties())
+    broker = KafkaClient(config.kafka_properties())
     names = [table.topic for table in listed(config, broker)]
     prefix = config.source.topic_prefix
     if not names:
@@ -56,7 +56,7 @@ def topics_are_readable(config: Config) -> CheckPassed | CheckWarning:
 
 def clocks_agree(config: Config) -> CheckPassed | CheckWarning:
     """Warns if a record is from the future: Kafka's own clock can't be read."""
-    broker = Broker(config.kafka_properties())
+    broker = KafkaClient(config.kafka_properties())
     topics = broker.topics([table.topic for table in listed(config, broker)])
     newest = max((at for topic in topics.values() for at in broker.newest_times(topic)), default=None)
     if newest is None:

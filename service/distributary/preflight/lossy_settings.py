@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Callable, Iterator
 
-from distributary.decode.connect_schema import ConnectField, ConnectType, NotAConnectSchema
 from distributary.decode.row_shape import row_of_schema
 from distributary.decode.source_block import BY_OFFSET
 from distributary.preflight.plan_warning import Code, PlanWarning
 from distributary.preflight.table_context import TableContext
+from distributary.types.connect_schema import ConnectField, ConnectType, NotAConnectSchema
 
 _SOURCE_TYPE = "__debezium.source.column.type"
 _IN_MILLISECONDS = ("org.apache.kafka.connect.data.Timestamp", "org.apache.kafka.connect.data.Time")

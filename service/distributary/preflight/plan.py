@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from distributary.config import Config
-from distributary.consume.broker import Broker, Topic
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.errors import DistributaryError, TableHalt
 from distributary.ingest.continuity import two_topics
 from distributary.ingest.registry import Registry, registry_of
-from distributary.ingest.source_types import Told, told_to
+from distributary.ingest.source_types import AnnouncedTypes, announced_source_types
 from distributary.ingest.tables import ConfiguredTable, listed
 from distributary.preflight.config_warnings import config_warnings
 from distributary.preflight.existing_table import read_existing_table
@@ -55,15 +55,17 @@ def plan(config: Config, tell: Callable[[int, int], None] = lambda _done, _total
     """The plan of a config; `tell` is given how many tables are planned so far, and of how many. Raises TransientError
     if Kafka or the registry does not answer."""
     registry = registry_of(config.source)
-    broker = Broker(config.kafka_properties())
+    broker = KafkaClient(config.kafka_properties())
     names = broker.names()
     tables = listed(config, broker)
     topics = broker.topics([table.topic for table in tables])
     settings = broker.settings(topics)
-    told = told_to(config, broker).of
+    announced_types = announced_source_types(config, broker).of
     with ThreadPoolExecutor(_THREADS) as pool:
         planned = []
-        for one in pool.map(lambda table: _plan_table(table, config, broker, topics, settings, registry, told), tables):
+        for one in pool.map(
+            lambda table: _plan_table(table, config, broker, topics, settings, registry, announced_types), tables
+        ):
             planned.append(one)
             tell(len(planned), len(tables))
     contexts = [context for _, context in planned if context is not None]
@@ -77,11 +79,11 @@ def plan(config: Config, tell: Callable[[int, int], None] = lambda _done, _total
 def _plan_table(
     table: ConfiguredTable,
     config: Config,
-    broker: Broker,
+    broker: KafkaClient,
     topics: Mapping[str, Topic],
     settings: Mapping[str, Mapping[str, str]],
     registry: Registry | None,
-    told: Told,
+    announced_types: AnnouncedTypes,
 ) -> tuple[TablePlan, TableContext | None]:
     try:
         topic = topics.get(table.topic)
@@ -92,7 +94,13 @@ def _plan_table(
         # A topic that was deleted meanwhile or that may not be read halts its own table only.
         records = sample(broker, topic, progress.next if progress else {}, settings.get(table.topic), registry)
         return plan_table(
-            table, config, records, progress, read_existing_table(table.path), round(time.time() * 1000), told
+            table,
+            config,
+            records,
+            progress,
+            read_existing_table(table.path),
+            round(time.time() * 1000),
+            announced_types,
         )
     except DistributaryError as error:
         return halted_plan(table, error), None

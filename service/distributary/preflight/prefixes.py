@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from distributary.consume.broker import Broker, Topic
 from distributary.consume.heartbeats import HEARTBEATS
-from distributary.consume.peek import Record
+from distributary.consume.kafka_client import KafkaClient, Topic
+from distributary.consume.sample import Record
 from distributary.ingest.record_form import is_envelope, opened
 
 _NEWEST = 5  # records per partition
 _THREADS = 8
 
 
-def prefixes(broker: Broker) -> list[str]:
+def prefixes(broker: KafkaClient) -> list[str]:
     """The prefixes, sorted. The source block of an envelope names its prefix. If no record has one, the prefix is taken
     from the names of topics with unwrapped rows. Raises TransientError."""
     names = broker.names()
@@ -26,7 +26,7 @@ def prefixes(broker: Broker) -> list[str]:
     return sorted(told) or sorted({name.rsplit(".", 2)[0] for name, records in looked if _has_rows(records)})
 
 
-def _newest(broker: Broker, topic: Topic) -> list[Record]:
+def _newest(broker: KafkaClient, topic: Topic) -> list[Record]:
     first = broker.earliest(topic)
     start = {p: max(first.get(p, 0), end - _NEWEST) for p, end in broker.latest(topic).items()}
     return broker.records(topic, start, _NEWEST)

@@ -1,7 +1,6 @@
-"""As whom Spark and the commands without it reach S3: told by the config and the environment, nobody is asked.
-
-Spark follows `fs.s3a.aws.credentials.provider`, the commands without it what Amazon's libraries look for one after the
-other. Where these differ one of both works by the rights of somebody else.
+"""The identities by which Spark and the commands without Spark access S3, from the config and the environment alone.
+Spark uses `fs.s3a.aws.credentials.provider`; the other commands use the default credential chain of Amazon's libraries.
+If the two differ, one of them works with other rights.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _MACHINE = "the machine's role"
 
 @dataclass(frozen=True)
 class Identity:
-    """Who somebody is. `secret` tells static keys apart and is never shown."""
+    """An identity. `secret` distinguishes static keys and is never shown."""
 
     shown: str
     secret: tuple[str, ...] = field(default=(), repr=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from distributary.consume.broker import Broker, Topic
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import Offsets
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.ingest.json_records import as_json
 from distributary.ingest.registry import Registry
 
@@ -57,7 +57,7 @@ class Sample:
 
 
 def sample(
-    broker: Broker,
+    broker: KafkaClient,
     topic: Topic,
     taken: Mapping[int, int],
     settings: Mapping[str, str] | None,

@@ -8,7 +8,6 @@ from typing import Any
 
 from distributary.config import Config
 from distributary.decode.observed_columns import renames_of, table_columns
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.renames import Renames, check_renames
 from distributary.decode.unwrapped import added_by
 from distributary.errors import DistributaryError, TableHalt
@@ -17,15 +16,15 @@ from distributary.evolve.masks import Marks, check_masks, masks_of
 from distributary.evolve.policy import allowed_changes, tracked_columns
 from distributary.evolve.timestamps import check_timestamps
 from distributary.evolve.unknown_columns import check_protected_columns
-from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.continuity import check_continuity, not_ours
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.framing import check_framing
 from distributary.ingest.keyless import as_kept, as_records_tell, without_late_key
 from distributary.ingest.record_form import envelope_of_event, payload_of, row_of_document
 from distributary.ingest.removal_layout import removal_layout
+from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.source_tables import check_source_tables, with_source_in_key
-from distributary.ingest.source_types import Told
+from distributary.ingest.source_types import AnnouncedTypes
 from distributary.ingest.supported import check_supported
 from distributary.ingest.tables import ConfiguredTable
 from distributary.ingest.topic_format import KnownFormat, detect_format
@@ -38,6 +37,7 @@ from distributary.preflight.sample import Sample
 from distributary.preflight.table_context import TableContext
 from distributary.preflight.table_warnings import table_warnings
 from distributary.progress.record import Progress
+from distributary.types.record_schema import RecordSchema
 
 CREATE, ALTER, GO_ON, UP_TO_DATE, WAIT, HALT = "create", "alter", "go_on", "up_to_date", "wait", "halt"
 
@@ -128,12 +128,12 @@ def plan_table(
     progress: Progress | None,
     lake: ExistingTable | None,
     now: int,
-    told: Told = lambda _topic: {},
+    announced_types: AnnouncedTypes = lambda _topic: {},
 ) -> tuple[TablePlan, TableContext]:
     """The plan of one table, and the context that its warnings were derived from.
 
-    `now`: milliseconds since 1970. `told` returns the column types of a topic that the connector announces outside of
-    its records.
+    `now`: milliseconds since 1970. `announced_types` returns the column types of a topic that the connector
+    announces outside of its records.
     """
     table = replace(table, settings=as_kept(table.settings, progress))
     columns = lake.of_the_source(service_columns_of(table.settings)) if lake else {}
@@ -145,7 +145,7 @@ def plan_table(
     layout_diff = changes(wanted_layout(table.settings), lake.layout) if lake and columns else None
     try:
         _check_place(table, sample, progress, lake, columns)
-        context = _infer(context, columns, told, only_known=not sample.head)
+        context = _infer(context, columns, announced_types, only_known=not sample.head)
         found = context.inferred
         plan = replace(plan, mode=context.settings.mode)
         plan = replace(plan, by_value=found.by_value, guesses=found.guesses, untyped=found.untyped)
@@ -184,7 +184,9 @@ def _check_place(
         raise not_ours(table.path)
 
 
-def _infer(context: TableContext, columns: Mapping[str, str], told: Told, *, only_known: bool) -> TableContext:
+def _infer(
+    context: TableContext, columns: Mapping[str, str], announced_types: AnnouncedTypes, *, only_known: bool
+) -> TableContext:
     """The context with the format and the columns that the records show.
 
     If there is nothing left to apply (`only_known`), the newest records show them. The table has applied those, so a
@@ -223,7 +225,7 @@ def _infer(context: TableContext, columns: Mapping[str, str], told: Told, *, onl
         inferred = infer_columns(found, schema, options)
         if any(not column.has_schema for column in inferred.observed):
             announced = compatible_types(
-                told(sample.topic.name), Renames(settings.rename).as_source(columns), options.types
+                announced_types(sample.topic.name), Renames(settings.rename).as_source(columns), options.types
             )
             options = replace(options, types=replace(options.types, announced=announced))
             inferred = infer_columns(found, schema, options)
@@ -267,7 +269,7 @@ def _with_columns(plan: TablePlan, context: TableContext, columns: Mapping[str, 
 def _with_layout(plan: TablePlan, context: TableContext, layout_diff: LayoutChanges | None) -> TablePlan:
     """The plan with what would become of the table's properties and layout. Raises TableHalt."""
     wanted = wanted_layout(context.settings)
-    if plan.action == WAIT or wanted.says_nothing:
+    if plan.action == WAIT or wanted.is_empty:
         return plan
     check_layout(wanted, {**plan.columns, **service_columns_of(context.settings)}, plan.path)
     if layout_diff is None:

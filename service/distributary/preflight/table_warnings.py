@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable
 
 from distributary.config.source import Source
-from distributary.decode.connect_schema import ConnectType, NotAConnectSchema
 from distributary.decode.row_shape import row_of_schema
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import setting
@@ -15,6 +14,7 @@ from distributary.preflight.inferred_columns import ParsedRecord
 from distributary.preflight.lossy_settings import lossy_settings
 from distributary.preflight.plan_warning import Code, PlanWarning
 from distributary.preflight.table_context import TableContext
+from distributary.types.connect_schema import ConnectType, NotAConnectSchema
 
 _SOURCE_TYPE = "__debezium.source.column.type"
 _EXACT_TYPES = ("NUMERIC", "DECIMAL", "NUMBER", "MONEY", "SMALLMONEY", "DECFLOAT")

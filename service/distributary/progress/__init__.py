@@ -1,4 +1,4 @@
-"""The record of what a table has applied, which each commit carries.
+"""The progress record: what a table has applied, carried by each commit.
 
-In: a batch's statistics. Out: the next record. Imports no other room but the pure ones.
+In: a batch's statistics. Out: the next record. Imports consume and decode; no I/O.
 """

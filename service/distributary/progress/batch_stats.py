@@ -1,4 +1,4 @@
-"""What a batch holds."""
+"""Statistics of a batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PartitionStats:
     """One partition of the batch. `position` and `ts_ms` are the largest of its streamed changes (snapshots aside).
 
     `deleted_key` is the hash of the key whose delete was the partition's last record, else None. `transaction` is that
-    of the change with the largest position, also if it went to the quarantine table; None where none is told.
+    of the change with the largest position, also if it went to the quarantine table; None if the connector sends none.
     """
 
     records: int
@@ -27,8 +27,8 @@ class PartitionStats:
 
 @dataclass(frozen=True)
 class Passage:
-    """When one change was committed at the source, when its connector got to it (None where nothing tells it), and the
-    time that Kafka's record has: in milliseconds since 1970."""
+    """When one change was committed at the source, when its connector processed it (None if not known), and the time of
+    Kafka's record: in milliseconds since 1970."""
 
     source_ms: int
     connector_ms: int | None
@@ -46,7 +46,7 @@ class BatchStats:
     `lowest` the lowest one of its records, `read` the largest one of its snapshot rows, bad ones among them; `unread`
     counts bad records that may be snapshot rows. `deletes` counts tombstones too. `other_form` has by partition the
     offset of the first record that is no envelope where the others are, or is one. `payload` is what all records'
-    payloads have in bytes. `keys` are the smallest and the largest value of the key's first column, None where nothing
+    payloads have in bytes. `keys` are the smallest and the largest value of the key's first column, None if nothing
     has one, or it is of a type by which no files are passed over. `passage` is that of the oldest streamed change.
     """
 

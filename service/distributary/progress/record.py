@@ -22,9 +22,8 @@ from distributary.rules.position_text import position_order
 
 APP_ID = "distributary"
 _FORMAT = 2
-"""Raised only where an older version would go wrong with a record: what it does not know of it keeps as it is, so that
-a rollback goes on with the same tables. 2: what rules recall is in the file `memory`, which a version that knows of
-none would leave behind."""
+"""Raised only if older versions would misread a record. They keep fields that they do not know, so that the same tables
+work after a rollback. 2: the rules' memory is in the file `memory`, which older versions would not carry on."""
 _RECORD = ConfigDict(frozen=True, extra="allow")
 
 
@@ -53,7 +52,7 @@ class Last(BaseModel):
 
 
 class AddedColumn(BaseModel):
-    """A column whose default older rows have, as a text (see decode/column_default.py): those whose last change comes
+    """A column whose default older rows have, as a text (see types/column_default.py): those whose last change comes
     `before` that position. `pending`: the rows that the table had when it got the column do not have it yet."""
 
     model_config = _RECORD
@@ -77,30 +76,29 @@ class Snapshot(BaseModel):
 class Progress(BaseModel):
     """One table's record: the next offset per partition of its topic, its last position, and what its rules recall.
 
-    `connector` is the one by whose positions the table is ordered, or position.BY_OFFSET; `unwrapped` tells that rows
-    come without an envelope, `filled` that values were not sent and rows may hold some of older changes. `topic_id` is
+    `connector` is the one by whose positions the table is ordered, or position.BY_OFFSET; `unwrapped`: rows come
+    without an envelope. `filled`: some values were unavailable, and rows may hold those of older changes. `topic_id` is
     Kafka's id of the topic, which changes when it is deleted and created again. `position` is the largest position of a
     streamed change, `truncated` that of the newest truncate. `source_ts_ms` is the time of the newest record,
     `read_ts_ms` that of the newest snapshot row, in milliseconds since 1970. `recent` counts (records, bad ones) of the
-    last batches, for the limit on bad records. `lowest` is the lowest position of all records applied (None where that
+    last batches, for the limit on bad records. `lowest` is the lowest position of all records applied (None if that
     is not known), `read` the largest one of a snapshot row, `unread` that of the newest snapshot some of whose rows may
     not have been applied: they may be in quarantine, or among the records that Kafka had no more. `lost` has the ends
     of partitions at the time when an operator accepted such a loss: snapshots up to there may lack rows. `undecided`
     counts deletes that may have been of another row (rule 2.7). `masks` says how the rows are masked (see
-    decode/masks.py), `renames` which of the source's columns the table calls otherwise; None where none are, both by
+    decode/masks.py), `renames` which of the source's columns the table calls otherwise; None if none are, both by
     the table's names. `marks_deleted` says whether rows have `__deleted` (None: not written down), `timestamps` what
     becomes of the source's points in time without a zone (None: ntz, there was no choice), `transactions` whether they
-    tell their transaction (None: they do not).
-    `short` has the ends of partitions that Kafka was seen to have lost what was applied already of, until an operator
-    has accepted it: by then they have grown again. `memory` is the file of what the rules recall of keys, `recalled`
-    the same as a text where that is short; `remembered_keys` counts the keys of which rules recall more than their row
-    (special keys), `memory_bytes` is what the file or the text takes (both None: not written down). `growth` has where
-    all partitions ended when the topic was seen to have got more of them, until all up to there was applied. `key` has
-    the table's names. `source_table` is the one whose changes the topic had so far, None where several may come (see
-    ingest/source_tables.py), or none was told. `order` are the fields that make positions, where the connector has no
-    rules of its own. `adopted` are the offsets from which on the service applied records to a table that it took over
-    from another writer: it has rows that none of them wrote. `added` are columns whose defaults older rows have, by the
-    table's names. Fields that a later version has added are kept.
+    tell their transaction (None: they do not). `short` has the ends of partitions that Kafka was seen to have lost what
+    was applied already of, until an operator has accepted it: by then they have grown again. `memory` is the file of
+    what the rules recall of keys, `recalled` the same as a text where that is short; `remembered_keys` counts the keys
+    of which rules recall more than their row (special keys), `memory_bytes` is what the file or the text takes (both
+    None: not written down). `growth` has where all partitions ended when the topic was seen to have got more of them,
+    until all up to there was applied. `key` has the table's names. `source_table` is the one whose changes the topic
+    had so far, None if several may come (see ingest/source_tables.py), or none was told. `order` are the fields that
+    make positions, where the connector has no rules of its own. `adopted` are the offsets from which on the service
+    applied records to a table that it took over from another writer: it has rows that none of them wrote. `added` are
+    columns whose defaults older rows have, by the table's names. Fields that a later version has added are kept.
     """
 
     model_config = _RECORD
@@ -157,7 +155,7 @@ class Progress(BaseModel):
 
     @staticmethod
     def from_json(text: str | None) -> Progress | None:
-        """The record in a commit's userMetadata, None where that is somebody else's."""
+        """The record in a commit's userMetadata, None if that is somebody else's."""
         if not text or APP_ID not in text:
             return None
         try:
@@ -191,7 +189,7 @@ def first_progress(topic: str, topic_id: str, connector: str, mode: str, key: tu
 
 
 def later(connector: str, one: InTransaction | None, other: InTransaction | None) -> InTransaction | None:
-    """Of two places the one with the larger position."""
+    """The one of two places that has the larger position."""
     order = position_order(connector)
     return max(filter(None, (one, other)), key=lambda at: (order(at.position), at.order or 0), default=None)
 
@@ -199,7 +197,7 @@ def later(connector: str, one: InTransaction | None, other: InTransaction | None
 @dataclass(frozen=True)
 class Head:
     """Where a table's log is: its version, the newest progress record (None before the service's first commit), and
-    when that was committed, in seconds since 1970 (None where Delta does not tell)."""
+    when that was committed, in seconds since 1970 (None if Delta does not record it)."""
 
     version: int
     progress: Progress | None
@@ -208,15 +206,15 @@ class Head:
 
 @dataclass(frozen=True)
 class Restored:
-    """A RESTORE: the `version` that it made, and the one that the table was set back `to`; None where only a time is
-    told."""
+    """A RESTORE: the `version` that it made, and the one that the table was set back `to`; None if the log has only a
+    time."""
 
     version: int
     to: int | None
 
 
 def restored(line: str, version: int) -> Restored | None:
-    """What a commit file's commitInfo line says of a RESTORE; None where it is another operation."""
+    """The RESTORE in a commit file's commitInfo line; None if it is another operation."""
     info = json.loads(line).get("commitInfo") or {}
     if info.get("operation") != "RESTORE":
         return None
@@ -232,13 +230,13 @@ def _unreadable(why: str) -> TableHalt:
 
 
 def restored_to(parameters: Mapping[str, Any] | None) -> int | None:
-    """The version that a RESTORE with these operationParameters went back to; None where they have a time alone."""
+    """The version that a RESTORE with these operationParameters went back to; None if they have a time alone."""
     to = str((parameters or {}).get("version"))
     return int(to) if to.isdigit() else None
 
 
 def table_restored() -> TableHalt:
-    """The halt of a table of which nothing tells to which version it was restored."""
+    """The halt of a table that was restored to an unknown version."""
     return TableHalt(
         "table-restored",
         "the table was restored to an earlier state, and its log does not tell what it had applied then",
@@ -254,7 +252,7 @@ def committed_at(line: str) -> float | None:
 
 
 def user_metadata(line: str) -> str | None:
-    """The userMetadata of a commit file's line, None where the line is another action."""
+    """The userMetadata of a commit file's line, None if the line is another action."""
     if '"commitInfo"' not in line:
         return None
     info = json.loads(line).get("commitInfo") or {}

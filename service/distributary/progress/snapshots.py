@@ -1,4 +1,4 @@
-"""The complete snapshots of a table, told from its batches: pure, on the values of progress and facts alone.
+"""The complete snapshots of a table, recognized from the statistics of its batches. No I/O.
 
 Rows that were deleted while no snapshot was complete and no change was read are never deleted by a record. The newest
 complete snapshot shows them: it does not have them, and they are older than it is (ghosts.py finds and removes them).
@@ -19,8 +19,7 @@ from distributary.rules.position_text import highest_of, lowest_of, position_ord
 def after_batch(
     progress: Progress, found: BatchStats, taken: Mapping[int, int], latest: Callable[[], Mapping[int, int]]
 ) -> dict[str, Any]:
-    """What a batch changes in the progress record: its fields `snapshot`, `lowest`, `read`, `unread` and
-    `lost`.
+    """The changes of a batch to the progress record: its fields `snapshot`, `lowest`, `read`, `unread` and `lost`.
 
     `taken` is the next offset per partition after the batch. `latest` asks Kafka for the ends of all partitions; it is
     asked for a batch that ends a snapshot alone, as rows of the snapshot may lie before them.
@@ -80,20 +79,16 @@ def _to_count(connector: str, snapshot: Snapshot | None, unread: str | None) -> 
 
 
 def complete_snapshot(table: str, progress: Progress) -> Snapshot:
-    """The table's newest complete snapshot. Raises UsageError where no row may be removed for not being in it."""
+    """The table's newest complete snapshot. Raises UsageError if no row may be removed for not being in it."""
     if progress.mode != "upsert":
         raise not_for_mode(table, progress.mode)
     snapshot = progress.snapshot
     if snapshot is None:
         raise UsageError(
             "no-complete-snapshot",
-            f"{table} has not applied the end of a snapshot: nothing tells which rows are left over"
-            + (
-                " (its records do not say where in the source's log they stand)"
-                if progress.connector == BY_OFFSET
-                else ""
-            ),
-            "let the connector finish a snapshot of the table, or send one (execute-snapshot, type blocking)",
+            f"{table} has not applied the end of a snapshot, so it is unknown which rows are orphaned"
+            + (" (its records have no position in the source's log)" if progress.connector == BY_OFFSET else ""),
+            "let the connector finish its snapshot, or take a blocking one (`distributary snapshot`)",
         )
     if snapshot.open:
         ends = ", ".join(f"{end - 1} (partition {p})" for p, end in sorted(snapshot.open.items()))
@@ -106,10 +101,9 @@ def complete_snapshot(table: str, progress: Progress) -> Snapshot:
     if progress.unread is not None and order(progress.unread) >= order(snapshot.position):
         raise UsageError(
             "snapshot-incomplete",
-            f"records that came with the rows of {table}'s snapshot are in the quarantine table, or were gone from"
-            " Kafka before they were applied: the rows that they are for would be taken for rows that the source does"
-            " not have",
-            "mend the cause and have the connector send a new snapshot",
+            f"records that came with the rows of {table}'s snapshot are in the quarantine table, or were removed from"
+            " Kafka before they were applied: their rows would look orphaned",
+            "fix the cause and take a new snapshot (`distributary snapshot`)",
         )
     return snapshot
 

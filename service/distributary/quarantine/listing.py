@@ -79,7 +79,7 @@ def summary(config: Config) -> list[Summary]:
     return [Summary(**row) for row in _rows(config, query)]
 
 
-def newest(config: Config, table: str | None, limit: int, *, replayed: bool) -> list[BadRecord]:
+def newest_records(config: Config, table: str | None, limit: int, *, replayed: bool) -> list[BadRecord]:
     """The newest records of one table or of all; with `replayed` also those that were applied since. Raises
     SetupError."""
     conditions = [] if replayed else ['"replayed_at" IS NULL']
@@ -90,7 +90,7 @@ def newest(config: Config, table: str | None, limit: int, *, replayed: bool) -> 
     return [_record(row) for row in _rows(config, f"SELECT {_TOLD} FROM q{where} {order}")]
 
 
-def one(config: Config, topic: str, partition: int, offset: int) -> BadRecord:
+def find_record(config: Config, topic: str, partition: int, offset: int) -> BadRecord:
     """One record with all its fields. If a recreated topic had several at that offset, the newest. Raises UsageError if
     there is none, SetupError."""
     where = f'"topic" = {_text(topic)} AND "partition" = {partition} AND "offset" = {offset}'

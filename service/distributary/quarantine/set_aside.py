@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from distributary.config import Config
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import OffsetRange
 from distributary.errors import UsageError
 from distributary.ingest.tables import listed, named, own_path
@@ -77,7 +77,7 @@ def set_aside(config: Config, table: str, place: RecordPlace, reason: str) -> No
     Raises UsageError if the topic is not the table's or has no such record, or if the table has applied it already;
     errors of Kafka; SetupError if the lake can't be read or written.
     """
-    broker = Broker(config.kafka_properties())
+    broker = KafkaClient(config.kafka_properties())
     one = named(table, listed(config, broker))
     if one.topic != place.topic:
         fix = f"write {one.topic}:{place.partition}:{place.offset}"
@@ -133,7 +133,7 @@ class SetAside:
         self._folder = set_aside_path(config)
         self._found: dict[RecordPlace, str] = {}
         self._lock = threading.Lock()
-        self.look = RegularRead(self.read, _EVERY, "set aside")
+        self.poll = RegularRead(self.read, _EVERY, "set aside")
 
     def read(self) -> None:
         """Reads the files now. Raises errors of the storage."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distributary import errors
-from distributary.decode.reasons import REASONS
+from distributary.reasons import REASONS
 
 _HEAD = """\
 # Errors

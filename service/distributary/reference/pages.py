@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from distributary.config import schema
-from distributary.observe import metrics
-from distributary.reference import commands, config, errors, types
+from distributary.reference import commands, config, errors, metrics, types
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "docs/cli.md": commands.as_markdown,

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from distributary.config.column_types import parse
-from distributary.decode.announced_types import (
+from distributary.types import days, decimals, instants, nested, numbers, text, times_of_day
+from distributary.types.announced_types import (
     DECIMAL_MODE,
     PRECISION_MODE,
     UNSIGNED_MODE,
     SourceColumn,
     type_of,
 )
-from distributary.decode.bounds import Bounds
-from distributary.decode.connect_schema import ConnectField, ConnectType
-from distributary.decode.types import days, decimals, instants, nested, numbers, text, times_of_day
-from distributary.decode.types.decimals import decimal_schema
-from distributary.decode.types.from_name import type_of_name
-from distributary.decode.types.from_schema import type_of_schema
+from distributary.types.bounds import Bounds
+from distributary.types.connect_schema import ConnectField, ConnectType
+from distributary.types.decimals import decimal_schema
+from distributary.types.from_name import type_of_name
+from distributary.types.from_schema import type_of_schema
 
 _HEAD = """\
 # Types

@@ -1,3 +1,6 @@
-"""Rules: metadata of a table's events and its remembered state in; per key what becomes of its row, and the new state,
-out (batch.apply for events, column_batch.apply_columns for columns). Pure: no I/O, no row values, no Spark.
-It may import the standard library, numpy and pyarrow, and nothing else of the package."""
+"""The rules of order: what becomes of each key, decided from positions and operations alone.
+
+In: metadata of a table's events and its memory. Out: the new state of each key, and the new memory (batch.apply for
+single events, column_batch.apply_columns for columns). Imports the standard library, numpy and pyarrow alone; no row
+values, no Spark, no I/O.
+"""

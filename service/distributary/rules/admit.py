@@ -36,7 +36,7 @@ READS_REMEMBERED = 10_000
 """Snapshot rows whose identities a table remembers. A producer repeats a batch of records at most, right behind it."""
 
 FEW_READS = 100
-"""So many a table goes on remembering when no more come: they are written with each commit."""
+"""The number of identities that a table keeps when no more arrive: each commit writes all of them."""
 
 DELETES_REMEMBERED = 1_000
 """Deletes of a partition whose tombstones are awaited. A producer may repeat a batch between the two."""
@@ -109,9 +109,10 @@ def admit(
 ) -> Admitted:
     """Judges events and moves the marks.
 
-    `events`: of any partitions, each partition's by offset, none twice. `deletes_are_null`: the stream tells deletes by
-    tombstones alone. `grown`: a partition may get what another one had, or (`unsettled`) has and was not read yet;
-    truncates come by any of the `partitions`. An event that went back moves no mark: the table has to halt.
+    `events`: of any partitions, each partition's by offset, none twice. `deletes_are_null`: tombstones are the only
+    form of deletes. `grown`: a partition may get records that another one had before, or (`unsettled`) has and that
+    were not read yet; truncates come by any of the `partitions`. An event that went back moves no mark: the table has
+    to halt.
     """
     admitted = Admitted()
     for event in events:
@@ -164,7 +165,7 @@ def _judge(connector: str, mark: Mark, event: Event) -> Verdict:
 
 
 def identity_of(event: Event, position: Position) -> str:
-    """What tells a change from others of its level."""
+    """The identity of a change among those of its level."""
     content = "" if event.content is None else f" {event.content}"
     return f"{event.op} {event.key} {position.inside}{content}"
 

@@ -28,12 +28,12 @@ Lookup = Callable[[str], Row | None]
 def apply(
     rules: Rules, state: TableState, events: Iterable[Event], rows: Lookup, replayed: Iterable[Event] = ()
 ) -> Changes:
-    """Takes a batch into the state and tells what becomes of the table.
+    """Takes a batch into the state, and gives the changes of the table.
 
     `events`: of any partitions, each partition's in the order of its offsets; of a table whose records have keys (rule
-    1.6), or get one by the config (rule 3.8); else `key` holds the row's content (keyless.py). `rows` gives a key's
-    row of the table, of `mode: history` its last version, of `mode: append` its highest position in `known`.
-    `replayed`: events that were in quarantine, each where it had been.
+      1.6), or get one by the config (rule 3.8); else `key` holds the row's content (keyless.py). `rows` gives a key's
+      row of the table, of `mode: history` its last version, of `mode: append` its highest position in `known`.
+      `replayed`: events that were in quarantine, each where it had been.
     """
     if rules.keyless:
         events = [number_equal_rows(rules.connector, state, event) for event in events]
@@ -70,7 +70,7 @@ def needed(state: TableState) -> set[Pointer]:
 
 
 class EventProcessor:
-    """One event after the other, for keys of which any may be special."""
+    """Event by event, for keys any of which may be special."""
 
     def __init__(self, rules: Rules, state: TableState, rows: Lookup, changes: Changes) -> None:
         self._rules, self._state, self._rows, self._changes = rules, state, rows, changes
@@ -144,8 +144,8 @@ class EventProcessor:
         return is_above(self._rules.connector, self._load(event.key), event)
 
     def _skip(self, event: Event) -> None:
-        """What was applied changes nothing. A delete tells that its tombstone means no other row, the tombstone tells
-        that it has come."""
+        """An event that was applied before changes no row. A delete still announces its tombstone, so that this deletes
+        no other row; a tombstone notes that it has arrived."""
         self._changes.seen += 1
         if self._state.grown and event.op in ("d", TOMBSTONE) and event.key is not None:
             keep_copy(self._rules.connector, self._load(event.key), event)

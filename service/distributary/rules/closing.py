@@ -98,7 +98,7 @@ def is_open_read(rules: Rules, state: TableState, row: Row) -> bool:
 
 
 def _final(row: Row, state: TableState, *, has_quarantined: bool) -> tuple[tuple[str, Origin], ...]:
-    """A settled row's origins: what no departure told so far, none will tell, unless it is in quarantine."""
+    """A settled row's origins: no departure that is still to come will name one, unless it is in quarantine."""
     waiting = resolved(row, state.departures, exclude_provisional=True)
     return tuple(
         (column, None if _is_nowhere(origin, state) and not has_quarantined else origin) for column, origin in waiting

@@ -72,8 +72,7 @@ def _remember_deleted(
 
 
 def _find_unpassed(rules: Rules, state: TableState, columns: EventColumns, rows: Ints) -> Ints:
-    """The places of those rows that not surely all partitions have passed. All below the first level of which one is
-    not passed are."""
+    """The indexes of rows that some partition may not have passed. All rows below the first such level are passed."""
     if not len(rows):
         return rows
     level = columns.column("level").take(pa.array(rows))

@@ -112,7 +112,7 @@ def as_bools(array: Any) -> Bools:
 
 def compare_rows(columns: EventColumns, rows: Ints) -> tuple[Bools, Bools, Bools]:
     """Of each row but the first, compared with the row before it: whether it stands later in the log, whether at the
-    same place, and whether its `inside` is higher. False where a place is unknown."""
+    same place, and whether its `inside` is higher. False if a place is unknown."""
     places = pa.array(rows)
     level, inside = columns.column("level").take(places), columns.column("inside").take(places)
     same_level = as_bools(pc.equal(level[1:], level[:-1]))

@@ -7,7 +7,7 @@ that connector run. `Event.key` holds the content.
 | answer | when |
 | --- | --- |
 | seen | its partition has read this far (admit.py): all below was sent before, by some partition |
-| seen | another partition has told it, and not all have passed it |
+| seen | another partition has had it, and not all have passed it |
 | new | else |
 
 A run ends where the place changes: a connector that starts again goes back, or (PostgreSQL) does not know the commit of

@@ -37,7 +37,7 @@ def has_rising_times(connector: str) -> bool:
 
 
 def ties_by_arrival(connector: str) -> bool:
-    """Whether nothing but their arrival orders changes of one row that share a position."""
+    """Whether changes of one row that share a position are ordered by arrival alone."""
     return connector in _TIES_BY_ARRIVAL
 
 
@@ -55,8 +55,8 @@ def change_id(connector: str, at: Position | None) -> str | None:
 
 
 def is_ordered_by_arrival(connector: str, event: Event) -> bool:
-    """Whether nothing but its arrival tells where an event stands among its key's: a tombstone, a row without
-    position (rule 1.3), and a row that PostgreSQL's snapshot read (rule 2.3)."""
+    """Whether an event is ordered among its key's events by arrival alone: a tombstone, a row without position (rule
+    1.3), and a row that PostgreSQL's snapshot read (rule 2.3)."""
     if event.op == TOMBSTONE or event.is_copy or event.position is None:
         return True
     return event.op == "r" and connector == "postgresql"
@@ -66,7 +66,7 @@ def compare(connector: str, one: Position, other: Position) -> int:
     """Below zero: `one` stands before `other`; zero: at the same place.
 
     A PostgreSQL transaction of unknown level is compared by the time of its commit, then by lsn. A MySQL server that
-    took over counts files anew: there GTIDs tell, if one origin numbered both.
+    took over starts its file numbers again: then GTIDs decide, if one origin numbered both.
     """
     if one.epoch != other.epoch:
         return one.epoch - other.epoch
@@ -105,7 +105,7 @@ def precedes_truncate(connector: str, place: Position | None, truncate: Position
 
 
 def is_ahead(connector: str, read: Position | None, change: Position | None) -> bool:
-    """Whether a PostgreSQL snapshot row at `read` may show what came of a change (rule 2.3): its lsn is higher."""
+    """Whether a PostgreSQL snapshot row at `read` may show the result of a change (rule 2.3): its lsn is higher."""
     if connector != "postgresql" or read is None or change is None or read.epoch != change.epoch:
         return False
     return read.inside > change.inside

@@ -178,7 +178,7 @@ def _truncates_reach(rules: Rules, state: TableState, columns: EventColumns, new
 
 
 def _special_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools) -> Ints:
-    """The rows of which each makes its key special by itself, or with the row of the key before it."""
+    """The rows that make their key special, each by itself or together with the key's row before it."""
     operation, codes = columns.operation[order], columns.codes[order]
     bad = (operation == TOMBSTONE_CODE) | (operation == TRUNCATE)
     bad |= (operation != READ) & ~as_bools(pc.is_valid(columns.column("level").take(pa.array(order))))
@@ -203,7 +203,7 @@ def _special_rows(rules: Rules, columns: EventColumns, order: Ints, rises: Bools
 def _exclude_by_table(
     rules: Rules, state: TableState, columns: EventColumns, order: Ints, plain: Bools, rows: Rows
 ) -> None:
-    """Leaves out keys that the table has a row of which does not allow it."""
+    """Leaves out keys whose row in the table does not allow it."""
     order = order[plain[columns.codes[order]]]
     if not len(order):
         return

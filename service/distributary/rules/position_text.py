@@ -21,7 +21,7 @@ _TIME_DIGITS = 13
 
 
 def read_position(connector: str, text: str, transaction: str | None = None, time: int = 0) -> Position | None:
-    """The place that a position names; None where it is only one of Kafka's.
+    """The place that a position names; None if it is only one of Kafka's.
 
     `transaction` is the change's, `time` its time at the source in microseconds since 1970: a table's rows do not have
     them. Of PostgreSQL the position itself has the time; of MySQL and MariaDB it has the GTID,

@@ -59,7 +59,7 @@ class KeyState:
 
 @dataclass(frozen=True)
 class Departure:
-    """The row that a key change took from its old key; None where no row was known there.
+    """The row that a key change took from its old key; None if no row was known there.
 
     `provisional`: two rows were there, and a truncate that is unread may have taken the one that is meant to leave.
     """
@@ -139,8 +139,8 @@ class TableState:
 class Rules:
     """A table's settings that the rules need.
 
-    `connector`; `mode`, `deletes` and `truncate` of the config; `deletes_are_null`: the stream tells deletes by
-    tombstones alone; `compacted`: so is the topic. `keyless`: `mode: append` of a table whose records have no key.
+    `connector`; `mode`, `deletes` and `truncate` of the config; `deletes_are_null`: tombstones are the only form of
+    deletes; `compacted`: Kafka compacts the topic. `keyless`: `mode: append` of a table whose records have no key.
     """
 
     connector: str

@@ -40,8 +40,8 @@ class Line:
 
     `alive`: the rows under the key now. `last`: the row that soft deletes keep; `emptied`: a truncate came after it.
     `known`: the key's highest streamed position. `transaction`: that of the last event. `incomplete`: an event is
-    missing, which is in quarantine. `stacked`: a row came over a living one; `inserted_over`: in the running
-    transaction, and no header told why. `ambiguous` counts deletes that may have meant either of two rows (rule 2.7).
+    missing, which is in quarantine. `stacked`: a row replaced a living one; `inserted_over`: in the running
+    transaction, and no header says why. `ambiguous` counts deletes that may have meant either of two rows (rule 2.7).
     """
 
     alive: list[Row] = field(default_factory=list)

@@ -20,8 +20,8 @@ from distributary.rules.order import compare, is_ordered_by_arrival
 from distributary.rules.state import CaughtUp, Row, TableState
 
 SENT_AGAIN = 3_600_000_000
-"""Microseconds at the source: Kafka Connect writes down once a minute how far a connector has come, and one that starts
-again sends what came after that."""
+"""Microseconds at the source: Kafka Connect saves a connector's offsets once a minute, and a connector that restarts
+sends everything after them again."""
 _ARRIVES_WITHIN = 600_000_000
 """Microseconds at Kafka in which a connector that starts again has sent what it sends again, by all partitions."""
 

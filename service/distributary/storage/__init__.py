@@ -1,4 +1,4 @@
-"""Small files in the lake beside the tables: JSON documents, requests, the newest record of a table.
+"""Small files in the lake: JSON documents, requests, and reading a table's newest progress record without Spark.
 
-In: paths, documents. Out: the same, read back. Imports what knows of files and of progress records alone.
+In: paths, documents. Out: the same, read back. Imports progress and what lies below it.
 """

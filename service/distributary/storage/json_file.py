@@ -24,7 +24,7 @@ class JsonFile:
         self._path = path
 
     def read(self) -> Any:
-        """What was written last; None where nothing was, or where it can't be understood."""
+        """The last written document; None if there is none, or it can't be read."""
         place, files = self._at(self._path)
         if not files.exists(place):
             return None
@@ -79,7 +79,7 @@ def names_in(session: SparkSession, folder: str) -> list[str]:
 
 
 def _place(session: SparkSession, path: str) -> tuple[Any, Any]:
-    """Hadoop's path, and the file system that has it."""
+    """Hadoop's path, and its file system."""
     place = java_class(session, HADOOP_PATH)(path)
     files = place.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
     # With Hadoop's checksums a file could not be replaced at once: they are a second file beside it.

@@ -1,4 +1,4 @@
-"""What a lake tells without Spark: the newest progress record of a table, from its Delta log, and small files."""
+"""Reads from the lake without Spark: a table's newest progress record, from its Delta log, and small files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ class Newest:
 
 
 def newest_record(path: str) -> Newest | None:
-    """The newest record of the table at `path`; None where there is no table or the service never wrote to it.
-
-    After a RESTORE it is that of the version which was gone back to. Raises TableHalt for a record of another version
-    and for a RESTORE of which the log tells a time alone, SetupError where the storage can't be read.
+    """The newest record of the table at `path`; None if there is no table, or the service never wrote to it. After a
+    RESTORE it is the record of the restored version. Raises TableHalt for a record that this version can't read and for
+    a RESTORE by timestamp, SetupError if the storage can't be read.
     """
     try:
         table = DeltaTable(plain(path))
@@ -69,7 +68,7 @@ def _newest(commits: Iterable[Mapping[str, Any]]) -> Newest | None:
 
 
 def note_at(path: str) -> bytes | None:
-    """The content of a small file; None where there is none. Raises SetupError where the storage can't be read."""
+    """The content of a small file; None if there is none. Raises SetupError if the storage can't be read."""
     try:
         files, place = fs.FileSystem.from_uri(plain(path))
         with files.open_input_stream(place) as stream:

@@ -1,4 +1,4 @@
-"""Small JSON files beside the tables, by which commands tell the service something: it need not run for that."""
+"""Requests of commands to the service: small JSON files in the lake, so that the service need not run to get them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = get_logger(__name__)
 
 
 def leave_file(folder: str, name: str, document: Mapping[str, Any]) -> None:
-    """Writes the file, so that a reader finds all of it or none. Raises SetupError where the lake can't be written."""
+    """Writes the file, so that a reader finds all of it or none. Raises SetupError if the lake can't be written."""
     try:
         files, path = fs.FileSystem.from_uri(plain(folder))
         files.create_dir(path, recursive=True)
@@ -32,7 +32,7 @@ def leave_file(folder: str, name: str, document: Mapping[str, Any]) -> None:
 
 
 def remove_file(folder: str, name: str) -> bool:
-    """Removes the file; whether it was there. Raises SetupError where the lake can't be written."""
+    """Removes the file; whether it was there. Raises SetupError if the lake can't be written."""
     try:
         files, path = fs.FileSystem.from_uri(plain(folder))
         files.delete_file(f"{path}/{name}")

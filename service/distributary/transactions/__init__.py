@@ -1,4 +1,5 @@
 """Transactions of the source across tables: the last one up to which all tables are complete.
 
-In: Debezium's transaction topic and the tables' progress. Out: the last complete one. Imports workers and below.
+In: Debezium's transaction topic and the tables' progress. Out: the last complete one. Imports workers and what lies
+below it.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from distributary.consume.broker import Topic
+from distributary.consume.kafka_client import Topic
 from distributary.logs import get_logger
 from distributary.transactions.frontier import Claim, Transaction
 

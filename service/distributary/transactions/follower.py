@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from distributary.config import Config
-from distributary.consume.broker import Broker, Topic
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.tail import Tail
 from distributary.consume.topics import subscription_pattern, table_of
 from distributary.consume.transactions import boundary, possible_topics, transaction_id, transaction_topic
@@ -50,7 +50,7 @@ class TransactionFollower:
     def __init__(
         self,
         config: Config,
-        broker: Broker,
+        broker: KafkaClient,
         file: JsonFile,
         status: ServiceStatus,
         tables: Callable[[], Mapping[str, TableWorker | None]],

@@ -14,14 +14,14 @@ from pyspark.sql import functions as F
 from distributary import sql
 from distributary.config import Config
 from distributary.config.clients import system_properties
-from distributary.consume.broker import Broker, Topic
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import OffsetRange
 from distributary.delta.table_storage import table_files
 from distributary.error_mapping import classify
 from distributary.errors import TableHalt, UsageError
-from distributary.ingest.batch_writer import service_columns_of
 from distributary.ingest.continuity import check_continuity
 from distributary.ingest.keyless import as_kept
+from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.tables import ConfiguredTable, listed, named, own_path
 from distributary.lake.table import LakeTable
 from distributary.launch.session import close_session, open_session, stdout_kept_for_results
@@ -64,7 +64,7 @@ def verify(
         source_of(options.source_dsn)
         if options.keys is not None:
             raise UsageError("keys-of-the-topic", "--keys and --source-dsn exclude each other", "give only one of them")
-    broker = Broker(config.kafka_properties())
+    broker = KafkaClient(config.kafka_properties())
     tables = listed(config, broker)
     tables = tables if name is None else [named(name, tables)]
     if not tables:
@@ -83,7 +83,7 @@ def report(
     config: Config,
     table: ConfiguredTable,
     session: SparkSession,
-    broker: Broker,
+    broker: KafkaClient,
     options: VerifyOptions,
     show_progress: ShowProgress,
 ) -> TableReport:
@@ -130,7 +130,7 @@ class _TopicCheck:
         config: Config,
         table: ConfiguredTable,
         session: SparkSession,
-        broker: Broker,
+        broker: KafkaClient,
         options: VerifyOptions,
         show_progress: ShowProgress,
     ) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Observation, Row
 from pyspark.sql import functions as F
 
 from distributary import sql
-from distributary.lake.position_sql import is_later
+from distributary.verify.position_sql import is_later
 from distributary.verify.report import (
     BEFORE_TOPIC,
     DIFFERENT,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from distributary.decode.renames import Renames
 from distributary.errors import SetupError, UsageError
-from distributary.lake.position_sql import lsn_of
+from distributary.verify.position_sql import lsn_of
 from distributary.verify.source import CHUNK, ReadPoint, Source, SourceTable, chunks, table_not_found, write_chunks
 
 if TYPE_CHECKING:

@@ -18,19 +18,20 @@ from distributary.apply.ghosts import COLUMNS, are_ghosts
 from distributary.apply.stored_rows import DELETED
 from distributary.config import Config
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Broker, Topic
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import OffsetRange
 from distributary.consume.source import KafkaRecords
 from distributary.decode.decoder import Decoded
 from distributary.delta.table_storage import table_files
+from distributary.ingest.batch import Batch
 from distributary.ingest.batch_reader import BatchReader
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
-from distributary.ingest.batch_writer import Batch, BatchWriter
+from distributary.ingest.batch_writer import BatchWriter
 from distributary.ingest.index_folder import index_cache
 from distributary.ingest.raw_records import RawSource
 from distributary.ingest.registry import registry_of
 from distributary.ingest.source_checks import went_back
-from distributary.ingest.source_types import told_to
+from distributary.ingest.source_types import announced_source_types
 from distributary.ingest.tables import ConfiguredTable
 from distributary.lake.table import LakeTable
 from distributary.logs import get_logger
@@ -148,7 +149,7 @@ def _with_key_struct(frame: DataFrame) -> DataFrame:
 def replay_topic(
     config: Config,
     table: ConfiguredTable,
-    broker: Broker,
+    broker: KafkaClient,
     existing: TableVersion,
     progress: Progress,
     topic: Topic,
@@ -169,11 +170,10 @@ def replay_topic(
         # which ones were filled.
         replace(table.settings, schema_changes="ignore", column_defaults="null"),
         existing,
-        writer,
         _log.bind(table=table.name, topic=table.topic),
         threading.Event(),
         registry_of(config.source),
-        lambda: told_to(config, broker).of(topic.name),
+        lambda: announced_source_types(config, broker).of(topic.name),
     )
     topic_format = reader.detect_format(topic, offsets.start, progress)
     assert topic_format is not None  # the table has a record of progress
@@ -221,8 +221,8 @@ def _batch_ranges(sizer: BatchSizer, offsets: OffsetRange) -> Iterator[OffsetRan
 
 
 def _quarantined_places(session: SparkSession, config: Config, topic: str) -> Collection[_Place]:
-    """The places of the topic's records in quarantine: the table does not have them, even if they can be read by now.
-    The timestamp is part of the place, because a recreated topic has other records at the same offsets."""
+    """The places of the topic's records in quarantine: the table does not have them, even if they can be read now. The
+    timestamp is part of the place, because a recreated topic has other records at the same offsets."""
     found = Quarantine(session, config.quarantine_path()).waiting(session, topic)
     return set() if found is None else {*_places(found.select(*_PLACE).toArrow())}
 

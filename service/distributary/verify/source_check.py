@@ -17,10 +17,10 @@ from pyspark.sql import functions as F
 
 from distributary import sql
 from distributary.config import Config
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.decode.renames import Renames
 from distributary.errors import TableHalt, UsageError
-from distributary.ingest.batch_writer import service_columns_of
+from distributary.ingest.service_columns import service_columns_of
 from distributary.ingest.tables import ConfiguredTable
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Progress
@@ -82,7 +82,9 @@ class _SourceRows:
 class SourceCheck:
     """The comparison of one table with the source; `dsn` has been checked."""
 
-    def __init__(self, config: Config, table: ConfiguredTable, session: SparkSession, broker: Broker, dsn: str) -> None:
+    def __init__(
+        self, config: Config, table: ConfiguredTable, session: SparkSession, broker: KafkaClient, dsn: str
+    ) -> None:
         self._config = config
         self._table = table
         self._session = session

@@ -1,4 +1,4 @@
-"""A worker per table, and who calls it: offset planner, scheduler, batches from Kafka to the commit.
+"""A worker per table, and what drives it: offset planner, scheduler, and a batch's way to its commit.
 
-In: target offsets. Out: commits with their progress. Imports ingest and every room below.
+In: target offsets. Out: commits with their progress. Imports maintain and everything below it.
 """

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from distributary import sql
 from distributary.apply.stored_rows import DELETED
 from distributary.config import Config
-from distributary.consume.broker import Broker, Topic
+from distributary.consume.kafka_client import KafkaClient, Topic
 from distributary.consume.offsets import Offsets
 from distributary.consume.starting_point import StartingPoint
 from distributary.control.resume_requests import Request, ask
@@ -33,10 +33,9 @@ from distributary.errors import TableHalt, TransientError, UsageError
 from distributary.evolve.adoption import Difference, OtherTable, differences, mode_refused, not_sent
 from distributary.halt_actions import ResumeAction
 from distributary.ingest.batch_reader import BatchReader
-from distributary.ingest.batch_writer import BatchWriter, service_columns_of
-from distributary.ingest.index_folder import index_cache
 from distributary.ingest.registry import registry_of
-from distributary.ingest.source_types import told_to
+from distributary.ingest.service_columns import service_columns_of
+from distributary.ingest.source_types import announced_source_types
 from distributary.ingest.tables import ConfiguredTable, listed, named
 from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.log import last_sequence
@@ -55,7 +54,8 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Adopted:
-    """What was done, or would be. `differences` are what stands against it: then nothing was done.
+    """The result of an adoption, or of its check. `differences`: reasons against it; if there are any, nothing was
+    done.
 
     `start` is the next offset per partition, `added` the columns that the service adds, `not_sent` those that no record
     has; `last_written` tells by which operation, and when. `warning` is what can't be checked, or None.
@@ -74,23 +74,22 @@ class Adopted:
 class Adoption:
     """One table of the config and the Delta table at its place. `lake` has the service's columns of the config."""
 
-    def __init__(self, config: Config, one: ConfiguredTable, broker: Broker, lake: LakeTable) -> None:
+    def __init__(self, config: Config, one: ConfiguredTable, broker: KafkaClient, lake: LakeTable) -> None:
         self._config, self._one, self._broker, self._lake = config, one, broker, lake
         self._reader = BatchReader(
             broker,
             config.source,
             one.settings,
             lake,
-            BatchWriter(one.settings, index_cache),
             _log,
             threading.Event(),
             registry_of(config.source),
-            lambda: told_to(config, broker).of(one.topic),
+            lambda: announced_source_types(config, broker).of(one.topic),
         )
 
     def run(self, point: StartingPoint, *, check_only: bool = False) -> Adopted:
         """Checks the table and, unless told otherwise, takes it over where nothing stands against it. Raises UsageError
-        where there is no such table or starting point, TableHalt where the records or the table can't be understood or
+        where there is no such table or starting point, TableHalt if the records or the table can't be understood or
         written, and what Kafka and Spark raise."""
         one, lake = self._one, self._lake
         if refused := mode_refused(one.settings):
@@ -237,7 +236,7 @@ class Adoption:
 def adopt(config: Config, name: str, point: StartingPoint, *, check_only: bool = False) -> Adopted:
     """Takes over the table `name`. The service may run meanwhile: it goes on with the table at once. Raises UsageError
     where it can't be taken over, and what Kafka and Spark raise."""
-    broker = Broker(config.kafka_properties())
+    broker = KafkaClient(config.kafka_properties())
     one = named(name, listed(config, broker))
     with stdout_kept_for_results():
         session = open_session(config.spark_properties())

@@ -5,47 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
-from functools import cache, partial
-from typing import Any
 
-import pyarrow as pa
 from structlog.typing import FilteringBoundLogger
 
 from distributary import failpoints
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Topic
+from distributary.consume.kafka_client import Topic
 from distributary.consume.offsets import OffsetRange, Offsets
-from distributary.decode.decoder import Decoded
-from distributary.decode.source_order import order_of
-from distributary.delta.commit import concurrent_change
-from distributary.evolve.diff import check_key
-from distributary.evolve.order import check_order
+from distributary.error_mapping import unexpected_in
+from distributary.errors import TableHalt
 from distributary.evolve.unknown_columns import CODE, FIX
+from distributary.ingest.batch import Batch
 from distributary.ingest.batch_reader import BatchReader, Read
 from distributary.ingest.batch_size import BatchSizer, batch_bytes
-from distributary.ingest.batch_writer import Batch, BatchWriter
-from distributary.ingest.column_fill import fill_added
+from distributary.ingest.batch_writer import BatchWriter
+from distributary.ingest.continuity import nearer_target
 from distributary.ingest.preconditions import too_many_bad
 from distributary.ingest.raw_records import RawSource
-from distributary.ingest.replay import replayed
 from distributary.ingest.source_checks import before_going_back, check_truncates
 from distributary.ingest.table_cursor import TableCursor
-from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
 from distributary.observe.recorder import Stopwatch
-from distributary.observe.stages import stages_of
-from distributary.observe.status import Batch as ShownBatch
-from distributary.observe.table_details import SchemaChange, stored_table
+from distributary.observe.table_details import SchemaChange
 from distributary.progress.advance import advanced
 from distributary.progress.batch_stats import BatchStats
-from distributary.progress.record import Head, Progress, first_progress
-from distributary.quarantine.redaction import with_withheld, withheld_columns
-from distributary.quarantine.set_aside import REASON, RecordPlace, put_aside
+from distributary.progress.record import Progress
+from distributary.quarantine.redaction import withheld_columns
+from distributary.quarantine.set_aside import RecordPlace, put_aside
+from distributary.workers.batch_progress import filled, progress_before, with_added, with_growth, with_names
+from distributary.workers.column_changes import ColumnChanges
 from distributary.workers.context import WorkerContext
+from distributary.workers.quarantine_replay import replay_quarantine
+from distributary.workers.reporting import record_batch
 
 
 class BatchProcessor:
-    """Commits batches of one table's records, and moves its `place`. It keeps what the batches before were like.
+    """Commits batches of one table's records, and moves its `cursor`. It remembers the schemas and sizes of earlier
+    batches.
 
     `writer` writes the decoded batches. Every method that reads or writes raises TableHalt, TransientError and what
     Spark raises.
@@ -72,15 +68,16 @@ class BatchProcessor:
         self._log = log
         self._compacted: bool | None = None
         self._withheld = withheld_columns(settings, context.config.source.connector_properties)
-        self._portion = BatchSizer(
+        self._sizer = BatchSizer(
             context.broker, topic, context.config.trigger.max_records, batch_bytes(context.session)
         )
         self._source = RawSource(
             context.records, lake.session, lambda why: log.debug("where records are decoded", reason=why)
         )
         self._reader = self._new_reader()
+        self._columns = ColumnChanges(lake, cursor, settings, log)
 
-    def look_anew(self) -> None:
+    def reset_reader(self) -> None:
         """The table is not as it was, or is to be filled otherwise: what was learnt of its records is learnt anew."""
         self._reader = self._new_reader()
         self._compacted = None
@@ -90,42 +87,68 @@ class BatchProcessor:
         """Likely mistakes in the table's config, each with `code`, `message` and `fix`."""
         return tuple({"code": CODE, "message": str(one), "fix": FIX} for one in self._reader.sent.unknown)
 
-    def next(self, taken: Mapping[int, int], goal: Mapping[int, int]) -> OffsetRange:
-        """What to take next on the way from `taken` to `goal`."""
-        return self._portion.next(taken, goal)
+    def next_range(self, target: Offsets) -> OffsetRange:
+        """The offset range of the next batch on the way to `target`, empty at its end; after a loss that an operator
+        accepted first what was there then (see nearer_target)."""
+        progress = self._cursor.progress
+        next_offsets = {**self._cursor.first, **self._cursor.next_offsets}
+        lost = progress.lost if progress else None
+        nearer = self._sizer.next(next_offsets, nearer_target(target, next_offsets, lost)) if lost else None
+        return nearer or self._sizer.next(next_offsets, target)
 
-    def take(self, topic: Topic, part: OffsetRange, goal: Offsets, stopwatch: Stopwatch) -> int | None:
-        """Commits a batch, or its beginning where the source went back in its middle; nothing where no record is left
-        to make a table of. `goal`: where the topic ended when the batch was planned. Gives how many of the table's last
-        records were bad, where that is more than the config allows."""
-        self._fill_added(self._cursor.head)
+    def process(self, topic: Topic, part: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> None:
+        """Commits a batch, or its beginning if the source went back in its middle; nothing if no record is left to make
+        a table of. `target`: where the topic ended when the batch was planned. Raises TableHalt also after the commit,
+        if more of the table's last records were bad than the config allows."""
+        try:
+            bad = self._process(topic, part, target, stopwatch)
+        except Exception as error:
+            if (halt := unexpected_in(error, part)) is not None:
+                raise halt from error
+            raise
+        if self._cursor.progress is None or self._cursor.progress.is_new:
+            # No record is left up to there, and there is no table to note it in: the next target is looked at from the
+            # start again.
+            self._cursor.first = {**self._cursor.first, **target}
+        if bad is not None:
+            raise TableHalt(
+                "too-many-bad-records",
+                f"{bad} of the last records went to the quarantine table, more than quarantine.max_ratio allows",
+                "read the reasons (`distributary quarantine list`), fix the cause or raise quarantine.max_ratio",
+            )
+
+    def _process(self, topic: Topic, part: OffsetRange, target: Offsets, stopwatch: Stopwatch) -> int | None:
+        """The same; gives how many of the table's last records were bad, if more than allowed, else None."""
+        self._columns.commit_defaults()
         if aside := self._set_aside(part):
             context = self._context
             with stopwatch.phase("quarantine"):
                 put_aside(aside, self._name, self._lake.session, context.records, context.quarantine, self._withheld)
         before = self._cursor.progress
         with stopwatch.phase("look"):
-            topic_format = self._reader.detect_format(topic, part.start, _filled(before))
+            topic_format = self._reader.detect_format(topic, part.start, filled(before))
         if topic_format is None:
             return None
-        progress = self._going_on(before, topic_format, topic)
+        progress = progress_before(
+            before, topic, topic_format, self._reader, self._settings, self._context.config.source.order_fields
+        )
         with stopwatch.phase("read"):
             columns = self._reader.columns
-            raw = self._source.of_range(part, self._portion.record_bytes)
+            raw = self._source.of_range(part, self._sizer.record_bytes)
             came = self._reader.read(raw, topic_format, progress)
-        progress = self._with_names(progress)
+        progress = with_names(progress, self._reader)
         if came.altered:
             failpoints.passing("after-schema-change", self._name)
             change = SchemaChange.between(columns, self._reader.columns, datetime.now(timezone.utc).timestamp())
             self._context.recorder.schema_changed(self._name, change)
-            self._look_after_change()
-        progress = self._with_added(progress)
+            self._columns.refresh()
+        progress = with_added(progress, self._cursor.progress, self._reader.added)
         check_truncates(came.found, progress, self._settings, part.topic)
         fit = self._of_one_form(came.found, topic, part, progress)
         if fit != part:
             if not fit:
-                self.look_anew()
-            return self.take(topic, fit or part, goal, stopwatch)
+                self.reset_reader()
+            return self._process(topic, fit or part, target, stopwatch)
         reasons: Mapping[str, int] = {}
         if came.found.bad:
             with stopwatch.phase("quarantine"):
@@ -133,52 +156,37 @@ class BatchProcessor:
                 reasons = self._context.quarantine.add(self._name, raw.frame, came.decoded.rejected, self._withheld)
                 failpoints.passing("after-quarantine", self._name)
         with stopwatch.phase("write"):
-            done = self._commit(came, progress, part, goal, topic)
+            done = self._commit(came, progress, part, target, topic)
         if isinstance(done, OffsetRange):
-            return self.take(topic, done, goal, stopwatch)
+            return self._process(topic, done, target, stopwatch)
         bad, rows = done
-        self._portion.took(came.found)
-        self._record(came.found, stopwatch, reasons, rows)
+        self._sizer.learn(came.found)
+        record_batch(
+            self._context.recorder, self._name, self._cursor, self._writer, came.found, stopwatch, reasons, rows
+        )
         return bad
-
-    def _set_aside(self, part: OffsetRange) -> Mapping[RecordPlace, str]:
-        return {} if self._context.set_aside is None else self._context.set_aside.within(part)
 
     def replay(self, topic: Topic) -> None:
         """Applies the table's records in quarantine again, those that can be applied by now."""
         try:
-            self._replay(topic)
+            self._columns.commit_defaults()
+            replay_quarantine(
+                self._context,
+                topic,
+                self._settings,
+                self._lake,
+                self._writer,
+                self._reader,
+                self._source,
+                self._cursor,
+                self._columns,
+                self._log,
+            )
         finally:
-            self.look_anew()  # they may have another form than those that come next
+            self.reset_reader()  # they may have another form than those that come next
 
-    def _replay(self, topic: Topic) -> None:
-        self._fill_added(self._cursor.head)
-        progress, head, first = self._cursor.progress, self._cursor.head, self._cursor.first
-        raw = self._context.quarantine.waiting(self._lake.session, self._topic, but=REASON)
-        if raw is None or progress is None or head is None:
-            return
-        end = self._context.broker.latest(topic)
-        if end == first:
-            self._log.warning("records in quarantine wait until the topic has one that tells its format")
-            return
-        waiting = with_withheld(raw, self._lake.session, self._topic, first, end, self._context.records)
-        topic_format = self._reader.detect_format(topic, first, progress)
-        if topic_format is None:
-            return
-        came = self._reader.read(self._source.of_frame(waiting), topic_format, progress)
-        if came.altered:
-            self._look_after_change()
-            head = self._cursor.head or head
-        progress = self._with_added(self._with_names(progress))
-        again = replayed(came.decoded, came.found, progress, truncates=self._truncates())
-        self._log.warning("records in quarantine are applied again", **again.told)
-        if not again.events.num_rows:
-            return
-        nothing = replace(came.decoded, events=again.events.slice(0, 0), rejected=came.decoded.rejected.slice(0, 0))
-        ready = self._writer.prepare(self._lake, self._batch(nothing, progress, progress.next, again.events), head)
-        assert not ready.went_back  # what is applied again has no part in that
-        self._cursor.head = self._lake.commit(head, again.after, ready.write)
-        self._context.quarantine.applied(self._topic, again.events)
+    def _set_aside(self, part: OffsetRange) -> Mapping[RecordPlace, str]:
+        return {} if self._context.set_aside is None else self._context.set_aside.within(part)
 
     def _new_reader(self) -> BatchReader:
         context = self._context
@@ -187,68 +195,16 @@ class BatchProcessor:
             context.config.source,
             self._settings,
             self._lake,
-            self._writer,
             self._log,
             context.transactions,
             context.registry,
-            lambda: context.told(self._topic),
+            lambda: context.announced_types(self._topic),
             ignored=lambda: {} if context.set_aside is None else context.set_aside.places(),
         )
 
-    def _going_on(self, before: Progress | None, topic_format: TopicFormat, topic: Topic) -> Progress:
-        """The table's record as the batch finds it, with the form that its rows have now; where nothing was applied
-        yet, it begins with the format of the topic. Raises TableHalt where the topic has another key."""
-        key = self._reader.sent.renames.all_of(topic_format.key or self._settings.key)
-        progress = _filled(before) or first_progress(
-            self._topic, topic.topic_id, topic_format.order, self._settings.mode, key
-        )
-        order = order_of(progress.connector, self._context.config.source.order_fields)
-        if _filled(before) is not None:
-            check_order(progress.order, order)
-        changed: dict[str, object] = {"order": order or None}
-        if before is not None:
-            changed["sequence"] = before.sequence
-        if not progress.key:
-            changed["key"] = key
-        changed["unwrapped"] = topic_format.unwrapped is not None
-        changed["marks_deleted"] = self._settings.marks_deleted
-        changed["timestamps"] = None if self._settings.timestamps == "ntz" else self._settings.timestamps
-        changed["transactions"] = self._settings.has_transactions or None
-        check_key(progress.key or key, key)
-        return progress.model_copy(update=changed)
-
-    def _with_names(self, progress: Progress) -> Progress:
-        """The record with what the reader has learnt of its source table and of its columns: how they are called, and
-        masked."""
-        renamed = {**(progress.renames or {}), **self._reader.sent.renamed} or None
-        masked = self._reader.sent.marks or None
-        table = self._reader.source_table
-        if (renamed, masked, table) == (progress.renames, progress.masks, progress.source_table):
-            return progress
-        return progress.model_copy(update={"renames": renamed, "masks": masked, "source_table": table})
-
-    def _fill_added(self, head: Head | None) -> None:
-        """Moves the table's place to where it is when older rows have the defaults of new columns."""
-        self._cursor.head = fill_added(self._lake, head, self._settings, self._log)
-
-    def _look_after_change(self) -> None:
-        """Moves the table's place to where it is after its columns were changed. Raises TransientError if another
-        driver has applied records meanwhile: the batch would be applied to another state than it was read for."""
-        before, head = self._cursor.head, self._lake.head(self._cursor.head)
-        if _state_of(before) != _state_of(head):
-            raise concurrent_change(self._lake.path, -1 if before is None else before.version)
-        self._fill_added(head)
-
-    def _with_added(self, progress: Progress) -> Progress:
-        """The record with the columns that the table got for this batch, by commits of their own."""
-        now = _filled(self._cursor.progress)
-        if now is None:
-            return progress.model_copy(update={"added": self._reader.added or None})
-        return progress.model_copy(update={"commit": now.commit, "sequence": now.sequence, "added": now.added})
-
     def _of_one_form(self, found: BatchStats, topic: Topic, part: OffsetRange, progress: Progress) -> OffsetRange:
-        """What of the batch comes before the connector's transforms were changed so that its records got or lost their
-        envelope: all of it, where they were not. Looks at the topic only where records have not the others' form."""
+        """The beginning of the batch, before a change of the connector's transforms gave its records an envelope or
+        took it away; all of it without such a change. Reads the topic only if some records have another form."""
         first = found.other_form
         if not first or not self._reader.has_other_form(topic, first, progress):
             return part
@@ -256,29 +212,29 @@ class BatchProcessor:
         return OffsetRange(part.topic, {p: part.start[p] for p in ends}, ends)
 
     def _commit(
-        self, came: Read, progress: Progress, part: OffsetRange, goal: Offsets, topic: Topic
+        self, came: Read, progress: Progress, part: OffsetRange, target: Offsets, topic: Topic
     ) -> OffsetRange | tuple[int | None, Mapping[str, int]]:
-        """Commits the decoded batch; gives what take() gives and how many rows were inserted, updated and deleted, or
-        what of the batch is to be taken before. Nothing is committed where no record told a column, so that there is
-        no table: truncates without a schema."""
+        """Commits the decoded batch. Gives what _process() gives, and how many rows were inserted, updated and deleted;
+        or the beginning of the batch that is to be processed first. Commits nothing if no record has shown a column, so
+        that there is no table: truncates without a schema."""
         head = self._cursor.head
         if head is None:
             return None, {}
         found, first = came.found, self._cursor.first
         truncated = found.truncated if self._truncates() else None
         after = advanced(progress, found, part.end, truncated, first, lambda: self._context.broker.latest(topic))
-        after = self._grown(after, progress, topic)
-        batch = self._batch(
+        after = with_growth(after, progress, lambda: self._context.broker.latest(topic))
+        batch = Batch.of(
             came.decoded,
             progress,
-            after.next,
-            None,
-            first=_filled(head.progress) is None,
-            has_gaps=found.records < part.records,
+            self._reader.columns,
+            len(after.next),
+            first=filled(head.progress) is None,
+            compacted=found.records < part.records and self._is_compacted(),
         )
         if progress.growth is not None and after.growth is None:
             batch = replace(batch, growth_over=True)
-        if all(after.next.get(p, first.get(p, 0)) >= end for p, end in goal.items()):
+        if all(after.next.get(p, first.get(p, 0)) >= end for p, end in target.items()):
             batch = replace(batch, caught_up=True)
         ready = self._writer.prepare(self._lake, batch, head)
         if ready.went_back:
@@ -300,41 +256,6 @@ class BatchProcessor:
         )
         return bad, ready.rows
 
-    def _grown(self, after: Progress, before: Progress, topic: Topic) -> Progress:
-        """The record with where all partitions end now, as long as records may be unread that were sent before the
-        topic got more of them: until then a key may be in two partitions."""
-        growth = after.growth
-        if before.next and len(after.next) > len(before.next):
-            growth = self._context.broker.latest(topic)
-        if growth is not None and all(after.next.get(p, 0) >= end for p, end in growth.items()):
-            growth = None
-        return after.model_copy(update={"growth": growth})
-
-    def _batch(
-        self,
-        decoded: Decoded,
-        progress: Progress,
-        next_: Mapping[int, int],
-        replayed: pa.Table | None,
-        *,
-        first: bool = False,
-        has_gaps: bool = False,
-    ) -> Batch:
-        columns = self._reader.columns
-        return Batch(
-            topic=self._topic,
-            connector=progress.connector,
-            columns=columns,
-            key={name: columns[name] for name in progress.key},
-            events=decoded.events,
-            rejected=decoded.rejected,
-            before=None if first else progress,
-            partitions=len(next_) or 1,
-            compacted=has_gaps and self._is_compacted(),
-            unwrapped=bool(progress.unwrapped),
-            replayed=replayed,
-        )
-
     def _is_compacted(self) -> bool:
         """Whether Kafka keeps only the last record of each key; not, where it may not be asked."""
         if self._compacted is None:
@@ -344,34 +265,3 @@ class BatchProcessor:
 
     def _truncates(self) -> bool:
         return self._settings.truncate in ("apply", "soft")
-
-    def _record(
-        self, found: BatchStats, stopwatch: Stopwatch, reasons: Mapping[str, int], rows: Mapping[str, int]
-    ) -> None:
-        """Tells of a batch that was committed."""
-        head, view = self._cursor.head, self._writer.view()
-        since = found.newest_ts_ms if found.passage is None else found.passage.source_ms
-        at = head.at if head is not None and head.at is not None else datetime.now(timezone.utc).timestamp()
-        self._context.recorder.committed(
-            self._name,
-            ShownBatch(at, found.records, found.applied, found.bad, round(stopwatch.seconds, 3)),
-            freshness_seconds=None if since is None else max(0.0, round(at - since / 1000, 3)),
-            phases=stopwatch.phases,
-            operations=found.operations,
-            merged=rows,
-            reasons=reasons,
-            version=None if head is None else head.version,
-            stored=None if view is None else cache(partial(stored_table, view, self._writer.service_columns)),
-            stages=stages_of(found.passage, at),
-        )
-
-
-def _filled(progress: Progress | None) -> Progress | None:
-    """The table's record, unless the table is to be filled from the beginning."""
-    return None if progress is None or progress.is_new else progress
-
-
-def _state_of(head: Head | None) -> dict[str, Any] | None:
-    """What the table's record says of applied records."""
-    progress = None if head is None else _filled(head.progress)
-    return None if progress is None else progress.model_dump(exclude={"commit", "sequence", "added"})

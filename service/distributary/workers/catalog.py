@@ -1,7 +1,7 @@
-"""Makes tables known to a Spark catalog (`target.catalog`): under their names, at the places where they lie.
+"""Registers tables in a Spark catalog (`target.catalog`), under their names.
 
-The catalog has the name and the place, and Delta's own log all else: what reads the table by its name asks the log for
-columns and files. A table that is dropped from the catalog keeps its files.
+The catalog has the name and the path; columns and files are in Delta's own log. A table that is dropped from the
+catalog keeps its files.
 """
 
 from __future__ import annotations
@@ -48,25 +48,24 @@ class CatalogEntry:
 
     @property
     def name(self) -> str:
-        """As SQL has it, without quotes."""
+        """Its parts joined by dots, without quotes."""
         return ".".join(self._parts)
 
     @property
     def is_due(self) -> bool:
-        """Whether it is to be seen to: it is not known to be there, and was not tried a moment ago."""
+        """Whether ensure() has something to do: the entry is not known to exist, and was not tried within the last
+        minute."""
         return not self.is_there and self._clock() >= self._not_before
 
-    def see_to(self) -> bool:
-        """Makes the table, which is there, known to the catalog; whether it has it now.
-
-        What fails is told, and due again after a minute: the table is right without it.
-        """
+    def ensure(self) -> bool:
+        """Registers the table, which exists; gives whether the catalog has it now. A failure is logged and tried again
+        after a minute: the table is complete without the entry."""
         try:
             self.is_there = self._enter()
         except (PySparkException, Py4JJavaError) as error:
             reason = str(getattr(error, "java_exception", None) or error).strip().partition("\n")[0]
             self._warn(reason, "make sure that the catalog can be reached and takes this name")
-        # From the end on: a metastore that does not answer takes minutes to say so.
+        # Counted from the end of the try: a metastore that does not answer takes minutes to fail.
         self._not_before = self._clock() + _AGAIN
         return self.is_there
 
@@ -86,10 +85,12 @@ class CatalogEntry:
     def _is_ours(self, quoted: str) -> bool:
         described = self._session.sql(f"DESCRIBE TABLE EXTENDED {quoted}").collect()
         told = {row["col_name"]: row["data_type"] for row in described}
-        return told.get("Provider") == "delta" and self._whole(told.get("Location", "")) == self._whole(self._path)
+        return told.get("Provider") == "delta" and self._qualified(told.get("Location", "")) == self._qualified(
+            self._path
+        )
 
-    def _whole(self, location: str) -> str:
-        """The location with all that Hadoop adds to it: `/x` may be `file:///x` or `hdfs://…/x`."""
+    def _qualified(self, location: str) -> str:
+        """The location as Hadoop completes it: `/x` may be `file:///x` or `hdfs://…/x`."""
         path = java_class(self._session, HADOOP_PATH)(location)
         configuration = self._session._jsparkSession.sessionState().newHadoopConf()
         return str(path.getFileSystem(configuration).makeQualified(path).toString())

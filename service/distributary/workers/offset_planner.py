@@ -1,6 +1,6 @@
-"""The stream that plans batches: how far the topics go. It is begun anew after an error, for as long as one lasts.
+"""The stream that sets the target offsets of all tables. It is started again after each error.
 
-Nothing of a table hangs on it or on its checkpoint: it may be cut, fail and begin with a new checkpoint at any time.
+No table depends on it or on its checkpoint: it may be cut, fail and start with a new checkpoint at any time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from distributary import failpoints
 from distributary.config import Config
-from distributary.consume import refusals
+from distributary.consume import kafka_errors
 from distributary.consume.checkpoint import OffsetLog
 from distributary.consume.offsets import Offsets
 from distributary.consume.source import stream
@@ -27,27 +27,27 @@ from distributary.launch.small_commits import write_simply
 from distributary.logs import get_logger
 from distributary.workers.context import WorkerContext
 
-_RESTARTS = 5  # in vain, after which the checkpoint may be at fault; `--once` gives up
-_OTHERS_FAULTS = (*refusals.CODES, DISK_FULL, "storage-not-allowed")  # which no new checkpoint would end
+_RESTARTS = 5  # failed restarts, after which the checkpoint may be at fault and `--once` gives up
+_OTHERS_FAULTS = (*kafka_errors.CODES, DISK_FULL, "storage-not-allowed")  # errors that no new checkpoint would end
 _SEEN_EVERY = 5.0  # seconds
-_WAITING = "Waiting for"  # what Spark says of a stream that has planned all there is
+_WAITING = "Waiting for"  # the beginning of Spark's status message of a stream without new records
 _log = get_logger(__name__)
 
 
 class OffsetPlanner:
     """The readStream over the topics of the config's tables.
 
-    `plan` is given the offsets that a batch reaches, by topic, and `nudge` called after each batch, in the stream's own
-    thread. With `once` it ends where the topics ended when it began.
+    `plan` is given the offsets that a batch reaches, by topic, and `schedule` is called after each batch, both in the
+    stream's own thread. With `once` it ends where the topics ended when it began.
     """
 
     def __init__(
-        self, context: WorkerContext, plan: Callable[[Mapping[str, Offsets]], None], nudge: Callable[[], None]
+        self, context: WorkerContext, plan: Callable[[Mapping[str, Offsets]], None], schedule: Callable[[], None]
     ) -> None:
         self._context = context
         self._config = context.config
         self._plan = plan
-        self._nudge = nudge
+        self._schedule = schedule
         self._offsets = OffsetLog(context.session, context.config.checkpoint)
         self._once = False
         self._query: StreamingQuery | None = None
@@ -59,7 +59,7 @@ class OffsetPlanner:
 
     @property
     def fails(self) -> bool:
-        """Whether it ended with an error, and has planned nothing since."""
+        """Whether it has failed, and planned nothing since."""
         return self._failures > 0
 
     @property
@@ -68,26 +68,26 @@ class OffsetPlanner:
         return subscription_pattern(self._config.source.topic_prefix, [rule.match for rule in self._config.tables])
 
     def begin(self, *, once: bool) -> None:
-        """Plans what was planned last, and starts; without the checkpoint where that can't be used."""
+        """Plans what was planned last, and starts the stream; with a new checkpoint if the old one can't be used."""
         self._once = once
         try:
             self.plan_newest()
             self._query = self._start()
             return
         except Exception as error:
-            # Files that end too early look like a network that does: only what others told is none of the checkpoint's.
+            # Truncated files look like a network error. Only errors of other sources are surely not the checkpoint's.
             if isinstance(error, DistributaryError | KafkaException):
                 raise
             self._set_aside(classify(error))
         self._query = self._start()
 
     def plan_newest(self) -> None:
-        """Plans as far as the newest batch went. Raises what Spark and the storage raise."""
+        """Plans the offsets of the newest batch again. Raises what Spark and the storage raise."""
         self._plan(self._offsets.newest())
 
-    def look(self) -> bool:
-        """Starts it again where it failed, after a pause; gives whether it came to its end, as it does with `once`.
-        Raises UsageError for an error that can't pass, with `once` for one that lasts."""
+    def keep_running(self) -> bool:
+        """Starts the stream again if it failed, after a pause. Gives whether it has ended, as it does with `once`.
+        Raises UsageError for a permanent error, with `once` also for one that keeps coming back."""
         query = self._query
         if query is None:
             return False
@@ -103,30 +103,30 @@ class OffsetPlanner:
         return False
 
     def _see(self, query: StreamingQuery) -> None:
-        """Notes now and then that it has planned all there is, and waits for its next turn."""
+        """Notes every few seconds that the stream has planned all records and waits for its next trigger."""
         now = time.monotonic()
         if now < self._seen_at + _SEEN_EVERY and not self._failures:
             return
         if query.status["message"].startswith(_WAITING):
             self._seen_at = now
-            self._context.status.planned()
+            self._context.status.note_planned()
             if self._failures:
                 self._failures = 0
                 self._context.status.show_stream(None)
 
     def follow(self, config: Config) -> None:
-        """From now on it reads the topics of this config."""
+        """Reads the topics of this config from now on."""
         before, self._config = self.pattern, config
         if self.pattern != before and self._query is not None and self._query.isActive:
             # A stream's pattern is fixed when it starts.
             self.stop()
-            if self._query.isActive:  # it was told to end, and has not yet: the next one is started then
+            if self._query.isActive:  # it is still ending: the next one is started afterwards
                 self._failed, self._start_at = self._query, 0.0
             else:
                 self._restart(self._query)
 
     def stop(self) -> None:
-        """Cuts it."""
+        """Stops the stream, without waiting for the batch that it plans."""
         if self._query is None:
             return
         try:
@@ -143,29 +143,29 @@ class OffsetPlanner:
         return writer.trigger(processingTime=f"{self._config.trigger.interval_seconds()} seconds").start()
 
     def _batch(self, _frame: DataFrame, batch_id: int) -> None:
-        """A batch of the stream: sets how far each table has to go.
+        """Sets the target offsets of each table.
 
-        The tables go there in batches of their own, from where they are themselves, each at its own pace: a slow one
-        holds up no other, and a batch that the checkpoint forgets or repeats changes nothing.
+        The tables reach them in batches of their own, each at its own pace: a slow one holds up no other, and a planned
+        batch that the checkpoint loses or repeats changes nothing.
         """
         failpoints.passing("before-plan")
         self._plan(self._offsets.of(batch_id))
-        self._nudge()
+        self._schedule()
 
     def _restart(self, ended: StreamingQuery) -> None:
-        """Starts it in the place of one that has ended; where that fails it is tried again after a pause."""
+        """Starts the stream in place of one that has ended. If that fails it is tried again after a pause."""
         try:
             self._query = self._start()
-        except Exception as error:  # a stream reads and writes its checkpoint before it is there
+        except Exception as error:  # starting a stream reads and writes its checkpoint
             self._failing(ended, classify(error))
 
     def _failing(self, failed: StreamingQuery, fault: DistributaryError) -> None:
-        """What is to be done after an error: another try after a pause, or one without the checkpoint."""
+        """Handles an error: another try after a pause, or one with a new checkpoint."""
         self._failed, self._start_at = failed, 0.0
         self._failures += 1
         lasting = not isinstance(fault, TransientError)
         if lasting or self._failures > _RESTARTS:
-            # Files of the checkpoint that end too early look like a storage that does not answer.
+            # Truncated files of the checkpoint look like a storage that does not answer.
             if fault.code not in _OTHERS_FAULTS and self._set_aside(fault):
                 return
             if lasting or self._once:
@@ -175,19 +175,18 @@ class OffsetPlanner:
         self._start_at = time.monotonic() + pause_after(self._failures, self._config.trigger.interval_seconds())
 
     def _set_aside(self, fault: DistributaryError) -> bool:
-        """Goes on without the checkpoint, once: whatever is wrong with it, the tables know where they are. Whether
-        there was one to go on without."""
+        """Moves the checkpoint away, once: the tables have their own progress. Gives whether there was one."""
         if self._has_new_checkpoint:
             return False
         try:
             aside = self._offsets.set_aside()
-        except Exception as error:  # its storage does not answer, so that nothing tells that the checkpoint is at fault
+        except Exception as error:  # the storage does not answer, which may be the fault itself
             _log.warning("the checkpoint can't be moved", reason=classify(error).message)
             return False
         self._has_new_checkpoint = True
         if aside is not None:
             _log.warning(
-                "the checkpoint can't be used: the stream begins with a new one, each table goes on from where it is",
+                "the checkpoint can't be used: the stream starts a new one, each table continues from its own offsets",
                 reason=fault.message,
                 moved_to=aside,
             )

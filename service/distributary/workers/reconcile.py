@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from distributary.config import Config
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.control.halts import read_halts
 from distributary.control.resume_requests import Request, ask
 from distributary.error_mapping import classify
@@ -34,9 +34,9 @@ _RETRYING = Retrying(
 def reconcile(config: Config, name: str) -> int:
     """Removes the ghosts of the table `name`, in one commit; gives how many rows went.
 
-    The service may run meanwhile. Raises UsageError where nothing may be removed, and what Kafka and Spark raise.
+    The service may run meanwhile. Raises UsageError if nothing may be removed, and what Kafka and Spark raise.
     """
-    broker = Broker(config.kafka_properties())
+    broker = KafkaClient(config.kafka_properties())
     one = named(name, listed(config, broker))
     if one.settings.mode != "upsert":
         raise not_for_mode(one.name, one.settings.mode)

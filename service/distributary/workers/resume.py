@@ -1,4 +1,4 @@
-"""Halted tables continue: hands what operators ask for (control/resume_requests.py) to the tables of the service."""
+"""Resumes halted tables: hands operators' requests (control/resume_requests.py) to the workers of the tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = get_logger(__name__)
 
 
 class Resuming:
-    """Looks for requests now and then. `goes_on` is told of each table that is to be tried at once."""
+    """Polls for requests. `goes_on` is called with each table that is to be tried at once."""
 
     def __init__(
         self, session: SparkSession, config: Config, halts: Halts, goes_on: Callable[[TableWorker], object]
@@ -36,16 +36,16 @@ class Resuming:
         self._wanted: set[str] = set()
 
     def waits_for(self, table: TableWorker) -> bool:
-        """Whether the table is to take no further batch until it was handed a request: one that has a long way to go is
-        at work all the time."""
+        """Whether the table is to process no further batch until it was handed a request: a table far behind is never
+        idle by itself."""
         return table.topic in self._wanted
 
-    def look(self, tables: Iterable[TableWorker], *, now: bool = False) -> None:
-        """Hands what is asked for to those of the tables that are not at work."""
+    def poll(self, tables: Iterable[TableWorker], *, now: bool = False) -> None:
+        """Hands waiting requests to those of the tables that are idle."""
         with self._looking:
-            self._look(tables, now=now)
+            self._hand_requests(tables, now=now)
 
-    def _look(self, tables: Iterable[TableWorker], *, now: bool) -> None:
+    def _hand_requests(self, tables: Iterable[TableWorker], *, now: bool) -> None:
         if not now and not self._wanted and time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _EVERY
@@ -63,38 +63,40 @@ class Resuming:
                         self._hand_one(requests, table)
                     finally:
                         table.running.release()
-                elif self._handed_to(table) is None:  # else it is what the table is at work on
+                elif self._handed_to(table) is None:  # else the table is applying it now
                     wanted.add(table.topic)
             self._wanted = wanted
         except Exception as error:
             self._wanted = set()
-            _log.warning("requests of operators could not be read", reason=classify(error).message)
+            _log.warning("resume requests could not be read", reason=classify(error).message)
 
-    def settle(self, table: TableWorker) -> None:
-        """Takes away the request of a table that has done it or halted: what keeps it halted then needs another one.
+    def finish_request(self, table: TableWorker) -> None:
+        """Removes the request of a table that has applied it, or has halted again and needs another one.
 
-        Until then the request stays, so that one which a crash cuts short is done by the next driver. Called while the
-        table is kept from other work.
+        Until then the request stays, so that the next driver applies one that a crash interrupted. Called while the
+        table does no other work.
         """
         handed = self._handed_to(table)
-        if handed is None or (table.halted is None and table.asked is not None):
+        if handed is None or (table.halted is None and table.resume_action is not None):
             return
         try:
             failpoints.passing("after-request", table.name)
             self._requests.done(handed)
             del self._handed[table.topic]
         except Exception as error:
-            _log.warning("a request of an operator could not be taken away", reason=classify(error).message)
+            _log.warning("a resume request could not be removed", reason=classify(error).message)
 
     def _handed_to(self, table: TableWorker) -> Request | None:
-        """What this worker was handed and has not settled; what another one of its table was is not done by it."""
+        """The request that this worker was handed and has not finished. One of an earlier worker of the table is not
+        its."""
         request, to = self._handed.get(table.topic, (None, None))
         return request if to is table else None
 
     def _hand_one(self, requests: Sequence[Request], table: TableWorker) -> None:
-        """Hands the first of them that the table has not, unless it has one to do: the next comes once that is done.
-        One that fails again and again keeps out no other. One that another worker had is handed to this one."""
-        self.settle(table)
+        """Hands over the first request that the table does not have yet. A table applies one request at a time, except
+        that one which keeps failing does not hold back the next. A request of an earlier worker is handed over
+        again."""
+        self.finish_request(table)
         handed = self._handed_to(table)
         if handed is not None and not table.failing:
             return
@@ -106,9 +108,9 @@ class Resuming:
         failpoints.passing("before-request", table.name)
         self._handed[table.topic] = (request, table)
         if table.halted is not None and table.halted.code == TWO_TOPICS:
-            self.settle(table)
+            self.finish_request(table)
             return
         table.resume(request.accept)
         self._halts.remove(table.topic)
         self._goes_on(table)
-        _log.info("table goes on", table=table.name, accepted=request.accept.value)
+        _log.info("table continues", table=table.name, accepted=request.accept.value)

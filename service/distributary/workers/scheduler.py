@@ -1,4 +1,4 @@
-"""The tables' turns: each that is behind takes a batch, some at a time, then goes back to the end of the queue."""
+"""Decides which table processes its next batch: a few at a time, each one batch, then the end of the queue."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tenacity import (
 )
 
 from distributary import failpoints
-from distributary.consume.refusals import OFFSETS_GONE
+from distributary.consume.kafka_errors import OFFSETS_GONE
 from distributary.control.halts import Halts
 from distributary.error_mapping import classify, is_fault, pause_after
 from distributary.errors import DistributaryError, TableHalt, TransientError
 from distributary.logs import get_logger
-from distributary.observe.status import TableState
+from distributary.observe.table_status import TableState
 from distributary.workers.context import WorkerContext
 from distributary.workers.table_worker import TableWorker
 
-_SIDE_BY_SIDE = 4  # tables merged at once; more only queue for the same cores
+_SIDE_BY_SIDE = 4  # tables that process a batch at once; more only queue for the same cores
 _ROUNDS_OF_ONCE = 3  # after so many rounds of retries `--once` gives a table up and says so
 _log = get_logger(__name__)
 
@@ -34,8 +34,8 @@ _log = get_logger(__name__)
 class Scheduler:
     """Advances the tables in threads of its own, until `context.stopping` is set.
 
-    `tables` gives all of them; `waits` tells whether one is to take no further batch for now; `settle` is called after
-    each turn of one, while it is kept from other work.
+    `tables` gives all of them; `waits` says whether one is to process no further batch for now; `finish_request` is
+    called after each turn of one, while it is kept from other work.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class Scheduler:
         halts: Halts,
         tables: Callable[[], Sequence[TableWorker]],
         waits: Callable[[TableWorker], bool],
-        settle: Callable[[TableWorker], None],
+        finish_request: Callable[[TableWorker], None],
     ) -> None:
         self._context = context
         self._halts = halts
         self._tables = tables
         self._waits = waits
-        self._settle = settle
+        self._finish_request = finish_request
         self._pool = ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="table")
         self._retrying = Retrying(
             retry=retry_if_exception_type(TransientError),
@@ -61,15 +61,15 @@ class Scheduler:
         )
         self._retry_at: dict[str, float] = {}
         self.give_up = False
-        """Whether a table that fails for long is halted, for a run that is to end."""
+        """Whether a table that keeps failing is halted, so that a run with `--once` ends."""
 
-    def nudge(self) -> None:
-        """Puts every table that is behind its goal in the queue, unless it is there or waits after a fault."""
+    def schedule(self) -> None:
+        """Queues every table that is behind its target, unless it is queued or waits for its next retry."""
         for worker in self._to_step():
             self._submit(worker)
 
     def busy(self) -> bool:
-        """Whether a batch is to be taken now: a table that waits after a fault leaves the machine to others."""
+        """Whether a table has a batch to process now. One that waits for its next retry has none."""
         return bool(self._to_step())
 
     def _to_step(self) -> Sequence[TableWorker]:
@@ -77,18 +77,18 @@ class Scheduler:
         return [w for w in self._tables() if w.has_to_step() and now >= self._retry_at.get(w.topic, 0.0)]
 
     def try_at_once(self, worker: TableWorker) -> None:
-        """A table that waits after a fault waits no longer."""
+        """Ends the wait of a table for its next retry."""
         self._retry_at.pop(worker.topic, None)
 
     def halt(self, worker: TableWorker, halt: TableHalt) -> None:
-        """The table stays as it is until an operator, another config or a restart has it go on."""
+        """Halts the table: it stays unchanged until an operator, another config or a restart ends that."""
         worker.halted = halt
-        self._halts.add(worker.topic, worker.name, halt)  # first: who sees the halt may ask for its end at once
-        self._tell(worker, TableState.HALTED, halt)
+        self._halts.add(worker.topic, worker.name, halt)  # first: who sees the halt in the status may resume it at once
+        self._show(worker, TableState.HALTED, halt)
         _log.error("table halted", table=worker.name, code=halt.code, reason=halt.message, fix=halt.fix)
 
     def forget(self, worker: TableWorker) -> None:
-        """The table is at work no more, or no more as it was: what was told of it does not count."""
+        """Drops the status of a table that is no longer in the config, or gets another worker."""
         self._retry_at.pop(worker.topic, None)
         self._halts.remove(worker.topic)
         self._context.status.forget(worker.name)
@@ -107,7 +107,7 @@ class Scheduler:
             worker.running.release()
 
     def _advance(self, worker: TableWorker) -> None:
-        """One batch of one table, then back to the end of the queue: a long way to go starves no other table."""
+        """One batch of one table, then back to the end of the queue, so that a table far behind starves no other."""
         if self._context.stopping.is_set():
             worker.running.release()
             return
@@ -124,7 +124,7 @@ class Scheduler:
             if self.give_up and worker.faults >= _ROUNDS_OF_ONCE:
                 self.halt(worker, TableHalt(fault.code, fault.message, fault.fix))
         finally:
-            self._settle(worker)
+            self._finish_request(worker)
             worker.running.release()
         if worker.has_to_step() and worker.faults == 0:
             self._submit(worker)
@@ -144,8 +144,8 @@ class Scheduler:
                 self._context.recorder.retried(worker.name)
             if not isinstance(fault, TableHalt):
                 worker.failing = True
-                self._tell(worker, TableState.RETRYING, fault)
+                self._show(worker, TableState.RETRYING, fault)
             raise fault from error
 
-    def _tell(self, worker: TableWorker, state: TableState, error: DistributaryError) -> None:
+    def _show(self, worker: TableWorker, state: TableState, error: DistributaryError) -> None:
         self._context.status.update(worker.name, state=state, error=error.as_dict())

@@ -1,5 +1,4 @@
-"""The rows of a table that its last complete snapshot leaves over: counted once per snapshot, shown, and removed at an
-operator's request."""
+"""Ghosts: rows that the last complete snapshot lacks. Counted once per snapshot, and removed when an operator asks."""
 
 from __future__ import annotations
 
@@ -8,7 +7,8 @@ from structlog.typing import FilteringBoundLogger
 
 from distributary.apply.ghosts import COLUMNS, are_ghosts, deletes_of
 from distributary.apply.stored_rows import DELETED
-from distributary.ingest.batch_writer import Batch, BatchWriter, Prepared, arrow_struct
+from distributary.ingest.batch import Batch, Prepared, arrow_struct
+from distributary.ingest.batch_writer import BatchWriter
 from distributary.lake.table import LakeTable
 from distributary.progress.record import Head, Progress
 from distributary.progress.snapshots import to_count
@@ -24,7 +24,7 @@ def find_ghosts(lake: LakeTable, writer: BatchWriter, progress: Progress, snapsh
 def prepare_removal(
     lake: LakeTable, writer: BatchWriter, head: Head, progress: Progress, snapshot: str, ghosts: pa.Table
 ) -> Prepared:
-    """Makes ready what deletes the ghosts, each as the table deletes rows."""
+    """Prepares the commit that deletes the ghosts, hard or soft like all deletes of the table."""
     columns = lake.columns()
     key = {name: columns[name] for name in progress.key}
     row = arrow_struct(columns)
@@ -35,20 +35,22 @@ def prepare_removal(
     return writer.prepare(lake, batch, head)
 
 
-def counted(lake: LakeTable, writer: BatchWriter, head: Head | None, log: FilteringBoundLogger) -> Head | None:
-    """The table's head, after a commit with the number of ghosts where they can be counted and were not yet."""
+def commit_ghost_count(
+    lake: LakeTable, writer: BatchWriter, head: Head | None, log: FilteringBoundLogger
+) -> Head | None:
+    """Commits the number of ghosts if they can be counted and were not yet; gives the table's newest commit."""
     progress = head.progress if head else None
     if head is None or progress is None or progress.snapshot is None or not to_count(progress):
         return head
     found = find_ghosts(lake, writer, progress, progress.snapshot.position).num_rows
     snapshot = progress.snapshot.model_copy(update={"ghosts": found})
     head = lake.commit(head, progress.next_commit(snapshot=snapshot), lake.empty_commit())
-    warn(head, log)
+    warn_of_ghosts(head, log)
     return head
 
 
-def warn(head: Head | None, log: FilteringBoundLogger) -> None:
-    """Says that there are ghosts, and what removes them. `log` has the table's name as `table`."""
+def warn_of_ghosts(head: Head | None, log: FilteringBoundLogger) -> None:
+    """Logs the number of ghosts and the command that removes them. `log` has the table's name as `table`."""
     progress = head.progress if head else None
     if progress is not None and progress.snapshot is not None and progress.snapshot.ghosts:
         log.warning(

@@ -1,4 +1,4 @@
-"""Which tables the service has at work: found as topics and records tell them, replaced as the config says."""
+"""The workers of all tables: one is made for each topic that belongs to the config, and replaced if that changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from distributary.config import Config
-from distributary.config.table import same_but_for_the_entry
+from distributary.config.table import equal_settings
 from distributary.consume.offsets import Offsets
 from distributary.consume.topics import TableId, has_database_part, table_of
 from distributary.error_mapping import pause_after
@@ -16,20 +16,20 @@ from distributary.errors import DistributaryError, TableHalt, TransientError
 from distributary.ingest.continuity import two_topics
 from distributary.ingest.tables import connector_of_topic, lake_path, name_of, settings_of
 from distributary.logs import get_logger
-from distributary.observe.status import TableState
+from distributary.observe.table_status import TableState
 from distributary.workers.context import WorkerContext
 from distributary.workers.table_worker import TableWorker
 
 _ANSWERS_WITHIN = 5.0  # seconds
-_ROUNDS = 3  # in vain, after which a run that is to end gives up
+_ROUNDS = 3  # failed look-ups, after which a run with `--once` gives up
 _log = get_logger(__name__)
 
 
 class TableSet:
-    """The workers of the tables. The stream's thread and the service's own both use it.
+    """The workers of the tables. Used by the planner's thread and the service's loop.
 
-    `halt` is told of a table that can't be at work beside another one, `gone` of one that is at work no more, or no
-    more as it was.
+    `halt` is called for a table that another one excludes, `gone` for one that leaves the config or gets another
+    worker.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class TableSet:
         self._unclear: set[str] = set()
         self._outdated: set[str] = set()
         self._lock = threading.Lock()
-        self.unasked: dict[str, Offsets] = {}
-        """Topics that wait, and how far their tables would go."""
-        self._ask_again_at = 0.0
-        self._in_vain = 0
+        self.waiting_topics: dict[str, Offsets] = {}
+        """Topics whose table is not known yet because a look-up failed, with their target offsets."""
+        self._retry_at = 0.0
+        self._failed_rounds = 0
         self._fault: DistributaryError | None = None
 
     def tables(self) -> list[TableWorker]:
@@ -62,8 +62,8 @@ class TableSet:
         return dict(self._workers)
 
     def plan(self, ends: Mapping[str, Offsets]) -> None:
-        """Has the tables of these topics go as far; new ones come to work. A topic of which nothing could tell which
-        table it is, because what was asked did not answer, waits for plan_again(); the status has it as retrying."""
+        """Sets the targets of these topics' tables, and makes workers for new ones. A topic whose table can't be looked
+        up now waits for plan_again(); the status shows it as retrying."""
         for topic, end in ends.items():
             with self._lock:
                 try:
@@ -75,16 +75,16 @@ class TableSet:
                     worker.set_target(end)
 
     def plan_again(self, *, give_up: bool) -> None:
-        """Looks again at the topics that wait. With `give_up` it raises why after some rounds in vain."""
-        if self.unasked and time.monotonic() >= self._ask_again_at:
-            self._in_vain += 1
-            self.plan(dict(self.unasked))
-            if give_up and self.unasked and self._in_vain >= _ROUNDS and self._fault is not None:
+        """Looks up the waiting topics again. With `give_up` it raises the error after some failed rounds."""
+        if self.waiting_topics and time.monotonic() >= self._retry_at:
+            self._failed_rounds += 1
+            self.plan(dict(self.waiting_topics))
+            if give_up and self.waiting_topics and self._failed_rounds >= _ROUNDS and self._fault is not None:
                 raise self._fault
 
-    def recheck_the_missing(self) -> None:
-        """Has the tables look at topics that Kafka does not name: the stream passes over one that was deleted, or that
-        the service may not see any more, without a word."""
+    def recheck_missing_topics(self) -> None:
+        """Has the tables check topics that Kafka does not list: the stream silently skips one that was deleted or that
+        the service may not see any more."""
         try:
             there = self._context.broker.partitions(_ANSWERS_WITHIN)
         except TransientError as fault:
@@ -95,19 +95,18 @@ class TableSet:
                 worker.request_recheck()
 
     def _wait_for(self, topic: str, end: Offsets, fault: DistributaryError) -> None:
-        self.unasked[topic], self._fault = end, fault
-        # Called by its topic, for which table it is remains to be seen.
+        self.waiting_topics[topic], self._fault = end, fault
+        # Under the name of its topic: its table is not known yet.
         self._context.status.update(
             topic, topics=(topic,), state=TableState.RETRYING, goal_offsets={topic: dict(end)}, error=fault.as_dict()
         )
-        self._ask_again_at = time.monotonic() + pause_after(1, self._context.config.trigger.interval_seconds())
+        self._retry_at = time.monotonic() + pause_after(1, self._context.config.trigger.interval_seconds())
         _log.warning(
-            "a topic is looked at again later", topic=topic, code=fault.code, reason=fault.message, fix=fault.fix
+            "a topic is looked up again later", topic=topic, code=fault.code, reason=fault.message, fix=fault.fix
         )
 
     def follow(self, config: Config) -> None:
-        """From now on the tables are those of this config. What counts for a table that is at work changes with
-        `replace_outdated`."""
+        """Uses the tables of this config from now on. A running table gets its new settings by `replace_outdated`."""
         with self._lock:
             self._context = replace(self._context, config=config)
             self._unclear.clear()
@@ -118,17 +117,17 @@ class TableSet:
                     self._outdated.add(topic)
 
     def is_outdated(self, worker: TableWorker) -> bool:
-        """Whether other settings count for the table than those that the worker has."""
+        """Whether the config has other settings for the table than the worker."""
         return worker.topic in self._outdated
 
     def replace_outdated(self) -> None:
-        """Where other settings count for a table a new worker goes on with it, once the batch in flight is through."""
+        """Replaces the workers of tables whose settings have changed, each once its batch in flight is done."""
         if not self._outdated:
             return
         with self._lock:
             for topic in sorted(self._outdated):
                 old = self._workers.get(topic)
-                # The lock is kept for good: the old worker takes no further batch.
+                # The lock is never released: the old worker processes no further batch.
                 if old is not None and old.running.acquire(blocking=False):
                     self._outdated.discard(topic)
                     self._replace(old)
@@ -139,14 +138,14 @@ class TableSet:
         if new is None:
             self._paths = {path: topic for path, topic in self._paths.items() if topic != old.topic}
             self._names = {name: topic for name, topic in self._names.items() if topic != old.topic}
-            _log.info("table is no longer in the config; it stays as it is", table=old.name, topic=old.topic)
+            _log.info("table is no longer in the config; its files stay", table=old.name, topic=old.topic)
             return
-        new.set_target(old.goal)
-        _log.info("other settings count for the table", table=new.name, entry=new.settings.where)
+        new.set_target(old.target_offsets)
+        _log.info("table has new settings", table=new.name, entry=new.settings.where)
 
     def _has_other_settings(self, worker: TableWorker) -> bool:
         settings = settings_of(worker.table, self._context.config)
-        return settings is None or not same_but_for_the_entry(settings, worker.settings)
+        return settings is None or not equal_settings(settings, worker.settings)
 
     def _worker(self, topic: str) -> TableWorker | None:
         """The worker of a topic; None for one that is no table of the config. Asked once per topic."""
@@ -156,20 +155,20 @@ class TableSet:
         connector: str | None = source.connector
         if connector is None and has_database_part(topic, source.topic_prefix):
             connector = connector_of_topic(topic, self._context.config, self._context.broker, self._context.registry)
-            if self.unasked.pop(topic, None) is not None:
+            if self.waiting_topics.pop(topic, None) is not None:
                 self._context.status.forget(topic)
             if connector is None:
-                self._tell_unclear(topic)
-                return None  # no record tells yet: asked again with the next batch
+                self._warn_unclear(topic)
+                return None  # no record shows it yet: looked up again with the next batch
         worker = self._new_worker(topic, table_of(topic, source.topic_prefix, connector))
         self._workers[topic] = worker
         return worker
 
-    def _tell_unclear(self, topic: str) -> None:
+    def _warn_unclear(self, topic: str) -> None:
         if topic not in self._unclear:
             self._unclear.add(topic)
             _log.warning(
-                "no record tells yet which table the topic is",
+                "no record shows yet which table the topic belongs to",
                 topic=topic,
                 fix="set source.connector in the config: only SQL Server's topics may have a database part",
             )
@@ -181,7 +180,7 @@ class TableSet:
             return None
         path = lake_path(config, table)
         name = name_of(config, table)
-        # Two that are called alike would show each other's state.
+        # Two tables of one name would show each other's state.
         called = name if self._names.setdefault(name, topic) == topic else topic
         worker = TableWorker(self._context, table, topic, settings, path, called)
         other = self._paths.setdefault(path, topic)

@@ -13,12 +13,12 @@ from tests.support.recorded import Record
 
 from distributary.apply.batch import Applied, apply_events
 from distributary.apply.memory import Memory, TableLayout, first_memory
-from distributary.decode.column_default import ColumnDefault
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema, arrow_of
 from distributary.errors import TableHalt
 from distributary.rules.state import Rules
+from distributary.types.column_default import ColumnDefault
+from distributary.types.record_schema import RecordSchema, arrow_of
 
 
 class NoRows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from distributary.apply.values import SERVICE, values_type, with_columns
-from distributary.decode.column_default import ColumnDefault
+from distributary.types.column_default import ColumnDefault
 
 OLD, NEW = pa.struct([("id", pa.int64())]), pa.struct([("id", pa.int64()), ("c", pa.int64())])
 FIRST = "000:00000000000000000009/00000000000000000005/0000000000/1/a/00000000000000000007"

@@ -83,7 +83,7 @@ def test_status_has_the_command_that_ends_a_halt(monkeypatch: pytest.MonkeyPatch
         (
             (replace(CREATED, action=HALT, error=FAULT),),
             1,
-            "plan -c {}   # again, once what would halt a table is mended",
+            "plan -c {}   # again, after the halts are fixed",
         ),
         ((), 0, "init --bootstrap-servers HOST:PORT   # a config from the topics that there are"),
     ],
@@ -130,7 +130,7 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
         "                     look whether it runs",
         "-        topics      skipped, because it needs: kafka",
         "3 checks: 1 ok, 0 warnings, 1 failed, 1 skipped",
-        f"next: distributary doctor -c '{config}'   # again, once what failed is mended",
+        f"next: distributary doctor -c '{config}'   # again, after the failed checks are fixed",
     ]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from distributary.config.column_types import SEMANTIC_NAMES, WIRE_UNITS, nearest, parse
-from distributary.decode.bounds import Bounds
-from distributary.decode.types.from_name import type_of_name
+from distributary.types.bounds import Bounds
+from distributary.types.from_name import type_of_name
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def watch(write: Write) -> ConfigWatcher:
 
 def settled(watch: ConfigWatcher) -> Change | None:
     """What a change comes to: it has to be seen twice."""
-    assert watch.look() is None
-    return watch.look()
+    assert watch.poll() is None
+    return watch.poll()
 
 
 def matches(change: Change | None) -> list[str]:
@@ -36,7 +36,7 @@ def matches(change: Change | None) -> list[str]:
 
 
 def test_files_that_stay_as_they_are_are_no_change(watch: ConfigWatcher, write: Write) -> None:
-    assert watch.look() is None
+    assert watch.poll() is None
     write(A, "tables/a.yaml")  # written again: its time is another, its content is not
     assert settled(watch) is None
 
@@ -56,7 +56,7 @@ def test_a_new_file_brings_its_tables(watch: ConfigWatcher, write: Write) -> Non
 
 def test_a_file_that_is_being_written_is_waited_for(watch: ConfigWatcher, write: Write) -> None:
     write("tables: [{match: dbo.b}]", "tables/b.yaml")
-    assert watch.look() is None
+    assert watch.poll() is None
     write("tables: [{match: dbo.b, mode: append}]", "tables/b.yaml")
     change = settled(watch)
     assert matches(change)[-1] == "dbo.b"
@@ -159,5 +159,5 @@ def test_defaults_and_other_patterns_count_at_once(watch: ConfigWatcher, write: 
     assert change.config is not None
     assert change.config.defaults.deletes == "soft"
     write("tables: [{match: dbo.c}]", "more/b.yaml")
-    assert watch.look() is None  # the other files are looked at from now on
-    assert matches(watch.look()) == ["dbo.first", "dbo.c"]
+    assert watch.poll() is None  # the other files are looked at from now on
+    assert matches(watch.poll()) == ["dbo.first", "dbo.c"]

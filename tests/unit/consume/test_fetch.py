@@ -10,10 +10,10 @@ from tests.support.mock_kafka import running_mock_kafka
 
 from distributary.consume.fetch import RecordFetcher, raw_table
 from distributary.consume.offsets import OffsetRange
-from distributary.consume.peek import Record, records_from
+from distributary.consume.sample import Record, records_from
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema
+from distributary.types.record_schema import RecordSchema
 
 
 @pytest.mark.parametrize("time", [2**63 - 1, 10**16, 253_402_300_800_000])

@@ -8,8 +8,8 @@ import pytest
 from tests.support.kafka import Record
 from tests.support.memory_kafka import MemoryClient, create_topic, drop_address, new_address, produce
 
-from distributary.consume.broker import Topic
 from distributary.consume.heartbeats import HEARTBEATS, Heartbeats
+from distributary.consume.kafka_client import Topic
 from distributary.errors import TransientError
 
 
@@ -26,13 +26,13 @@ AT = 1_700_000_000_123
 def test_the_newest_heartbeat_of_the_connector_is_shown(memory_kafka: str) -> None:
     shown: list[int | None] = []
     beats = Heartbeats("server1", MemoryClient(memory_kafka), shown.append)
-    beats.look()
+    beats.poll()
     create_topic(memory_kafka, HEARTBEATS + "server1")
     create_topic(memory_kafka, HEARTBEATS + "other")
-    beats.look()
+    beats.poll()
     produce(memory_kafka, [Record(HEARTBEATS + "server1", 0, b"{}", b"{}", [], AT + n) for n in (0, 1)])
     produce(memory_kafka, [Record(HEARTBEATS + "other", 0, b"{}", b"{}", [], AT + 9)])
-    beats.look()
+    beats.poll()
     assert shown == [None, None, AT + 1]
 
 
@@ -43,5 +43,5 @@ def test_a_kafka_that_does_not_tell_leaves_nothing_that_is_out_of_date(memory_ka
             raise TransientError("kafka-unreachable", "no broker answers", "look at the brokers")
 
     shown: list[int | None] = [AT]
-    Heartbeats("server1", Silent(memory_kafka), shown.append).look()
+    Heartbeats("server1", Silent(memory_kafka), shown.append).poll()
     assert shown == [AT, None]

@@ -47,7 +47,7 @@ def no_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(pauses, "listed", tables)
     monkeypatch.setattr(overviews, "listed", tables)
-    monkeypatch.setattr(pauses, "Broker", lambda _properties: None)
+    monkeypatch.setattr(pauses, "KafkaClient", lambda _properties: None)
 
 
 def test_a_table_and_the_service_are_paused_and_go_on_each_by_itself(tmp_path: Path) -> None:
@@ -121,9 +121,10 @@ def test_the_commands(tmp_path: Path) -> None:
     run = CliRunner()
     file = ["-c", str(tmp_path / "config.yaml")]
     done = run.invoke(main, ["pause", *file, "dbo.a", "--reason", "restore"])
-    assert (done.exit_code, done.output.split(":")[0]) == (0, "dbo.a is paused once its batch in flight is through")
+    told = "dbo.a will be paused after its batch in flight; a running service notices within seconds\n"
+    assert (done.exit_code, done.output) == (0, told)
     assert run.invoke(main, ["pause", *file, "--output", "json"]).output == '{\n  "table": null,\n  "paused": true\n}\n'
-    assert run.invoke(main, ["unpause", *file]).output.startswith("the service goes on")
+    assert run.invoke(main, ["unpause", *file]).output.startswith("the service continues")
     assert run.invoke(main, ["unpause", *file]).output == "the service was not paused\n"
 
 
@@ -142,7 +143,7 @@ def test_the_service_keeps_what_it_saw_while_the_storage_does_not_answer(monkeyp
         raise OSError("no answer")
 
     monkeypatch.setattr(pauses, "names_in", fails)
-    found.look()
+    found.poll()
     assert found.of("p.dbo.a") is not None
     monkeypatch.setattr(pauses, "names_in", lambda *_: [])
     found.read()

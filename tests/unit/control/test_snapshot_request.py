@@ -19,9 +19,9 @@ from tests.unit.control.test_pauses import config_in
 
 from distributary.cli import main
 from distributary.config import Config
-from distributary.consume import broker as brokers
-from distributary.consume.broker import Topic
-from distributary.consume.refusals import refusal
+from distributary.consume import kafka_client
+from distributary.consume.kafka_client import Topic
+from distributary.consume.kafka_errors import refusal
 from distributary.consume.write import not_written
 from distributary.control import snapshot_request as request
 from distributary.control.notifications import Arrival, Notifications
@@ -152,7 +152,7 @@ def test_the_signal_table_is_given_or_in_the_config_or_a_topic(tmp_path: Path, k
 
 
 def invoke(monkeypatch: pytest.MonkeyPatch, kafka: str, folder: Path, *args: str) -> Any:
-    monkeypatch.setattr(brokers, "Broker", lambda _properties: MemoryClient(kafka))
+    monkeypatch.setattr(kafka_client, "KafkaClient", lambda _properties: MemoryClient(kafka))
     return CliRunner().invoke(main, ["snapshot", "-c", str(folder / "config.yaml"), *args])
 
 

@@ -10,11 +10,11 @@ from tests.support.recorded import Scenario
 
 from distributary.config.column_types import parse
 from distributary.consume.schema_changes import changed_tables
-from distributary.decode.announced_types import SourceColumn, type_of
-from distributary.decode.bounds import Bounds
 from distributary.decode.row_shape import row_of_schema
-from distributary.decode.types.from_name import type_of_name
-from distributary.decode.types.from_schema import type_of_schema
+from distributary.types.announced_types import SourceColumn, type_of
+from distributary.types.bounds import Bounds
+from distributary.types.from_name import type_of_name
+from distributary.types.from_schema import type_of_schema
 
 MARIADB = Scenario("maria_json_schema")
 

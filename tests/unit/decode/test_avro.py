@@ -36,16 +36,16 @@ from tests.unit.decode.test_strictness import SOURCE
 
 from distributary.decode.avro.framing import find_address
 from distributary.decode.avro.schema import AvroSchema, NotAnAvroSchema, parse_avro_schema
-from distributary.decode.bounds import Bounds
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.masks import Masks
 from distributary.decode.options import DecodeOptions, TypeSources
-from distributary.decode.reasons import REASONS
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_block import BY_OFFSET
-from distributary.decode.strict_json import Number
-from distributary.decode.types.from_schema import type_of_schema
 from distributary.decode.unwrapped import added_by
+from distributary.reasons import REASONS
+from distributary.types.bounds import Bounds
+from distributary.types.from_schema import type_of_schema
+from distributary.types.record_schema import RecordSchema
+from distributary.types.strict_json import Number
 
 TYPES = ("all_types", "dflt", "nn", "special")
 RECORDED: dict[str, Sequence[str]] = {

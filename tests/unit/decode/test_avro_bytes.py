@@ -21,7 +21,7 @@ from distributary.decode.avro.compiler import compile_reader
 from distributary.decode.avro.schema import AvroType, parse_avro_schema
 from distributary.decode.avro.targets import AS_JSON, SKIP, AsWire, is_native
 from distributary.decode.avro.values import BROKEN, UNREAD, BrokenAvro
-from distributary.decode.strict_json import json_text
+from distributary.types.strict_json import json_text
 
 NAMES = itertools.count()
 LEAVES: dict[str, st.SearchStrategy[Any]] = {

@@ -11,8 +11,8 @@ from tests.support.avro import NoAvroName, avro_of
 from tests.support.recorded import EVENTS, Scenario
 
 from distributary.decode.avro.schema import AvroType, NotAnAvroSchema, parse_avro_schema
-from distributary.decode.bounds import Bounds
-from distributary.decode.connect_schema import ConnectType, parse_schema
+from distributary.types.bounds import Bounds
+from distributary.types.connect_schema import ConnectType, parse_schema
 
 SCENARIOS = sorted(folder.name for folder in EVENTS.iterdir() if folder.is_dir() and not folder.name.endswith("_plain"))
 

@@ -11,12 +11,12 @@ from tests.support.decoding import plain_change, raw_table, rejections, struct_r
 from tests.support.recorded import Record
 
 from distributary.decode.bare_key import bare_key
-from distributary.decode.bounds import Bounds
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import Unwrapped, added_by
+from distributary.types.bounds import Bounds
+from distributary.types.record_schema import RecordSchema
 
 SCHEMA = RecordSchema({"id": "bigint", "v": "string"}, {"id": "bigint"})
 

@@ -16,10 +16,10 @@ from tests.support.decoding import made_records, rejections, struct_rows, struct
 from tests.support.learning import unread_columns
 from tests.unit.decode.test_strictness import COLUMNS, ENVELOPE_SCHEMA, GOOD, KEY_SCHEMA, SOURCE, VALUES
 
-from distributary.decode.bounds import Bounds
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema
+from distributary.types.bounds import Bounds
+from distributary.types.record_schema import RecordSchema
 
 KEY = with_schema(KEY_SCHEMA, '{"id":17}')
 GOOD_VALUE = with_schema(ENVELOPE_SCHEMA, GOOD)

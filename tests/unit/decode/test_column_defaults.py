@@ -14,15 +14,15 @@ from tests.support.decoding import connect_type, decode_all, in_avro, raw_table,
 from tests.support.every_type import EVERY_TYPE
 from tests.support.recorded import Record, Scenario
 
-from distributary.decode.bounds import Bounds
-from distributary.decode.column_default import ColumnDefault, array_of_text, default_text
-from distributary.decode.connect_schema import ConnectField
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.masks import Masks
 from distributary.decode.options import DecodeOptions, TypeSources
-from distributary.decode.record_schema import RecordSchema
-from distributary.decode.types.from_schema import type_of_schema
 from distributary.ingest.table_columns import defaults_of
+from distributary.types.bounds import Bounds
+from distributary.types.column_default import ColumnDefault, array_of_text, default_text
+from distributary.types.connect_schema import ConnectField
+from distributary.types.from_schema import type_of_schema
+from distributary.types.record_schema import RecordSchema
 
 OLD: dict[str, Row] = {"id": INT}
 ZONED = {"type": "string", "name": "io.debezium.time.ZonedTimestamp"}

@@ -24,11 +24,11 @@ from tests.support.decoding import (
 from tests.support.instants import FIRST_INSTANT, LAST_INSTANT, days, instant
 from tests.support.recorded import Record
 
-from distributary.decode.conversions import NoConversion
 from distributary.decode.decoder import Decoded
 from distributary.decode.masks import Masks
 from distributary.decode.options import DecodeOptions, TypeSources
-from distributary.decode.types.base import ColumnType
+from distributary.types.base import ColumnType
+from distributary.types.conversions import NoConversion
 
 BYTES = {"type": "bytes"}
 MONEY, WIDE = decimal(12, 2), decimal(60, 20)

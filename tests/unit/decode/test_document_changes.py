@@ -10,7 +10,7 @@ from tests.support.decoding import compact, decode_all, rejections, struct_rows,
 from tests.support.recorded import Record
 
 from distributary.config.table import TableSettings
-from distributary.consume.peek import Record as Seen
+from distributary.consume.sample import Record as Seen
 from distributary.decode.decoder import Decoded
 from distributary.decode.document import DOCUMENT_COLUMNS
 from distributary.decode.options import DecodeOptions, TypeSources

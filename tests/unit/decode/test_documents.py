@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from distributary.decode.types.base import BadValue
-from distributary.decode.types.documents import document_text
 from distributary.delta import variant
+from distributary.types.base import BadValue
+from distributary.types.documents import document_text
 
 _MB = 2**20
 REFUSED = {

@@ -12,7 +12,7 @@ from tests.support.every_type import EVERY_TYPE
 from tests.support.recorded import Record
 
 from distributary.decode.options import DecodeOptions
-from distributary.decode.reasons import BAD_VALUE, WRONG_TYPE
+from distributary.reasons import BAD_VALUE, WRONG_TYPE
 
 SCHEMA: dict[str, Any] = {"id": {"type": "int64"}, **{one.name: one.schema for one in EVERY_TYPE}}
 ENVELOPE = {

@@ -24,10 +24,10 @@ from tests.unit.decode.test_strictness import COLUMNS, SOURCE
 
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions, TypeSources
-from distributary.decode.reasons import REASONS
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.unwrapped import Unwrapped
+from distributary.reasons import REASONS
+from distributary.types.record_schema import RecordSchema
 
 TYPES = {"id": "int", "n": "bigint", "text": "string", "price": "decimal(10,2)", "flag": "boolean", "more": "string"}
 ROW = {"id": 17, "n": -9007199254740993, "text": 'ä, "q" \\ {1}: 2', "price": 12.5, "flag": True, "more": None}

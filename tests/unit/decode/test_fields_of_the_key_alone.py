@@ -11,7 +11,7 @@ from tests.support.recorded import Record
 
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions, TypeSources
-from distributary.decode.record_schema import RecordSchema
+from distributary.types.record_schema import RecordSchema
 
 KEY = {"a": "int", "b": "int", "t": "string"}
 PLACE = {

@@ -10,10 +10,10 @@ import pytest
 from tests.support.decoding import SQLSERVER_SOURCE, compact, made_records, rejections, struct_schema, with_schema
 from tests.support.learning import learn
 
-from distributary.decode.bounds import Bounds
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.decode.unwrapped import added_by
+from distributary.types.bounds import Bounds
 
 ENVELOPE = {"op": "c", "after": {"id": 1, "v": "a"}, "source": SQLSERVER_SOURCE}
 ID_OF_BAD_UTF8 = b"\x00\x00\x01\x86\xff"

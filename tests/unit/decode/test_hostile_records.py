@@ -17,14 +17,14 @@ from tests.unit.apply.test_batch import NoRows
 from distributary.apply.batch import apply_events
 from distributary.apply.memory import TableLayout, first_memory
 from distributary.consume.fetch import raw_table
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions, TypeSources
-from distributary.decode.reasons import REASONS
-from distributary.decode.record_schema import RecordSchema, arrow_of
 from distributary.ingest.batch_facts import facts_of
 from distributary.progress.record import first_progress
+from distributary.reasons import REASONS
 from distributary.rules.state import Rules
+from distributary.types.record_schema import RecordSchema, arrow_of
 
 CODES = {reason.code for reason in REASONS}
 SCHEMA = RecordSchema(TYPES, {"id": "bigint"})

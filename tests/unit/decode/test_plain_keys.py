@@ -12,7 +12,7 @@ from tests.support.decoding import SQLSERVER_SOURCE, compact, made_records, reje
 
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema
+from distributary.types.record_schema import RecordSchema
 
 VALUE = compact({"op": "c", "after": {"v": 1}, "source": SQLSERVER_SOURCE}).encode()
 NUMBERS = (

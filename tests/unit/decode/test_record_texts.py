@@ -8,11 +8,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from distributary.decode import reasons
-from distributary.decode.bounds import Bounds
-from distributary.decode.reasons import Rejected
+from distributary import reasons
 from distributary.decode.record_texts import texts_without_schema
 from distributary.decode.wrapping import unwrap
+from distributary.reasons import Rejected
+from distributary.types.bounds import Bounds
 
 
 @dataclass(frozen=True)

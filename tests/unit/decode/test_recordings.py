@@ -25,8 +25,8 @@ from tests.support.truth import SourceTypes, compare_rows
 from tests.support.wire_limits import limits
 
 from distributary.decode.decoder import Decoded
-from distributary.decode.record_schema import RecordSchema
-from distributary.decode.types.calendar import read_instant
+from distributary.types.calendar import read_instant
+from distributary.types.record_schema import RecordSchema
 
 WITH_SCHEMA = (
     *("pg_json_schema", "pg_full_truncate", "pg_incremental", "pg_extra", "pg_toast", "pg_types", "pg_types_string"),

@@ -11,10 +11,10 @@ from tests.support.decoding import plain_change, raw_table, rejections
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
 from distributary.decode.order_fields import Order, OrderField, parse_order
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_order import BUILT_IN, order_of
 from distributary.errors import TableHalt
 from distributary.evolve.order import check_order
+from distributary.types.record_schema import RecordSchema
 
 SCHEMA = RecordSchema({"id": "bigint"}, {"id": "bigint"})
 

@@ -10,9 +10,9 @@ from tests.support.recorded import Record
 
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.source_block import SOURCE_TABLE_COLUMN, Source, source_table
 from distributary.decode.unwrapped import added_by
+from distributary.types.record_schema import RecordSchema
 
 KEY = {"id": "bigint", SOURCE_TABLE_COLUMN: "string"}
 SCHEMA = RecordSchema({"id": "bigint", "v": "string", SOURCE_TABLE_COLUMN: "string"}, KEY)

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from distributary.decode.types.java_numbers import double_text, float_text
-from distributary.decode.types.spark_text import spark_texts
+from distributary.types.java_numbers import double_text, float_text
+from distributary.types.spark_text import spark_texts
 
 DOUBLES = {
     "0000000000000000": "0.0",

@@ -11,10 +11,10 @@ from tests.support.decoding import decode_all, events_by_place, plain_change
 from tests.support.every_type import EVERY_TYPE
 from tests.unit.decode.test_every_type import EXPECTED, GOOD
 
-from distributary.decode.bounds import Bounds
 from distributary.decode.options import DecodeOptions, TypeSources
-from distributary.decode.types.from_name import type_of_name
-from distributary.decode.types.zones import has_no_zone, has_zone, in_utc
+from distributary.types.bounds import Bounds
+from distributary.types.from_name import type_of_name
+from distributary.types.zones import has_no_zone, has_zone, in_utc
 
 NTZ, UTC = pa.timestamp("us"), pa.timestamp("us", "UTC")
 MICROS = 1_700_000_000_123_456

@@ -18,9 +18,9 @@ from tests.support.comparable import identical
 from tests.support.decoding import read_json, type_converted, type_named, values_of
 from tests.unit.decode.test_conversions import VARIABLE
 
-from distributary.decode.types.base import BadValue, ColumnType, WrongKind
-from distributary.decode.types.from_schema import SEMANTIC
-from distributary.decode.types.nested import optional
+from distributary.types.base import BadValue, ColumnType, WrongKind
+from distributary.types.from_schema import SEMANTIC
+from distributary.types.nested import optional
 
 NAMES = (
     *("tinyint", "smallint", "int", "bigint", "float", "double", "boolean", "string", "binary", "date", "timestamp"),

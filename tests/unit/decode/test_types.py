@@ -19,11 +19,11 @@ from tests.support.decoding import (
 )
 from tests.support.instants import FIRST_INSTANT, LAST_INSTANT, days, instant
 
-from distributary.decode.conversions import NoConversion
-from distributary.decode.types.base import ColumnType
-from distributary.decode.types.calendar import date_of_day, day_number
-from distributary.decode.types.decimals import digits_of
-from distributary.decode.types.from_name import UnknownColumnType
+from distributary.types.base import ColumnType
+from distributary.types.calendar import date_of_day, day_number
+from distributary.types.conversions import NoConversion
+from distributary.types.decimals import digits_of
+from distributary.types.from_name import UnknownColumnType
 
 VARIABLE = {
     "type": "struct",

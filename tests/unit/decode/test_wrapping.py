@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from tests.support.decoding import SQLSERVER_SOURCE, compact, made_records, rejections, struct_schema
 
-from distributary.decode.bounds import Bounds
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema
 from distributary.decode.wrapping import is_null, unwrap
+from distributary.types.bounds import Bounds
+from distributary.types.record_schema import RecordSchema
 
 SCHEMA = compact(
     {

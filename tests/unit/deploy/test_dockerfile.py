@@ -13,7 +13,7 @@ import pytest
 from tests.support import dockerfile
 from tests.support.dockerfile import Stage
 
-from distributary.config.model import Http
+from distributary.config.http import Http
 
 ROOT = Path(__file__).parents[3]
 FULL_VERSION = re.compile(r".+:\d+\.\d+\.\d+\S*")

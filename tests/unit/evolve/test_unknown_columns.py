@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from distributary.config.load import load
-from distributary.config.table import TableDefaults, TableRule, TableSettings, resolve
+from distributary.config.table import TableSettings, resolve
+from distributary.config.table_rule import TableDefaults, TableRule
 from distributary.errors import TableHalt
 from distributary.evolve.unknown_columns import check_protected_columns, unknown_columns
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from distributary.config.table import TableSettings
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.ingest.bare_keys import with_bare_keys
 from distributary.ingest.topic_format import TopicFormat
 

@@ -16,11 +16,10 @@ from tests.support.decoding import rejections, with_schema
 from tests.unit.decode.test_bounds import KEY, envelope_schema, payload
 
 from distributary.config import Config, load
-from distributary.consume.broker import Broker, Topic
 from distributary.consume.fetch import raw_table
-from distributary.consume.peek import Record
+from distributary.consume.kafka_client import KafkaClient, Topic
+from distributary.consume.sample import Record
 from distributary.decode.decoder import Decoded, Decoder
-from distributary.decode.record_schema import RecordSchema
 from distributary.errors import TableHalt, TransientError
 from distributary.ingest.batch_reader import BatchReader
 from distributary.ingest.registry import Registry
@@ -28,6 +27,7 @@ from distributary.ingest.topic_format import TopicFormat
 from distributary.lake.table import LakeTable
 from distributary.logs import get_logger
 from distributary.progress.record import first_progress
+from distributary.types.record_schema import RecordSchema
 
 TOPIC = Topic("p.dbo.t", "id", (0,))
 FORMAT = TopicFormat("sqlserver", ("id",), has_schema=True)
@@ -97,8 +97,8 @@ def config(folder: Path, **source: Any) -> Config:
 def reader_of(config: Config, lake: Lake, head: Sequence[bytes] = (), registry: Registry | None = None) -> BatchReader:
     settings = config.settings_for("dbo", "t")
     assert settings is not None
-    broker, table = cast(Broker, Head(head)), cast(LakeTable, lake)
-    return BatchReader(broker, config.source, settings, table, Mode(), get_logger("test"), Event(), registry)
+    broker, table = cast(KafkaClient, Head(head)), cast(LakeTable, lake)
+    return BatchReader(broker, config.source, settings, table, get_logger("test"), Event(), registry)
 
 
 def change(*columns: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from distributary.consume.broker import Broker
+from distributary.consume.kafka_client import KafkaClient
 from distributary.consume.offsets import OffsetRange, Offsets
 from distributary.ingest.batch_size import BatchSizer, payload_size, places
 from distributary.progress.batch_stats import BatchStats
@@ -38,7 +38,7 @@ class Sized:
 def batches(topic: Sized, records: int = 1_000_000) -> list[OffsetRange]:
     """All batches, from the topic's start to its end."""
     portion, found, taken = (
-        BatchSizer(cast(Broker, topic), "t", records, MOST),
+        BatchSizer(cast(KafkaClient, topic), "t", records, MOST),
         list[OffsetRange](),
         dict.fromkeys(topic.ends, 0),
     )
@@ -46,7 +46,7 @@ def batches(topic: Sized, records: int = 1_000_000) -> list[OffsetRange]:
         found.append(part)
         assert all(part.start[p] == taken[p] for p in part.start)
         taken |= part.end
-        portion.took(cast(BatchStats, Found(part.records, size_of(topic, part))))
+        portion.learn(cast(BatchStats, Found(part.records, size_of(topic, part))))
     assert taken == topic.ends
     return found
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from distributary.config.table import FileLayout, TableSettings
+from distributary.config.table import TableSettings
+from distributary.config.table_rule import FileLayout
 from distributary.delta.plan_write import Layout
-from distributary.ingest.batch_writer import Batch, lacks_first_copies
+from distributary.ingest.batch import Batch, lacks_first_copies
 from distributary.ingest.removal_layout import removal_layout
 from distributary.rules.state import TableState
 

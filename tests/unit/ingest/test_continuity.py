@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from distributary.config.table import TableSettings
-from distributary.consume.broker import Topic
+from distributary.consume.kafka_client import Topic
 from distributary.decode.source_block import BY_OFFSET
 from distributary.errors import TableHalt
-from distributary.halt_actions import ASKED_BY, ResumeAction
-from distributary.ingest.continuity import accepted, check_continuity, lost_ends, nearer_goal
+from distributary.halt_actions import NEEDED_ACTIONS, ResumeAction
+from distributary.ingest.continuity import check_continuity, lost_ends, nearer_target, record_after
 from distributary.progress.record import Last, Snapshot, first_progress
 
 TOPIC = Topic("p.dbo.t", "first", (0, 1))
@@ -49,34 +49,34 @@ def test_6_4_a_table_is_filled_from_one_topic_in_one_mode(topic: Topic, settings
 
 def test_6_4_an_accepted_loss_passes_over_what_is_gone_and_nothing_else() -> None:
     held = TAKEN.model_copy(update={"last": {0: Last(deleted_key=5), 1: Last(deleted_key=7)}, "recent": ((10, 0),)})
-    after = accepted(ResumeAction.LOSS, held, TOPIC, {0: 5, 1: 9}, END, "upsert")
+    after = record_after(ResumeAction.LOSS, held, TOPIC, {0: 5, 1: 9}, END, "upsert")
     assert after is not None
     assert after.next == {0: 5, 1: 9}
     # The delete that a tombstone at the new place would belong to is no longer the record before it.
     assert (after.last[0].deleted_key, after.last[1].deleted_key) == (5, None)
     assert (after.sequence, after.recent) == (held.sequence + 1, held.recent)
     assert after.lost == END  # up to where a snapshot may lack rows
-    assert accepted(ResumeAction.LOSS, held, TOPIC, {0: 5, 1: 7}, END, "upsert") is None
+    assert record_after(ResumeAction.LOSS, held, TOPIC, {0: 5, 1: 7}, END, "upsert") is None
 
 
 def test_3_10_a_snapshot_whose_rows_may_be_lost_shows_no_rows_that_are_left_over() -> None:
     complete = Snapshot(position="00000027:00000005:0001", open={1: 9}, ghosts=None)
     held = TAKEN.model_copy(update={"snapshot": complete, "records": 9})
     for accept, first in ((ResumeAction.LOSS, {0: 5, 1: 9}), (ResumeAction.RESET, {0: 0, 1: 3})):
-        after = accepted(accept, held, Topic("p.dbo.t", "second", (0, 1)), first, END, "upsert")
+        after = record_after(accept, held, Topic("p.dbo.t", "second", (0, 1)), first, END, "upsert")
         assert after is not None
         assert (after.lost, after.unread) == (END, complete.position)
-    whole = accepted(ResumeAction.RESET, held, Topic("p.dbo.t", "second", (0, 1)), {0: 0, 1: 0}, END, "upsert")
+    whole = record_after(ResumeAction.RESET, held, Topic("p.dbo.t", "second", (0, 1)), {0: 0, 1: 0}, END, "upsert")
     assert whole is not None
     assert (whole.lost, whole.unread) == (None, None)
 
 
 def test_3_10_what_was_there_at_a_loss_shares_no_batch_with_what_came_after() -> None:
     goal = {0: 50, 1: 50, 2: 4}
-    assert nearer_goal(goal, {0: 5, 1: 9, 2: 0}, END) == {0: 20, 1: 30, 2: 0}
-    assert nearer_goal(goal, {0: 20, 1: 9, 2: 0}, END) == {0: 20, 1: 30, 2: 0}
-    assert nearer_goal(goal, {0: 25, 1: 9, 2: 0}, END) == {0: 25, 1: 30, 2: 0}
-    assert nearer_goal({0: 10, 1: 9}, {0: 5, 1: 9}, END) == {0: 10, 1: 9}
+    assert nearer_target(goal, {0: 5, 1: 9, 2: 0}, END) == {0: 20, 1: 30, 2: 0}
+    assert nearer_target(goal, {0: 20, 1: 9, 2: 0}, END) == {0: 20, 1: 30, 2: 0}
+    assert nearer_target(goal, {0: 25, 1: 9, 2: 0}, END) == {0: 25, 1: 30, 2: 0}
+    assert nearer_target({0: 10, 1: 9}, {0: 5, 1: 9}, END) == {0: 10, 1: 9}
 
 
 @pytest.mark.parametrize("change", [{"topic_id": "other"}, {"short": {1: 4}}])
@@ -85,15 +85,15 @@ def test_2_8_rows_that_are_ordered_by_offsets_outlive_no_topic(change: dict[str,
     with pytest.raises(TableHalt) as raised:
         check_continuity(held, TOPIC, {0: 0}, UPSERT, "/lake/dbo/t")
     assert raised.value.code == "offsets-began-anew"
-    assert accepted(ResumeAction.RESET, held, TOPIC, {0: 0}, END, "upsert") is None
+    assert record_after(ResumeAction.RESET, held, TOPIC, {0: 0}, END, "upsert") is None
     # Where all changes are kept none has to be newer than another one, and none must go.
     appends = held.model_copy(update={"mode": "append"})
     with pytest.raises(TableHalt) as raised:
         check_continuity(appends, TOPIC, {0: 0}, TableSettings("dbo.t", mode="append"), "/lake/dbo/t")
-    after = accepted(ASKED_BY[raised.value.code], appends, TOPIC, {0: 0}, END, "append")
+    after = record_after(NEEDED_ACTIONS[raised.value.code], appends, TOPIC, {0: 0}, END, "append")
     assert after is not None
     assert (after.next, after.topic_id, after.short) == ({}, TOPIC.topic_id, None)
-    rebuilt = accepted(ASKED_BY["offsets-began-anew"], held, TOPIC, {0: 0}, END, "upsert")
+    rebuilt = record_after(NEEDED_ACTIONS["offsets-began-anew"], held, TOPIC, {0: 0}, END, "upsert")
     assert rebuilt is not None
     assert (rebuilt.is_new, rebuilt.short, rebuilt.topic_id) == (True, None, TOPIC.topic_id)
 
@@ -103,12 +103,12 @@ def test_6_4_an_accepted_topic_is_read_from_its_start_with_what_is_known_of_the_
     held = TAKEN.model_copy(
         update={"position": last.position, "truncated": "00000027:00000003:0001", "last": {0: last}}
     )
-    after = accepted(ResumeAction.RESET, held, Topic("p.dbo.t", "second", (0,)), {0: 0}, END, "upsert")
+    after = record_after(ResumeAction.RESET, held, Topic("p.dbo.t", "second", (0,)), {0: 0}, END, "upsert")
     assert after is not None
     assert (after.topic_id, dict(after.next), after.key) == ("second", {}, ("id",))
     assert (after.position, after.truncated) == (held.position, held.truncated)
     assert after.last == {0: Last(position=last.position, ts_ms=7)}  # by which a restored source shows (2.6)
-    assert accepted(ResumeAction.RESET, held, TOPIC, {0: 0}, END, "upsert") is None
+    assert record_after(ResumeAction.RESET, held, TOPIC, {0: 0}, END, "upsert") is None
 
 
 def test_6_4_a_topic_that_ends_before_what_was_taken_in_halts_its_table_and_can_be_read_again() -> None:
@@ -119,18 +119,21 @@ def test_6_4_a_topic_that_ends_before_what_was_taken_in_halts_its_table_and_can_
     with pytest.raises(TableHalt, match="offsets 4 to 6 of partition 1") as raised:
         check_continuity(short, TOPIC, {0: 0}, UPSERT, "/lake/dbo/t")
     assert raised.value.code == "topic-shorter"
-    after = accepted(ASKED_BY["topic-shorter"], short, TOPIC, {0: 0}, END, "upsert")
+    after = record_after(NEEDED_ACTIONS["topic-shorter"], short, TOPIC, {0: 0}, END, "upsert")
     assert after is not None
     assert (dict(after.next), after.short) == ({}, None)
     # Done by a driver that a crash cut short, it is not done again.
-    assert accepted(ResumeAction.RESET, after.model_copy(update={"next": {0: 3}}), TOPIC, {0: 0}, END, "upsert") is None
-    rebuilt = accepted(ResumeAction.REBUILD, short, TOPIC, {0: 0}, END, "upsert")
+    assert (
+        record_after(ResumeAction.RESET, after.model_copy(update={"next": {0: 3}}), TOPIC, {0: 0}, END, "upsert")
+        is None
+    )
+    rebuilt = record_after(ResumeAction.REBUILD, short, TOPIC, {0: 0}, END, "upsert")
     assert rebuilt is not None
     assert rebuilt.short is None
 
 
 def test_5_4_a_rebuilt_table_knows_nothing_but_its_number() -> None:
-    after = accepted(
+    after = record_after(
         ResumeAction.REBUILD, TAKEN.model_copy(update={"sequence": 8, "records": 12}), TOPIC, {}, END, "history"
     )
     assert after is not None
@@ -139,7 +142,9 @@ def test_5_4_a_rebuilt_table_knows_nothing_but_its_number() -> None:
 
 
 def test_6_3_a_table_that_is_tried_again_counts_bad_records_anew() -> None:
-    after = accepted(ResumeAction.NOTHING, TAKEN.model_copy(update={"recent": ((10, 9),)}), TOPIC, {}, END, "upsert")
+    after = record_after(
+        ResumeAction.NOTHING, TAKEN.model_copy(update={"recent": ((10, 9),)}), TOPIC, {}, END, "upsert"
+    )
     assert after is not None
     assert after.recent == ()
-    assert accepted(ResumeAction.NOTHING, TAKEN, TOPIC, {}, END, "upsert") is None
+    assert record_after(ResumeAction.NOTHING, TAKEN, TOPIC, {}, END, "upsert") is None

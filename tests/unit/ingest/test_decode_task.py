@@ -6,8 +6,8 @@ from tests.support.decoding import SQLSERVER_SOURCE, plain_change, raw_table
 
 from distributary.decode.decoder import Decoder
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema
 from distributary.ingest.decode_task import _as_text, combine
+from distributary.types.record_schema import RecordSchema
 
 
 def test_source_tables_and_columns_of_all_tasks_are_put_together() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.errors import TableHalt
 from distributary.ingest.framing import check_framing
 

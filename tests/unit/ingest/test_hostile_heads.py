@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 from tests.support.hostile import HostileRecords
 
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.decode.source_block import CONNECTORS
 from distributary.decode.unwrapped import added_by
 from distributary.errors import TableHalt

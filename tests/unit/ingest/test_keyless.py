@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 from tests.support.table_contexts import envelope, plan_of, progress, sample
 
-from distributary.config.table import TableDefaults, TableRule, TableSettings, resolve
-from distributary.consume.peek import Record
+from distributary.config.table import TableSettings, resolve
+from distributary.config.table_rule import TableDefaults, TableRule
+from distributary.consume.sample import Record
 from distributary.errors import TableHalt
 from distributary.ingest.keyless import as_halt_tells, as_kept, as_records_tell, without_late_key
 from distributary.ingest.topic_format import TopicFormat

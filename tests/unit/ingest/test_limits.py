@@ -21,15 +21,15 @@ from distributary.config import load
 from distributary.config.limits import Limits
 from distributary.config.source import Source
 from distributary.decode.avro.schema import NotAnAvroSchema
-from distributary.decode.bounds import Bounds
 from distributary.decode.decoder import Decoded, Decoder
 from distributary.decode.masks import NO_MASKS
 from distributary.decode.options import DecodeOptions
-from distributary.decode.record_schema import RecordSchema
 from distributary.ingest.decode_options import decode_options
 from distributary.ingest.decode_task import DecodeTask, UnionOfTexts, decoded_of
 from distributary.ingest.registry import registry_of
 from distributary.ingest.topic_format import TopicFormat
+from distributary.types.bounds import Bounds
+from distributary.types.record_schema import RecordSchema
 
 TABLE = RecordSchema({"c": "string", "d": "string"}, {"id": "bigint"})
 

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient, SchemaRegistryError
 
 from distributary.config.source import SchemaRegistry
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.decode.avro.schema import AvroType, NotAnAvroSchema
 from distributary.errors import SetupError, TableHalt, TransientError
 from distributary.ingest.json_records import check_schemas

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from distributary.config.table import TableSettings
-from distributary.consume.peek import Record
+from distributary.consume.sample import Record
 from distributary.decode.source_block import BY_OFFSET
 from distributary.decode.source_order import BY_FIELDS
 from distributary.decode.unwrapped import added_by

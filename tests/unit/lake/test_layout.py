@@ -63,15 +63,15 @@ def test_files_are_kept_longer_where_the_config_says_so_and_never_shorter(
     wanted = Layout(keep=30 * DAY)
     has = Layout({} if said is None else {FILES_KEPT.upper(): said})
     assert changes(wanted, has).properties.get(FILES_KEPT) == becomes
-    assert wanted.at_first == {FILES_KEPT: "interval 30 days"}
+    assert wanted.initial_properties == {FILES_KEPT: "interval 30 days"}
 
 
 def test_a_property_of_the_config_counts_over_its_keep() -> None:
     wanted = Layout({FILES_KEPT: "interval 9 days"}, keep=30 * DAY)
-    assert wanted.at_first == {FILES_KEPT: "interval 9 days"}
+    assert wanted.initial_properties == {FILES_KEPT: "interval 9 days"}
     assert changes(wanted, Layout({FILES_KEPT: "interval 60 days"})).properties == wanted.properties
 
 
 def test_a_week_is_what_every_table_has() -> None:
-    assert Layout(keep=7 * DAY).says_nothing
-    assert not Layout(keep=8 * DAY).says_nothing
+    assert Layout(keep=7 * DAY).is_empty
+    assert not Layout(keep=8 * DAY).is_empty

@@ -27,7 +27,7 @@ class Table:
     version: int = 10
     fault: Exception | None = None
     running: threading.Lock = field(default_factory=threading.Lock)
-    upkeep: MaintenanceSchedule = field(
+    schedule: MaintenanceSchedule = field(
         default_factory=lambda: MaintenanceSchedule(Maintenance(compact_after=10), Record(), Clock())
     )
     tended: int = 0
@@ -35,10 +35,10 @@ class Table:
     """How often a task is called until it is done."""
 
     def __post_init__(self) -> None:
-        self.upkeep.start()
+        self.schedule.start()
 
     def due(self) -> Due | None:
-        return self.upkeep.due(self.version, None)
+        return self.schedule.due(self.version, None)
 
     def maintain(self, task: Task) -> Compacted:
         assert self.running.locked()
@@ -47,7 +47,7 @@ class Table:
         self.tended += 1
         self.version += 1
         if self.tended % self.pieces == 0:
-            self.upkeep.done(task, self.version)
+            self.schedule.done(task, self.version)
         return Compacted(added=1, removed=9, bytes=900)
 
 

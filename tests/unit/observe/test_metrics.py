@@ -13,11 +13,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from distributary.lake.optimize import Compacted
 from distributary.maintain.schedule import Task
 from distributary.observe.jvm import JvmState
-from distributary.observe.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, PROCESSES, TASKS, Kind, Metric
+from distributary.observe.metric import Kind, Metric
+from distributary.observe.metrics import CATALOGUE, CHANGES, OPERATIONS, PHASES, PROCESSES, TASKS
 from distributary.observe.recorder import Recorder, Stopwatch
 from distributary.observe.stages import Stages
-from distributary.observe.status import Batch, ServiceStatus, TableState
+from distributary.observe.status import ServiceStatus
 from distributary.observe.table_details import SchemaChange
+from distributary.observe.table_status import Batch, TableState
 
 BATCH = Batch(at=1700000000.0, records=9, applied=7, quarantined=2, seconds=1.5)
 
@@ -27,7 +29,7 @@ def recorder() -> Recorder:
     """One to which all has happened that can."""
     status = ServiceStatus()
     recorder = Recorder(status)
-    recorder.found("s.t")
+    recorder.add_table("s.t")
     recorder.retried("s.t")
     recorder.schema_changed("s.t", SchemaChange.between({}, {"id": "int"}, at=1.0))
     recorder.committed(
@@ -41,8 +43,8 @@ def recorder() -> Recorder:
         stages=Stages(to_connector=1.5, to_kafka=0.5, to_table=1.5),
     )
     for task in TASKS:
-        recorder.tended("s.t", task, 0.5, Compacted(1, 9, 900) if task == "compact" else None)
-        recorder.untended("s.t", task)
+        recorder.maintained("s.t", task, 0.5, Compacted(1, 9, 900) if task == "compact" else None)
+        recorder.maintenance_failed("s.t", task)
     offsets: dict[str, Any] = {"goal_offsets": {"t": {0: 1}}, "next_offsets": {"t": {0: 0}}}
     status.update("s.t", state=TableState.RUNNING, ghosts=1, source_ts=1, **offsets)
     status.update("s.t", compacted_at=1700000001.0, vacuumed_at=1700000002.0, remembered_keys=6, memory_bytes=512)
@@ -93,14 +95,14 @@ def test_what_counts_over_all_runs_is_not_there_before_it_is_known() -> None:
 def test_tries_of_maintenance_in_vain_count_until_one_is_not() -> None:
     recorder = Recorder(ServiceStatus())
     name, labels = "distributary_table_maintenance_failed_tries", (("table", "s.t"), ("task", "compact"))
-    recorder.found("s.t")
+    recorder.add_table("s.t")
     assert samples(recorder)[name, labels] == 0
     for _ in range(3):
-        recorder.untended("s.t", "compact")
+        recorder.maintenance_failed("s.t", "compact")
     assert samples(recorder)[name, labels] == 3
-    recorder.tended("s.t", "compact", 1.0, None)
+    recorder.maintained("s.t", "compact", 1.0, None)
     assert samples(recorder)[name, labels] == 0
-    recorder.untended("s.t", "compact")
+    recorder.maintenance_failed("s.t", "compact")
     recorder.forget("s.t")
     recorder.forget("s.never")
     assert (name, labels) not in samples(recorder)
@@ -169,7 +171,7 @@ def test_the_processes_tell_of_themselves(recorder: Recorder) -> None:
 
 def test_counters_of_a_table_begin_at_0_so_that_the_first_event_is_an_increase() -> None:
     recorder = Recorder(ServiceStatus())
-    recorder.found("s.t")
+    recorder.add_table("s.t")
     found = samples(recorder)
     for name in ("commits", "retries", "schema_changes"):
         assert found[f"distributary_table_{name}_total", (("table", "s.t"),)] == 0

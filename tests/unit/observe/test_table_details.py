@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from distributary.observe.recorder import Recorder
-from distributary.observe.status import Batch, ServiceStatus
+from distributary.observe.status import ServiceStatus
 from distributary.observe.table_details import KEPT, SchemaChange, StoredTable
+from distributary.observe.table_status import Batch
 
 STORED = StoredTable(
     version=7,

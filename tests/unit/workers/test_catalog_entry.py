@@ -21,7 +21,7 @@ def test_a_catalog_that_failed_is_asked_again_a_minute_after_it_answered() -> No
     session.catalog.tableExists.side_effect = fails
     entry = CatalogEntry(session, ("c", "s", "t"), "/lake/s/t", log, lambda: now[0])
     assert entry.is_due
-    assert not entry.see_to()
+    assert not entry.ensure()
     assert "it is away" in log.warning.call_args.kwargs["reason"]
     assert not entry.is_due
     now[0] += 59.0

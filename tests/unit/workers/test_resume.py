@@ -24,10 +24,10 @@ class Table:
     running: threading.Lock = field(default_factory=threading.Lock)
     halted: None = None
     failing: bool = False
-    asked: ResumeAction | None = None
+    resume_action: ResumeAction | None = None
 
     def resume(self, accept: ResumeAction) -> None:
-        self.asked = accept
+        self.resume_action = accept
 
 
 class Requests:
@@ -61,27 +61,27 @@ def test_a_table_that_is_always_at_work_waits_until_it_was_handed_its_request(fo
     table = Table()
     worker = cast(Any, table)
     with table.running:
-        found.look([worker], now=True)
+        found.poll([worker], now=True)
         assert found.waits_for(worker)
-    found.look([worker])  # at once, for it stands still
+    found.poll([worker])  # at once, for it stands still
     assert not found.waits_for(worker)
-    assert table.asked is ResumeAction.REBUILD
-    with table.running:  # what it is at work on now is what was asked: it must not wait for that
-        found.look([worker], now=True)
+    assert table.resume_action is ResumeAction.REBUILD
+    with table.running:  # what it is at work on now is what was resume_action: it must not wait for that
+        found.poll([worker], now=True)
         assert not found.waits_for(worker)
-        table.asked = None
-        found.settle(worker)
+        table.resume_action = None
+        found.finish_request(worker)
     assert files(found) == []
 
 
 def test_what_a_worker_was_handed_is_not_done_because_another_one_took_its_place(found: Resuming) -> None:
     before, after = Table(), Table()
-    found.look([cast(Any, before)], now=True)
-    assert before.asked is ResumeAction.REBUILD
-    found.settle(cast(Any, after))  # whose first turn ends before the next look
+    found.poll([cast(Any, before)], now=True)
+    assert before.resume_action is ResumeAction.REBUILD
+    found.finish_request(cast(Any, after))  # whose first turn ends before the next look
     assert files(found) == [REQUEST]
-    found.look([cast(Any, after)], now=True)
-    assert after.asked is ResumeAction.REBUILD
-    after.asked = None
-    found.settle(cast(Any, after))
+    found.poll([cast(Any, after)], now=True)
+    assert after.resume_action is ResumeAction.REBUILD
+    after.resume_action = None
+    found.finish_request(cast(Any, after))
     assert files(found) == []

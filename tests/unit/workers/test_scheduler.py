@@ -10,10 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from distributary.consume.refusals import OFFSETS_GONE
+from distributary.consume.kafka_errors import OFFSETS_GONE
 from distributary.errors import TableHalt, TransientError
 from distributary.observe.recorder import Recorder
-from distributary.observe.status import ServiceStatus, TableState
+from distributary.observe.status import ServiceStatus
+from distributary.observe.table_status import TableState
 from distributary.workers.scheduler import Scheduler
 
 
@@ -64,7 +65,7 @@ def turn_of(table: Table, *, stop_after: float | None = None) -> tuple[ServiceSt
     """One turn of the table; the status after it, and the seconds that it took."""
     turns, status, stopping = turns_of(table)
     started = time.monotonic()
-    turns.nudge()
+    turns.schedule()
     if stop_after is not None:
         time.sleep(stop_after)
         stopping.set()
@@ -106,7 +107,7 @@ def test_a_table_that_waits_after_a_fault_does_not_keep_the_caretaker_from_work(
     table = Table(TransientError("kafka-unreachable", "nobody answers", "wait"))
     turns, _, _ = turns_of(table)
     assert turns.busy()
-    turns.nudge()
+    turns.schedule()
     turns.end()  # the turn is through, its retries included
     assert (table.faults, table.has_to_step(), turns.busy()) == (1, True, False)
     turns.try_at_once(cast(Any, table))

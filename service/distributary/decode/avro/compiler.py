@@ -27,7 +27,7 @@ from distributary.decode.avro.values import (
     read_more,
     read_more_32,
 )
-from distributary.decode.strict_json import Document
+from distributary.types.strict_json import Document
 
 Read = Callable[[bytes, int], Any]
 """Reads the record's bytes from a position to their end. Raises one of values.UNREAD."""

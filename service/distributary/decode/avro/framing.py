@@ -59,7 +59,7 @@ def find_address(
     """The schema's address in the registry (its number, or its GUID), and where in a key or a value its Avro begins.
     `long_ids`: ids of eight bytes in front are Apicurio's content ids.
 
-    None where it names no schema.
+    None if it names no schema.
     """
     if headers:
         if (named := _named(headers.get(_CONFLUENT[side]) or b"")) is not None:
@@ -78,7 +78,7 @@ def find_address(
 
 
 def unread_form(data: bytes, headers: Mapping[str, bytes | None], side: Side) -> str | None:
-    """What a key or a value has in place of an address that can be read; None where it is nothing that is known."""
+    """What a key or a value has in place of an address that can be read; None if it is nothing that is known."""
     if _GLOBAL[side] in headers:
         return "Apicurio's global id in a header"
     if data[:2] in _GLUE and len(data) > GLUE_HEADER:

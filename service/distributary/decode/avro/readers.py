@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from distributary.decode import reasons
+from distributary import reasons
 from distributary.decode.avro.compiler import Read, compile_reader
 from distributary.decode.avro.framing import FramingHeaders, Side, find_address, unread_form
 from distributary.decode.avro.schema import AvroSchema, AvroType
@@ -13,10 +13,10 @@ from distributary.decode.avro.targets import AS_JSON, SKIP, AsWire, is_native
 from distributary.decode.avro.values import BROKEN
 from distributary.decode.key_reader import KeyReader
 from distributary.decode.options import DecodeOptions
-from distributary.decode.reasons import Rejected
 from distributary.decode.row_reader import RowReader
 from distributary.decode.row_shape import RowShape
-from distributary.decode.types.base import ColumnType
+from distributary.reasons import Rejected
+from distributary.types.base import ColumnType
 
 _Reader = TypeVar("_Reader")
 

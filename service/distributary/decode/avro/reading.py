@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from distributary.decode import reasons
+from distributary import reasons
 from distributary.decode.avro.framing import FramingHeaders
 from distributary.decode.avro.readers import ReaderFinder
 from distributary.decode.avro.values import UNREAD
@@ -14,7 +14,7 @@ from distributary.decode.change_keeper import ChangeKeeper
 from distributary.decode.envelope import MESSAGE
 from distributary.decode.options import DecodeOptions
 from distributary.decode.readers import Readers
-from distributary.decode.reasons import UNREADABLE, Rejected
+from distributary.reasons import UNREADABLE, Rejected
 
 
 def read_avro_values(

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from distributary.decode.bounds import Bounds
-from distributary.decode.connect_schema import LONGEST_NAME, TYPES_PER_COLUMN, ConnectField, ConnectType
-from distributary.decode.types.nested import is_readable
+from distributary.types.bounds import Bounds
+from distributary.types.connect_schema import LONGEST_NAME, TYPES_PER_COLUMN, ConnectField, ConnectType
+from distributary.types.nested import is_readable
 
 Json = Any
 

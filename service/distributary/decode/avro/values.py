@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import struct
 
-from distributary.decode.strict_json import Number
-from distributary.decode.types.java_numbers import double_text, float_text
+from distributary.types.java_numbers import double_text, float_text
+from distributary.types.strict_json import Number
 
 _FURTHER = tuple((shift, 128 << shift - 7) for shift in range(7, 70, 7))
 """For the second to the tenth byte of a number: how far its bits are shifted, and the value of the continuation bit of

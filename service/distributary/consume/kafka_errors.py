@@ -1,0 +1,84 @@
+"""Maps errors of Kafka's clients: a failed login, TLS, a missing right, or no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from confluent_kafka import KafkaError
+
+from distributary.errors import TransientError
+
+_LOGIN = ("_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM", "ILLEGAL_SASL_STATE")
+_WHY = ("_RESOLVE", "_TRANSPORT")
+_NOBODY = (*_WHY, "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "REQUEST_TIMED_OUT")
+_NOBODY_JAVA = (
+    *("TimeoutException", "DisconnectException", "NetworkException", "BrokerNotAvailableException"),
+    *("LeaderNotAvailableException", "NotLeaderOrFollowerException", "CoordinatorNotAvailableException"),
+)
+
+_CHECK_ADDRESS = "check kafka.bootstrap.servers and security.protocol, and that this machine may connect to the brokers"
+_CHECK_LOGIN = "check the sasl.* properties under `kafka`"
+_CHECK_TLS = "check the ssl.* properties under `kafka`"
+_CHECK_RIGHTS = (
+    "allow Read on the topics with the prefix source.topic_prefix to this config's user; the table then continues"
+)
+
+OFFSETS_GONE = "kafka-offsets"
+"""The code of an error that says that Kafka does not have what was to be read."""
+_GONE = ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE")
+
+UNREACHABLE = "kafka-unreachable"
+"""The code of an error that says that nobody answered."""
+
+CODES = ("kafka-login", "kafka-tls", "kafka-not-allowed", "kafka-refused", UNREACHABLE)
+"""The codes of the errors that are Kafka's."""
+
+
+def refusal(what: str, error: KafkaError, met: Sequence[KafkaError] = ()) -> TransientError:
+    """The error to raise if Kafka's client failed to do `what` ("list topics").
+
+    The client's last `error` is often only a timeout; its cause is then among the errors that it `met` before.
+    """
+    every = [*met, error]
+    if login := next((one for one in every if one.name() in _LOGIN), None):
+        return TransientError("kafka-login", f"Kafka did not {what}: {login.str()}", _CHECK_LOGIN)
+    if tls := next((one for one in every if one.name() == "_SSL"), None):
+        return TransientError("kafka-tls", f"Kafka did not {what}: {tls.str()}", _CHECK_TLS)
+    if error.name().endswith("AUTHORIZATION_FAILED"):
+        return TransientError("kafka-not-allowed", f"Kafka did not {what}: {error.str()}", _CHECK_RIGHTS)
+    if error.name() in _GONE:
+        return offsets_gone(error.name())
+    if error.name() not in _NOBODY:
+        return TransientError(
+            "kafka-refused", f"Kafka did not {what}: {error.str()}", "if it lasts, look into the log of the brokers"
+        )
+    reason = next((one for one in met if one.name() in _WHY), error)
+    return TransientError(
+        UNREACHABLE,
+        f"Kafka did not {what}: {reason.str()}",
+        _CHECK_ADDRESS,
+    )
+
+
+def offsets_gone(name: str) -> TransientError:
+    """The error to raise if Kafka no longer has the offsets to be read; `name` is that of the client's own error."""
+    return TransientError(
+        OFFSETS_GONE,
+        f"Kafka no longer has the offsets that were read ({name})",
+        "the table checks its topic again; if records were lost it halts and lists them",
+    )
+
+
+def java_refusal(names: Sequence[str]) -> TransientError | None:
+    """The same for Spark's client: the class names of a Java exception and its causes. None if none is Kafka's."""
+    kafkas = [name for name in names if name.startswith("org.apache.kafka.")]
+    no_token = [name for name in names if kafkas and name == "javax.security.auth.login.LoginException"]
+    for name in (*kafkas, *no_token):
+        if name.endswith(("AuthenticationException", "LoginException")):
+            return TransientError("kafka-login", f"the login to Kafka failed ({name})", _CHECK_LOGIN)
+        if name.endswith("AuthorizationException"):
+            return TransientError("kafka-not-allowed", f"Kafka refuses this user ({name})", _CHECK_RIGHTS)
+    for name in kafkas:
+        if name.endswith(_NOBODY_JAVA):
+            return TransientError(UNREACHABLE, f"Kafka does not answer ({name})", _CHECK_ADDRESS)
+    return None

@@ -1,0 +1,122 @@
+"""Reads some records of a topic by their offsets, and keeps nothing of where it was."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Message, TopicPartition
+
+from distributary.consume.kafka_errors import refusal
+from distributary.consume.tail import NO_GROUP, Headers, headers_of
+
+Options = Mapping[str, str | int | float | bool]
+_FETCHED_OF_A_PLACE = 64 * 1024  # bytes; of a larger record it is all the same
+_IN_TIME = 10.0  # seconds for the values of all places
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of a topic, looked at to learn the topic's format. `timestamp`: Kafka's, in milliseconds since 1970."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+    timestamp: int | None = None
+
+
+def records_from(
+    options: Options, topic: str, start: Mapping[int, int], at_most: int, expected: int, timeout: float
+) -> list[Record]:
+    """Up to `at_most` records of each partition from its offset in `start` on, `expected` in all; fewer where there are
+    no more, or where they do not come within `timeout` seconds. `options` are librdkafka's. Raises TransientError where
+    none comes in time."""
+    consumer = Consumer(_to_look(options))
+    records: list[Record] = []
+    taken: dict[int, int] = {}
+    ended: set[int | None] = set()
+    try:
+        consumer.assign([TopicPartition(topic, p, offset) for p, offset in start.items()])
+        until = time.monotonic() + timeout
+        # Transaction markers and compaction leave offsets without a record: there may be fewer than expected.
+        while len(records) < expected and not ended.issuperset(start):
+            message = consumer.poll(0.5)
+            if records and (message is None or time.monotonic() > until):
+                break
+            if message is None:
+                if time.monotonic() > until:
+                    raise refusal(f"give records of {topic}", KafkaError(KafkaError._TIMED_OUT))
+                continue
+            if _is_end(message):
+                ended.add(message.partition())
+                continue
+            if (refused := message.error()) is not None:
+                if refused.code() == NO_GROUP:
+                    continue
+                raise refusal(f"give records of {topic}", refused)
+            partition, offset = message.partition(), message.offset()
+            if partition is not None and offset is not None and taken.get(partition, 0) < at_most:
+                taken[partition] = taken.get(partition, 0) + 1
+                kind, at = message.timestamp()
+                timestamp = None if kind == TIMESTAMP_NOT_AVAILABLE else at
+                records.append(
+                    Record(partition, offset, message.key(), message.value(), headers_of(message), timestamp)
+                )
+    finally:
+        consumer.close()
+    return records
+
+
+def values_at(
+    options: Options, topic: str, places: Iterable[tuple[int, int]], at_most: int
+) -> list[list[bytes | None]]:
+    """The values of up to `at_most` records at each of these partitions and offsets, where there are any and come in
+    time. `options` are librdkafka's. Raises TransientError."""
+    consumer = Consumer(
+        {
+            **_to_look(options),
+            # As little as there can be: more than the first records of each place is not looked at.
+            "queued.min.messages": 1,
+            "fetch.message.max.bytes": _FETCHED_OF_A_PLACE,
+            # By default a whole second, as soon as more is fetched than was asked for.
+            "fetch.queue.backoff.ms": 1,
+        }
+    )
+    found: list[list[bytes | None]] = []
+    until = time.monotonic() + _IN_TIME
+    try:
+        for partition, offset in places:
+            consumer.assign([TopicPartition(topic, partition, offset)])
+            some: list[bytes | None] = []
+            # Those that came with the first one are there already.
+            while len(some) < at_most and (left := until - time.monotonic()) > 0:
+                message = consumer.poll(0.0 if some else left)
+                if message is None or _is_end(message):
+                    break
+                if (refused := message.error()) is None:
+                    some.append(message.value())
+                elif refused.code() != NO_GROUP:
+                    raise refusal(f"give records of {topic}", refused)
+            found.append(some)
+    finally:
+        consumer.close()
+    return found
+
+
+def _to_look(options: Options) -> dict[str, Any]:
+    return {
+        **options,
+        "group.id": "distributary-first-look",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": True,
+    }
+
+
+def _is_end(message: Message) -> bool:
+    error = message.error()
+    return error is not None and error.code() == KafkaError._PARTITION_EOF

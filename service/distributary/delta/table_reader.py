@@ -1,0 +1,131 @@
+"""Reads rows of one version of a table: by their keys, by their places, or all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from distributary.delta.data_reader import DataReader
+from distributary.delta.index_cache import IndexCache
+from distributary.delta.key_codec import KeyCodec, Keys
+from distributary.delta.key_index import FoundInFile, KeyIndex, KeyReader
+from distributary.delta.live_file import LiveFile
+from distributary.delta.log_reader import LogReader, LogState
+from distributary.delta.partitions import without_empty_texts
+from distributary.delta.prune import files_with
+from distributary.delta.snapshot import Snapshot
+from distributary.delta.storage import TableFiles
+from distributary.delta.stored_rows import StoredRows, chosen_rows
+from distributary.delta.table_view import TableView
+from distributary.delta.vectors import read_vector
+from distributary.errors import TableHalt
+
+
+class TableReader:
+    """Reads rows of the table that lies in `files`, at the version that `sync` took last.
+
+    `key`: the names of its key columns; `cache`: the key indexes of its files. Not for several threads at once. Raises
+    TableHalt if the table can't be read as it is, and errors of the storage as they come.
+    """
+
+    def __init__(self, files: TableFiles, key: Sequence[str], cache: IndexCache) -> None:
+        self._files, self._key, self._cache = files, tuple(key), cache
+        self._log = LogReader(files)
+        self._state: LogState | None = None
+        self._vectors: dict[str, tuple[str, BitMap64]] = {}  # by path: which vector, and its rows
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that reads and writes are about."""
+        if self._state is None:
+            self.sync()
+        assert self._state is not None
+        return self._state.snapshot
+
+    def view(self) -> TableView | None:
+        """The version of `snapshot`, for other threads; None if it is not known now."""
+        if self._state is None:
+            return None
+        return TableView(self._state.snapshot, self._key, self._index() if self._key else None)
+
+    def sync(self) -> int:
+        """Takes the newest version, and gives its number."""
+        return self._take(self._log.newest(self._state))
+
+    def _take(self, state: LogState) -> int:
+        self._state = state
+        files = state.snapshot.files
+        self._vectors = {path: known for path, known in self._vectors.items() if path in files}
+        return state.snapshot.version
+
+    def read_rows(self, keys: pa.Table, columns: Sequence[str]) -> StoredRows:
+        """The rows that have these keys (a table of the key columns), with the named columns."""
+        table = self.snapshot
+        keys = without_empty_texts(keys.select(self._key), table.schema.of_partition)
+        return self.read_found(self._locate(keys, self._codec().encode(keys)), columns)
+
+    def read_found(self, found: Sequence[FoundInFile], columns: Sequence[str]) -> StoredRows:
+        """The rows that are there, with the named columns."""
+        reader = DataReader(self._files, self.snapshot.schema)
+        parts = [reader.rows(one.file, one.rows, columns) for one in found]
+        numbers = [one.keys for one in found]
+        return StoredRows(
+            np.concatenate([np.empty(0, np.int64), *numbers]),
+            pa.concat_tables([reader.schema_of(columns).empty_table(), *parts]),
+            tuple(found),
+        )
+
+    def read_all(self, columns: Sequence[str], choose: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> StoredRows:
+        """All rows for which `choose` says so, with the named columns, which it gets. Reads these columns of the whole
+        table, piece by piece."""
+        reader = DataReader(self._files, self.snapshot.schema)
+        files = ((file, row_numbers(self._dead_rows(file))) for file in self.snapshot.files.values())
+        return chosen_rows(reader, files, columns, choose)
+
+    def _codec(self) -> KeyCodec:
+        """The key's columns as the table has them now. Raises TableHalt if they can't be a key."""
+        columns = self.snapshot.schema.by_name
+        try:
+            return KeyCodec([(name, columns[name].logical.type) for name in self._key])
+        except (KeyError, ValueError) as error:
+            reason = f"the table lacks the key column {error}" if isinstance(error, KeyError) else str(error)
+            raise TableHalt(
+                "key-not-usable",
+                f"rows can't be found by the key: {reason}",
+                "name other columns by `key` in the config",
+            ) from error
+
+    def _index(self) -> KeyIndex:
+        reader = DataReader(self._files, self.snapshot.schema)
+        table = f"{self._files.root} {self.snapshot.metadata.get('id')}"
+        return KeyIndex(table, self._codec(), self._cache, self._key_reader(reader))
+
+    def _key_reader(self, reader: DataReader) -> KeyReader:
+        def read(file: LiveFile) -> Iterator[pa.Table]:
+            return reader.pieces(file, self._key)
+
+        return read
+
+    def _locate(self, key_rows: pa.Table, keys: Keys) -> list[FoundInFile]:
+        table = self.snapshot
+        columns = [table.schema.by_name[name] for name in self._key]
+        candidates = files_with(table.files.values(), key_rows, columns) if len(keys) else []
+        return self._index().locate(keys, candidates, self._dead_rows)
+
+    def _dead_rows(self, file: LiveFile) -> BitMap64:
+        if file.vector is None:
+            return BitMap64()
+        known = self._vectors.get(file.path)
+        if known is None or known[0] != file.vector.unique_id:
+            known = file.vector.unique_id, read_vector(self._files, file.vector)
+            self._vectors[file.path] = known
+        return known[1]
+
+
+def row_numbers(rows: BitMap64) -> npt.NDArray[np.int64]:
+    """The numbers in the bitmap, ascending."""
+    return np.fromiter(rows, np.int64, len(rows))

@@ -1,0 +1,134 @@
+"""A decoded batch on its way to its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from distributary.decode.decoder import Decoded
+from distributary.lake.table import Write
+from distributary.progress.record import Progress
+from distributary.rules.columns import one_array
+from distributary.rules.event import Event
+from distributary.rules.state import TableState
+from distributary.rules.watermark import SENT_AGAIN
+from distributary.types.column_default import ColumnDefault
+from distributary.types.record_schema import arrow_of
+
+_CHANGES = pa.array(["c", "u", "d", "r", "t"])
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A decoded batch, `events` and `rejected` (see decode.events.make_events), on its way to its table.
+
+    `columns` and `key`: the source's columns that the table has and those of its key, name to Spark type. `before`: the
+    table's record. `partitions`: how many the topic has. `compacted`: records were taken out of its offsets, and the
+    topic keeps the last one of each key.
+    `unwrapped`: records have no envelope.
+    `growth_over`: all that was sent before the topic got more partitions is in this batch or before it. `caught_up`: so
+    is all that the topic had when the batch was planned. `replayed`:
+    events that come back from quarantine.
+    """
+
+    topic: str
+    connector: str
+    columns: Mapping[str, str]
+    key: Mapping[str, str]
+    events: pa.Table
+    rejected: pa.Table
+    before: Progress | None
+    partitions: int
+    compacted: bool = False
+    unwrapped: bool = False
+    growth_over: bool = False
+    caught_up: bool = False
+    replayed: pa.Table | None = None
+
+    @classmethod
+    def of(
+        cls,
+        decoded: Decoded,
+        progress: Progress,
+        columns: Mapping[str, str],
+        partitions: int,
+        *,
+        replayed: pa.Table | None = None,
+        first: bool = False,
+        compacted: bool = False,
+    ) -> Batch:
+        """The batch of these decoded records. `first`: the table has applied nothing so far."""
+        return cls(
+            topic=progress.topic,
+            connector=progress.connector,
+            columns=columns,
+            key={name: columns[name] for name in progress.key},
+            events=decoded.events,
+            rejected=decoded.rejected,
+            before=None if first else progress,
+            partitions=partitions or 1,
+            compacted=compacted,
+            unwrapped=bool(progress.unwrapped),
+            replayed=replayed,
+        )
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A batch that is ready to be committed, by `write`, once; then `rows` has how many rows it inserted, updated and
+    deleted. `ambiguous` counts deletes that could apply to either of two rows of the same key (rule 2.7). `went_back`:
+    the first event of each partition that shows that the source was set back (rule 2.6); then nothing may be
+    committed."""
+
+    write: Write
+    ambiguous: int = 0
+    went_back: tuple[Event, ...] = ()
+    rows: dict[str, int] = field(default_factory=dict)
+
+
+def lacks_first_copies(batch: Batch, state: TableState) -> bool:
+    """Whether a record of the batch may be a copy whose first one compaction has taken away: below gaps, and for the
+    time in which a connector that starts again may send what it had sent before them."""
+    times = batch.events["source_time"]
+    first, last = (None if one.as_py() is None else 1000 * one.as_py() for one in (pc.min(times), pc.max(times)))
+    if batch.compacted:
+        state.compacted_until = max(state.compacted_until, (last or 0) + SENT_AGAIN)
+    return batch.compacted or (state.compacted_until > 0 and (first is None or first <= state.compacted_until))
+
+
+def with_rejected(batch: Batch) -> tuple[pa.Table, pa.Array | None]:
+    """All events, each partition's by offset, and a mask of those that were rejected but have a readable key and
+    position: their changes are unknown, and they may be replayed (rule 6.3)."""
+    events, rejected = batch.events, batch.rejected
+    if not rejected.num_rows or not batch.key:
+        return events, None
+    readable = pc.and_(pc.is_in(rejected["operation"], _CHANGES), pc.is_valid(rejected["position"]))
+    readable = pc.and_(readable, pc.or_(pc.equal(rejected["operation"], "t"), _has_key(rejected)))
+    waiting = rejected.filter(readable).select(events.column_names)
+    mask = pa.array([False] * events.num_rows + [True] * waiting.num_rows, pa.bool_())
+    both = pa.concat_tables([events, waiting]).append_column("rejected", mask).combine_chunks()
+    both = both.take(np.lexsort((both["offset"].to_numpy(), both["partition"].to_numpy())))
+    return both.drop_columns("rejected"), one_array(both["rejected"])
+
+
+def _has_key(records: pa.Table) -> pa.Array:
+    keys = one_array(records["key"])
+    found = keys.is_valid()
+    for part in keys.flatten():
+        found = pc.and_(found, part.is_valid())
+    return found
+
+
+def defaults_of(progress: Progress | None) -> dict[str, ColumnDefault]:
+    """The defaults of older rows in columns that were added later, from the progress record."""
+    added = {} if progress is None else progress.added or {}
+    return {name: ColumnDefault(one.value, one.before) for name, one in added.items()}
+
+
+def arrow_struct(columns: Mapping[str, str]) -> pa.StructType:
+    """The columns, name to Spark type, as a struct."""
+    return pa.struct([(name, arrow_of(kind)) for name, kind in columns.items()])

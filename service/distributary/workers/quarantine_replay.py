@@ -1,0 +1,65 @@
+"""Applies a table's records in quarantine again: those that can be applied by now, in one commit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from structlog.typing import FilteringBoundLogger
+
+from distributary.config.table import TableSettings
+from distributary.consume.kafka_client import Topic
+from distributary.ingest.batch import Batch
+from distributary.ingest.batch_reader import BatchReader
+from distributary.ingest.batch_writer import BatchWriter
+from distributary.ingest.raw_records import RawSource
+from distributary.ingest.replay import replayed
+from distributary.ingest.table_cursor import TableCursor
+from distributary.lake.table import LakeTable
+from distributary.quarantine.redaction import with_withheld
+from distributary.quarantine.set_aside import REASON
+from distributary.workers.batch_progress import with_added, with_names
+from distributary.workers.column_changes import ColumnChanges
+from distributary.workers.context import WorkerContext
+
+
+def replay_quarantine(
+    context: WorkerContext,
+    topic: Topic,
+    settings: TableSettings,
+    lake: LakeTable,
+    writer: BatchWriter,
+    reader: BatchReader,
+    source: RawSource,
+    cursor: TableCursor,
+    columns: ColumnChanges,
+    log: FilteringBoundLogger,
+) -> None:
+    """Applies the records of `topic` in quarantine, except those that were set aside by hand, and moves `cursor`. Those
+    that still can't be applied stay. Raises TableHalt, TransientError and what Spark raises."""
+    progress, head, first = cursor.progress, cursor.head, cursor.first
+    raw = context.quarantine.waiting(lake.session, topic.name, but=REASON)
+    if raw is None or progress is None or head is None:
+        return
+    end = context.broker.latest(topic)
+    if end == first:
+        log.warning("records in quarantine wait until a record of the topic shows its format")
+        return
+    waiting = with_withheld(raw, lake.session, topic.name, first, end, context.records)
+    topic_format = reader.detect_format(topic, first, progress)
+    if topic_format is None:
+        return
+    came = reader.read(source.of_frame(waiting), topic_format, progress)
+    if came.altered:
+        columns.refresh()
+        head = cursor.head or head
+    progress = with_added(with_names(progress, reader), cursor.progress, reader.added)
+    again = replayed(came.decoded, came.found, progress, truncates=settings.truncate in ("apply", "soft"))
+    log.warning("records in quarantine are applied again", **again.told)
+    if not again.events.num_rows:
+        return
+    nothing = replace(came.decoded, events=again.events.slice(0, 0), rejected=came.decoded.rejected.slice(0, 0))
+    batch = Batch.of(nothing, progress, reader.columns, len(progress.next), replayed=again.events)
+    ready = writer.prepare(lake, batch, head)
+    assert not ready.went_back  # what is applied again has no part in that
+    cursor.head = lake.commit(head, again.after, ready.write)
+    context.quarantine.applied(topic.name, again.events)
