@@ -156,8 +156,8 @@ def _passing(names: list[str], texts: list[str]) -> TransientError | None:
         return TransientError(
             DISK_FULL,
             "a disk has no room left",
-            "make room where the tables, the checkpoint and Spark's local directory (spark.local.dir) lie;"
-            " then it goes on by itself",
+            "make room where the tables, the checkpoint and Spark's local directory (spark.local.dir) are;"
+            " the work then continues",
         )
     for name in names:
         if any(name.endswith(lost) for lost in _LOST):
@@ -169,7 +169,7 @@ def _passing(names: list[str], texts: list[str]) -> TransientError | None:
             "storage-not-allowed",
             f"the storage refuses access ({denied})",
             "allow this config's user to list, read, write and delete below target.path and quarantine.path, and in"
-            " checkpoint; then it goes on by itself",
+            " checkpoint; the work then continues",
         )
     for name in names:
         if any(name.endswith(passing) for passing in _PASSING):
@@ -183,8 +183,8 @@ def _unexpected(names: list[str], condition: str | None) -> TableHalt:
         UNEXPECTED,
         f"the batch failed with {detail}",
         "`distributary resume -c FILE TABLE` tries again. DISTRIBUTARY_LOG=debug logs the whole error, which may quote"
-        " values of records: report it. If the same records fail again, a smaller trigger.max_records shows which, and"
-        " `distributary quarantine add -c FILE TABLE TOPIC:PARTITION:OFFSET` has the table pass over one",
+        " values of records: report it. If the same records fail again, a smaller trigger.max_records shows which one;"
+        " `distributary quarantine add -c FILE TABLE TOPIC:PARTITION:OFFSET` makes the table skip it",
     )
 
 

@@ -42,7 +42,7 @@ _UNTIL_LOADED = Retrying(  # a broker that has just started, or that has just be
     wait=wait_fixed(0.5),
     retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
 )
-_MEND = "mend the properties under `kafka` in the config"
+_MEND = "correct the properties under `kafka` in the config"
 _NOT_FOR_US = (
     *("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"),
     "INVALID_TOPIC_EXCEPTION",

@@ -20,7 +20,7 @@ _CHECK_ADDRESS = "check kafka.bootstrap.servers and security.protocol, and that 
 _CHECK_LOGIN = "check the sasl.* properties under `kafka`"
 _CHECK_TLS = "check the ssl.* properties under `kafka`"
 _CHECK_RIGHTS = (
-    "allow Read on the topics with the prefix source.topic_prefix to this config's user; then it goes on by itself"
+    "allow Read on the topics with the prefix source.topic_prefix to this config's user; the table then continues"
 )
 
 OFFSETS_GONE = "kafka-offsets"

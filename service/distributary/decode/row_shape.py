@@ -149,7 +149,7 @@ def _shape(sent: Mapping[str, ConnectType], options: DecodeOptions, added: Mappi
             conflict = TableHalt(
                 "no-conversion",
                 f"the config has {wanted} for the column {name!r} under `columns`, and the source sends"
-                f" {getattr(refused, 'sent', connect.kind)}, of which nothing makes that type",
+                f" {getattr(refused, 'sent', connect.kind)}, which can't be converted to that type",
                 "name another type, or take the column out of `columns`",
             )
             continue
@@ -190,11 +190,13 @@ def key_conflict(columns: Iterable[str], options: DecodeOptions) -> TableHalt | 
     """Why a key can't have these columns (the source's names)."""
     names = list(columns)
     if left_out := [name for name in names if name in options.exclude]:
-        return TableHalt("key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "keep it")
+        return TableHalt(
+            "key-excluded", f"`exclude` names a column of the key: {', '.join(left_out)}", "remove it from `exclude`"
+        )
     if redacted := [name for name in names if options.masks.how.get(name) == "redact"]:
         return TableHalt(
             "key-redacted",
-            f"`mask` redacts a column of the key: {', '.join(redacted)}; rows could not be told apart",
-            "write hash in its place",
+            f"`mask` redacts a column of the key: {', '.join(redacted)}; all rows would have the same key",
+            "use hash instead",
         )
     return None

@@ -132,7 +132,7 @@ def fitted(rows: pa.Table, schema: TableSchema) -> pa.Table:
             raise TableHalt(
                 "null-not-allowed",
                 f"the column {column.name} must not be NULL, and is so in row {_first_null(found)} of the batch",
-                "let the column be NULL (ALTER TABLE … ALTER COLUMN … DROP NOT NULL), or mend the source",
+                "let the column be NULL (ALTER TABLE … ALTER COLUMN … DROP NOT NULL), or correct the source",
             )
         arrays.append(found)
     return pa.Table.from_arrays(arrays, schema=schema.arrow)

@@ -42,7 +42,7 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             "deletes-changed",
             f"the table {has} the column __deleted, which goes with `soft`, and the config ({settings.where}) says"
             f" deletes: {settings.deletes} and truncate: {settings.truncate}",
-            "set it back; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
+            "undo the change; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )
     if bool(progress.transactions) != settings.has_transactions:
         raise TableHalt(
@@ -50,7 +50,7 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
             f"the table {'has' if progress.transactions else 'has not'} the columns __transaction_id and"
             f" __transaction_order, and the config ({settings.where}) says"
             f" transaction_columns: {str(settings.has_transactions).lower()}",
-            "set it back; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
+            "undo the change; or `distributary resume -c FILE TABLE --rebuild` fills the table again",
         )
     if _goes_by_offsets(progress) and (topic.topic_id != progress.topic_id or progress.short):
         raise TableHalt(
@@ -62,10 +62,10 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
     if topic.topic_id != progress.topic_id:
         raise TableHalt(
             "topic-recreated",
-            f"the topic {topic.name} was deleted and created again: {_ranges(progress.next)} of the old one are taken"
-            " in, and nothing tells what was in between",
-            "`distributary resume -c FILE TABLE --accept-reset` reads the new topic on top of the rows that are there,"
-            " --rebuild fills the table again from it",
+            f"the topic {topic.name} was deleted and created again: {_ranges(progress.next)} of the old one"
+            " were applied, and it is unknown what was between them and the new one",
+            "`distributary resume -c FILE TABLE --accept-reset` reads the new topic on top of the existing rows,"
+            " --rebuild empties the table first",
         )
     if progress.short:
         lost = ", ".join(
@@ -73,10 +73,10 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
         )
         raise TableHalt(
             "topic-shorter",
-            f"Kafka has lost the end of {topic.name}, which was applied already: offsets {lost}; what came next got"
-            " the same offsets again",
-            "`distributary resume -c FILE TABLE --accept-reset` reads the topic from its start, on top of the rows that"
-            " are there, --rebuild fills the table again from it",
+            f"Kafka has lost the end of {topic.name}, which was applied already: offsets {lost}; later records got"
+            " the same offsets",
+            "`distributary resume -c FILE TABLE --accept-reset` reads the topic from its start, on top of the existing"
+            " rows, --rebuild empties the table first",
         )
     for partition, offset in first.items():
         taken = progress.next.get(partition)
@@ -85,8 +85,8 @@ def check_continuity(progress: Progress, topic: Topic, first: Offsets, settings:
                 "records-lost",
                 f"Kafka's retention removed offsets {taken} to {offset - 1} of {topic.name} partition {partition}"
                 " before they were applied",
-                "`distributary resume -c FILE TABLE --accept-loss` goes on with what the topic still has, --rebuild"
-                " fills the table again from that; a new snapshot by the connector makes the rows right again",
+                "`distributary resume -c FILE TABLE --accept-loss` continues with the records that are left,"
+                " --rebuild empties the table first; then take a snapshot, which corrects the rows",
             )
 
 
@@ -145,8 +145,8 @@ def not_ours(path: str) -> TableHalt:
     return TableHalt(
         "not-our-table",
         f"there is a Delta table with rows at {path} that this service did not write",
-        "`distributary resume -c FILE TABLE --adopt` goes on with its rows, once it has checked them against the"
-        " topic; or choose another target.path, or move that table away",
+        "`distributary resume -c FILE TABLE --adopt` continues with its rows, after checking them against the"
+        " topic; or set another target.path, or move that table away",
     )
 
 

@@ -141,8 +141,8 @@ def open_session(properties: Mapping[str, str], told: Mapping[str, str] | None =
         raise SetupError(
             "spark-not-started",
             f"Spark did not start with spark.master {master}: {reason}",
-            "mend `spark` in the config; its master must answer from this machine. What Java itself says stands above:"
-            " where a spark-defaults.conf names a garbage collector, name the same in spark.driver.extraJavaOptions",
+            "correct `spark` in the config; its master must answer from this machine. Java's own message is above. If a"
+            " spark-defaults.conf sets a garbage collector, set the same one in spark.driver.extraJavaOptions",
         ) from error
     context: SparkContext = session.sparkContext
     context.setLogLevel("ERROR")
@@ -250,15 +250,15 @@ def _gone(process: subprocess.Popen[bytes] | None) -> SetupError:
         return SetupError(
             "out-of-memory",
             "Spark's JVM ended: its memory was used up",
-            "raise spark.driver.memory in the config, or lower trigger.max_records, and start it again: each table goes"
-            " on from where it is",
+            "raise spark.driver.memory in the config, or lower trigger.max_records, and start it again: each table"
+            " continues from its own offsets",
         )
     how = "" if code is None else f" with exit code {code}" if code >= 0 else f", by {signal.Signals(-code).name}"
     return SetupError(
         "spark-gone",
         f"Spark's JVM ended{how}",
-        "start it again: each table goes on from where it is. After SIGKILL look whether the machine or the container"
-        " ran out of memory (the kernel's log, OOMKilled): then give it more, or lower spark.driver.memory",
+        "start it again: each table continues from its own offsets. After SIGKILL check whether the machine or the"
+        " container ran out of memory (the kernel's log, OOMKilled): then give it more, or lower spark.driver.memory",
     )
 
 

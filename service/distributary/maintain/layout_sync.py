@@ -34,6 +34,6 @@ class LayoutSync:
                 self._cursor.head = self._lake.head(self._cursor.head)
             if lacks.partitions:
                 self._log.warning(
-                    "the table's files are not parted as the config says: it goes on as it is", fix=lacks.partitions
+                    "the table keeps its own partitions, which are not those of the config", fix=lacks.partitions
                 )
         self._done = True

@@ -81,13 +81,9 @@ def complete_snapshot(table: str, progress: Progress) -> Snapshot:
     if snapshot is None:
         raise UsageError(
             "no-complete-snapshot",
-            f"{table} has not applied the end of a snapshot: nothing tells which rows are left over"
-            + (
-                " (its records do not say where in the source's log they stand)"
-                if progress.connector == BY_OFFSET
-                else ""
-            ),
-            "let the connector finish a snapshot of the table, or send one (execute-snapshot, type blocking)",
+            f"{table} has not applied the end of a snapshot, so it is unknown which rows are orphaned"
+            + (" (its records have no position in the source's log)" if progress.connector == BY_OFFSET else ""),
+            "let the connector finish its snapshot, or take a blocking one (`distributary snapshot`)",
         )
     if snapshot.open:
         ends = ", ".join(f"{end - 1} (partition {p})" for p, end in sorted(snapshot.open.items()))
@@ -99,10 +95,9 @@ def complete_snapshot(table: str, progress: Progress) -> Snapshot:
     if progress.unread is not None and progress.unread >= snapshot.position:
         raise UsageError(
             "snapshot-incomplete",
-            f"records that came with the rows of {table}'s snapshot are in the quarantine table, or were gone from"
-            " Kafka before they were applied: the rows that they are for would be taken for rows that the source does"
-            " not have",
-            "mend the cause and have the connector send a new snapshot",
+            f"records that came with the rows of {table}'s snapshot are in the quarantine table, or were removed from"
+            " Kafka before they were applied: their rows would look orphaned",
+            "fix the cause and take a new snapshot (`distributary snapshot`)",
         )
     return snapshot
 

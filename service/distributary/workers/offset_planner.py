@@ -185,7 +185,7 @@ class OffsetPlanner:
         self._has_new_checkpoint = True
         if aside is not None:
             _log.warning(
-                "the checkpoint can't be used: the stream begins with a new one, each table goes on from where it is",
+                "the checkpoint can't be used: the stream starts a new one, each table continues from its own offsets",
                 reason=fault.message,
                 moved_to=aside,
             )

@@ -111,4 +111,4 @@ class Resuming:
         table.resume(request.accept)
         self._halts.remove(table.topic)
         self._goes_on(table)
-        _log.info("table goes on", table=table.name, accepted=request.accept.value)
+        _log.info("table continues", table=table.name, accepted=request.accept.value)

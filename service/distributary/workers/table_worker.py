@@ -269,7 +269,9 @@ class TableWorker:
             return
         self._taker.look_anew()
         if any(self.taken.get(p, 0) < offset for p, offset in before.items()):
-            self._bound.warning("the table is older than it was: it goes on from there", next=self.taken, was=before)
+            self._bound.warning(
+                "the table is at an older version than before: it continues from there", next=self.taken, was=before
+            )
 
     def _looked_at(self) -> Topic:
         """The topic, once it is known that the table can go on with it."""
@@ -378,7 +380,7 @@ class TableWorker:
             raise TableHalt(
                 "too-many-bad-records",
                 f"{bad} of the last records went to the quarantine table, more than quarantine.max_ratio allows",
-                "look at their reasons in the quarantine table; mend the cause or raise quarantine.max_ratio",
+                "read the reasons (`distributary quarantine list`), fix the cause or raise quarantine.max_ratio",
             )
 
     def _report(self, state: TableState) -> None:
