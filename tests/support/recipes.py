@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-PAGE = (Path(__file__).parents[2] / "docs" / "read-tables.md").read_text(encoding="utf-8")
+_DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (_DOCS / "read-tables.md").read_text(encoding="utf-8")
+FEATURES = (_DOCS / "reader-features.md").read_text(encoding="utf-8")
 _BLOCK = re.compile(r"<!-- read: (?P<name>[a-z-]+) -->\n```\w+\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -17,7 +19,7 @@ def recipes(lake: Path) -> Mapping[str, str]:
 
 def reader_table() -> Mapping[str, Mapping[str, str]]:
     """What the page says of each reader by feature; footnote marks and code marks are left out."""
-    lines = PAGE[PAGE.index("| reader | `timestampNtz`") :].split("\n\n")[0].splitlines()
+    lines = FEATURES[FEATURES.index("| reader | `timestampNtz`") :].split("\n\n")[0].splitlines()
     heads, _, *rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
     features = [head.strip("`") for head in heads[1:]]
     return {row[0]: dict(zip(features, (re.sub(" [¹²³]$", "", cell) for cell in row[1:]), strict=True)) for row in rows}

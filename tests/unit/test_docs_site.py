@@ -75,7 +75,7 @@ def test_drawings_have_a_title_and_colours_for_light_and_dark(drawing: Path) -> 
 @pytest.mark.parametrize(
     ("words", "page"),
     [
-        ("deletion vectors duckdb", "read-tables"),
+        ("deletion vectors duckdb", "reader-features"),
         ("records-lost accept-loss", "halts"),
         ("orphaned rows snapshot", "ghosts"),
         ("out-of-memory heap", "sizing"),

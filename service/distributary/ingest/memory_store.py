@@ -76,8 +76,8 @@ class MemoryStore:
 def _unreadable(topic: str, where: str, error: UnreadableMemory) -> TableHalt:
     return TableHalt(
         "memory-unreadable",
-        f"what the table of {topic} remembers beside its rows can't be read ({where}: {error})",
-        "go on with the version of the service that wrote it, or restore the file; else fill the table again:"
+        f"the memory of the table of {topic} can't be read ({where}: {error})",
+        "run the version of the service that wrote it, or restore the file; else fill the table again:"
         " `distributary resume -c FILE TABLE --rebuild`",
     )
 
@@ -85,8 +85,8 @@ def _unreadable(topic: str, where: str, error: UnreadableMemory) -> TableHalt:
 def _of_older_version(topic: str) -> TableHalt:
     return TableHalt(
         "table-of-older-version",
-        f"the table of {topic} was written by a version that kept what it remembers in columns (`__moved`, `__filled`,"
-        " `__snapshot`, `__trace`); this version can't go on from them",
+        f"the table of {topic} was written by an earlier version, whose memory is in columns (`__moved`, `__filled`,"
+        " `__snapshot`, `__trace`); this version can't read it",
         "fill the table again: `distributary resume -c FILE TABLE --rebuild` (Kafka must still have its records, or the"
         " connector must send a snapshot); until then it stays as it is",
     )
