@@ -80,6 +80,8 @@ def test_drawings_have_a_title_and_colours_for_light_and_dark(drawing: Path) -> 
         ("orphaned rows snapshot", "ghosts"),
         ("out-of-memory heap", "sizing"),
         ("execute-snapshot signal", "snapshots"),
+        ("rename a column", "faq"),
+        ("records lost kafka", "faq"),
         ("micro batch offset glossary", "glossary"),
         ("certificate truststore", "kafka"),
         ("helm install", "kubernetes"),
