@@ -45,7 +45,7 @@ def doctor(config_file: Path, output_format: str) -> None:
 
     found = []
     with progress() as doing:
-        for result in examine(config, lambda check: doing(f"looking at: {check}")):
+        for result in examine(config, lambda check: doing(f"checking: {check}")):
             found.append(result)
             if output_format == "text":
                 with doing.aside():
@@ -77,6 +77,6 @@ def _show_end(found: list[CheckResult], config_file: str) -> None:
     said = f"{count(len(found), 'check')}: {', '.join(parts)}"
     output.show_text(said, style="bold red" if failed else "bold")
     if failed:
-        output.show_next(f"distributary doctor -c {config_file}", "again, once what failed is mended")
+        output.show_next(f"distributary doctor -c {config_file}", "again, after the failed checks are fixed")
     else:
         output.show_next(f"distributary plan -c {config_file}", output.PLAN)

@@ -71,9 +71,9 @@ def _show(found: Plan) -> None:
 
 def _show_next(found: Plan, config_file: str) -> None:
     if found.halts:
-        output.show_next(f"distributary plan -c {config_file}", "again, once what would halt a table is mended")
+        output.show_next(f"distributary plan -c {config_file}", "again, after the halts are fixed")
     elif not found.tables:
-        output.show_next("distributary init --bootstrap-servers HOST:PORT", "a config from the topics that there are")
+        output.show_next("distributary init --bootstrap-servers HOST:PORT", "write a config from the topics that exist")
     else:
         output.show_next(f"distributary run -c {config_file}")
 

@@ -128,7 +128,7 @@ def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[
     for table in tables:
         resume = f"distributary resume -c {shlex.quote(config_file)} {shlex.quote(table.table)}"
         if table.undecided:
-            fix = "docs/rules.md, 2.7: have the connector send __debezium.oldkey and newkey"
+            fix = "docs/rules.md, 2.7: the connector must send the headers __debezium.oldkey and __debezium.newkey"
             found.append(Remark(f"{table.table}: {_undecided(table.undecided)}", "yellow", fix))
         if table.error is not None:
             said = f"{table.table}: [{table.error['code']}] {table.error['message']}"
@@ -146,5 +146,4 @@ def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[
 
 
 def _undecided(number: int) -> str:
-    deletes = count(number, "delete")
-    return f"{deletes} of a key that its transaction had created over a row: nothing told which of both it took"
+    return f"{count(number, 'delete')} could apply to either of two rows of the same key"

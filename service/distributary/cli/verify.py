@@ -86,18 +86,18 @@ def _show_end(reports: list[TableReport], config_file: str) -> None:
     said = ", ".join([f"{count(len(reports), 'table')}: {states['equal']} equal", *others])
     output.show_text(said, style="bold green" if all_equal else "bold red")
     if all_equal:
-        output.show_next(f"distributary status -c {config_file} --watch", "see them follow their sources")
+        output.show_next(f"distributary status -c {config_file} --watch", "watch the tables follow their sources")
         return
     report = next((one for one in reports if one.state.value == "different"), None)
     if report is None:
         name = next(one.table for one in reports if one.state.value != "equal")
-        command, why = f"verify -c {config_file} {shlex.quote(name)}", "again, once what its error says is done"
+        command, why = f"verify -c {config_file} {shlex.quote(name)}", "again, after the fix"
     elif report.quarantined.records:
         command = f"quarantine list -c {config_file} {shlex.quote(report.table)}"
         why = "which records were not applied, and why"
     else:
         command = f"verify -c {config_file} {shlex.quote(report.table)} --limit 100"
-        why = "more of its keys; docs/verify.md says what they may come from"
+        why = "more of its keys; docs/verify.md explains possible causes"
     output.show_next(f"distributary {command}", why)
 
 

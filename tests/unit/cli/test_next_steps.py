@@ -83,9 +83,9 @@ def test_status_has_the_command_that_ends_a_halt(monkeypatch: pytest.MonkeyPatch
         (
             (replace(CREATED, action=HALT, error=FAULT),),
             1,
-            "plan -c {}   # again, once what would halt a table is mended",
+            "plan -c {}   # again, after the halts are fixed",
         ),
-        ((), 0, "init --bootstrap-servers HOST:PORT   # a config from the topics that there are"),
+        ((), 0, "init --bootstrap-servers HOST:PORT   # write a config from the topics that exist"),
     ],
 )
 def test_plan(
@@ -130,7 +130,7 @@ def test_doctor(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
         "                     look whether it runs",
         "-        topics      skipped, because it needs: kafka",
         "3 checks: 1 ok, 0 warnings, 1 failed, 1 skipped",
-        f"next: distributary doctor -c '{config}'   # again, once what failed is mended",
+        f"next: distributary doctor -c '{config}'   # again, after the failed checks are fixed",
     ]
 
 
@@ -147,11 +147,11 @@ DIFFERENT = replace(EQUAL, table="dbo.d", state=State.DIFFERENT)
 @pytest.mark.parametrize(
     ("reports", "summary", "expected"),
     [
-        ([EQUAL], "1 table: 1 equal", "status -c {} --watch   # see them follow their sources"),
+        ([EQUAL], "1 table: 1 equal", "status -c {} --watch   # watch the tables follow their sources"),
         (
             [EQUAL, DIFFERENT],
             "2 tables: 1 equal, 1 different",
-            "verify -c {} dbo.d --limit 100   # more of its keys; docs/verify.md says what they may come from",
+            "verify -c {} dbo.d --limit 100   # more of its keys; docs/verify.md explains possible causes",
         ),
         (
             [replace(DIFFERENT, quarantined=Quarantined(records=2, keys=1))],
@@ -161,7 +161,7 @@ DIFFERENT = replace(EQUAL, table="dbo.d", state=State.DIFFERENT)
         (
             [EQUAL, replace(EQUAL, table="dbo.n", state=State.NOT_VERIFIED, error=FAULT)],
             "2 tables: 1 equal, 1 can't be verified",
-            "verify -c {} dbo.n   # again, once what its error says is done",
+            "verify -c {} dbo.n   # again, after the fix",
         ),
     ],
 )

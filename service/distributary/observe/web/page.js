@@ -80,7 +80,7 @@ function tick() {
       : "The service does not answer.";
     say($("gone"), words);
     if (document.title[0] !== "⚠") document.title = `⚠ no answer · ${document.title}`;
-    if (!status) { say($("verdict"), "No answer"); say($("empty-text"), "This page goes on by itself when the service answers."); }
+    if (!status) { say($("verdict"), "No answer"); say($("empty-text"), "This page continues when the service answers again."); }
   }
   if (status && answeredAt) say($("clock"), `up ${duration(status.time - status.started_at)} · as of ${new Date(answeredAt).toLocaleTimeString()}`);
 }

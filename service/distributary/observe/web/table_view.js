@@ -183,7 +183,7 @@ function showDetails(table, detail, now) {
   single.noQuarantine.hidden = table.quarantined > 0;
   fillGrid("reasons", Object.entries(reasons), ([reason]) => reason, ([reason, n]) => [reason, count(n)]);
   single.list.show("To see them:", table.quarantined ? commands.quarantine_list : null);
-  single.replay.show("To apply them again, once the cause is mended:", table.quarantined ? commands.quarantine_replay : null);
+  single.replay.show("To apply them again, after the cause is fixed:", table.quarantined ? commands.quarantine_replay : null);
   const since = (seconds) => (seconds === null ? "not yet" : ago(Math.max(0, now - seconds)));
   fillFacts("layout", [
     ["Layout in force", LAYOUTS[table.layout] ?? table.layout],
