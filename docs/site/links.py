@@ -60,7 +60,8 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     del page, files
 
     def drawn(image: re.Match[str]) -> str:
-        return Path(config.docs_dir, image["name"]).read_text(encoding="utf-8")
+        drawing = Path(config.docs_dir, image["name"]).read_text(encoding="utf-8")
+        return f'<div class="drawn" tabindex="0">{drawing}</div>'
 
     return _DRAWING.sub(drawn, html)
 
