@@ -56,7 +56,12 @@ def said(*arguments: str) -> tuple[int, list[str]]:
         ([TABLE], 0, "verify -c {}   # compare the tables with their topics"),
         ([replace(TABLE, state=BEHIND)], 0, "status -c {} --watch   # see them catch up"),
         ([replace(TABLE, quarantined=1)], 0, "quarantine list -c {}   # which records were not applied, and why"),
-        ([replace(TABLE, state=HALTED, error=FAULT)], 1, "doctor -c {}   # once the cause is removed, resume dbo.t"),
+        ([replace(TABLE, state=HALTED, error=FAULT)], 1, "resume -c {} dbo.t   # after the fix"),
+        (
+            [replace(TABLE, state=HALTED, error={**FAULT, "code": "records-lost"})] * 3,
+            1,
+            "resume -c {} dbo.t --accept-loss   # after the fix; 2 more are halted",
+        ),
         ([], 0, "plan -c {}   # which topics there are, and why none fits"),
     ],
 )
