@@ -20,7 +20,7 @@ from distributary.config.load import load
 if TYPE_CHECKING:
     from distributary.preflight.check_result import CheckResult
 
-_MARKS = {"ok": ("ok     ", "green"), "warning": ("warning", "yellow"), "failed": ("failed ", "red")}
+_MARKS = {"ok": ("ok     ", "green"), "warning": ("warning", output.WARNING), "failed": ("failed ", "red")}
 _SKIPPED = ("-      ", "dim")
 _WIDTH = 10  # of the longest name of a check
 _INDENT = len("warning") + 2 + _WIDTH + 2

@@ -76,7 +76,9 @@ def _show_records(records: Sequence[BadRecord]) -> None:
         output.show_grid(grid)
         return
     for record in records:
-        output.show_text(f"{record.topic} {record.partition} {record.offset}  [{record.reason}]", style="bold")
+        applied = "" if record.replayed_at is None else ", applied since"
+        where = f"{record.topic} {record.partition} {record.offset}"
+        output.show_text(f"{where}  [{record.reason}]{applied}", style="bold")
         output.show_text(f"    {record.message}")
         if record.key is not None:
             output.show_text(f"    key: {key_text(record.key)}", style="dim")

@@ -76,7 +76,7 @@ def _check_terminal(output_format: str) -> None:
 
 def _show(tables: list[TableOverview], config_file: Path) -> None:
     if not tables:
-        output.show_text("no topic of the config's tables exists", style="yellow")
+        output.show_text("no topic of the config's tables exists", style=output.WARNING)
         output.show_next(
             f"distributary plan -c {shlex.quote(str(config_file))}", "which topics there are, and why none fits"
         )

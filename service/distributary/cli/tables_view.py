@@ -13,7 +13,7 @@ from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from distributary.cli.output import add_row
+from distributary.cli.output import WARNING, add_row
 from distributary.cli.words import count, duration, size
 from distributary.controls import without_controls
 from distributary.halt_actions import ASKED_BY, option, unpause
@@ -129,7 +129,7 @@ def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[
         resume = f"distributary resume -c {shlex.quote(config_file)} {shlex.quote(table.table)}"
         if table.undecided:
             fix = "docs/rules.md, 2.7: the connector must send the headers __debezium.oldkey and __debezium.newkey"
-            found.append(Remark(f"{table.table}: {_undecided(table.undecided)}", "yellow", fix))
+            found.append(Remark(f"{table.table}: {_undecided(table.undecided)}", WARNING, fix))
         if table.error is not None:
             said = f"{table.table}: [{table.error['code']}] {table.error['message']}"
             asked = option(ASKED_BY.get(table.error["code"]))
@@ -137,11 +137,11 @@ def remarks(tables: Sequence[TableOverview], config_file: str = "FILE") -> list[
             found.append(Remark(said, "red", table.error["fix"], command))
         if table.paused is not None:
             command = unpause(table.paused, table.table, config_file) or ""
-            found.append(Remark(f"{table.table}: paused by {table.paused}", "yellow", "", command))
+            found.append(Remark(f"{table.table}: paused by {table.paused}", WARNING, "", command))
         if table.ghosts:
             rows = count(table.ghosts, "orphaned row")
             said = f"{table.table}: {rows} that the last complete snapshot does not have"
-            found.append(Remark(said, "yellow", "", f"{resume} --reconcile"))
+            found.append(Remark(said, WARNING, "", f"{resume} --reconcile"))
     return found
 
 

@@ -21,7 +21,7 @@ from distributary.errors import UsageError
 if TYPE_CHECKING:
     from distributary.verify.report import Difference, Event, TableReport
 
-_STYLES = {"equal": "green", "different": "bold red", "not_verified": "bold yellow"}
+_STYLES = {"equal": "green", "different": "bold red", "not_verified": f"bold {output.WARNING}"}
 _NOT_CHECKED = {
     "before_topic": "not checked: the topic no longer has the records that decide them",
     "quarantined": "not checked: they differ and have records in quarantine",
@@ -72,7 +72,7 @@ def verify(
     if output_format == "json":
         output.show_json({"tables": [report.as_json() for report in reports]})
     elif not reports:
-        output.show_text("no topic of the config's tables exists", style="yellow")
+        output.show_text("no topic of the config's tables exists", style=output.WARNING)
     else:
         _show_end(reports, shlex.quote(str(config_file)))
     sys.exit(0 if all(report.state.value == "equal" for report in reports) else 1)
@@ -133,11 +133,11 @@ def _show(report: TableReport) -> None:
             output.show_text(f"  {number} {_FAULTS[name]}", style="red")
     for name, number in counts.not_checked.items():
         if number:
-            output.show_text(f"  {number} {_NOT_CHECKED[name]}", style="yellow")
+            output.show_text(f"  {number} {_NOT_CHECKED[name]}", style=output.WARNING)
     if report.quarantined.records:
-        output.show_text(f"  {_quarantined(report)}", style="yellow")
+        output.show_text(f"  {_quarantined(report)}", style=output.WARNING)
     for note in report.notes:
-        output.show_text(f"  {note}", style="yellow")
+        output.show_text(f"  {note}", style=output.WARNING)
     for difference in report.differences:
         _show_difference(difference)
     left = counts.different - len(report.differences)

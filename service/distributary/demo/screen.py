@@ -64,7 +64,7 @@ class Screen:
         for origin, records in wave.records.items():
             for index, (topic, kinds) in enumerate(_kinds_by_topic(records).items()):
                 if index == 0:
-                    table.add_row(f"[cyan]{origin.value}")
+                    table.add_row(f"[color(31)]{origin.value}")
                 counts = ", ".join(_count(kinds[kind], name) for kind, name in _KINDS.items() if kinds[kind])
                 table.add_row(f"  {escape(topic)}", counts)
         self._console.print(table)
@@ -141,7 +141,7 @@ class Screen:
             for name, count in truth.nulls_replaced().items()
         ]
         marks = "".join(f" {_mark(notes_before + number)}" for number in range(1, len(notes) + 1))
-        self._console.print(f"\n[bold]{escape(truth.table)}[/] [cyan]{truth.origin.value}")
+        self._console.print(f"\n[bold]{escape(truth.table)}[/] [color(31)]{truth.origin.value}")
         self._console.print(_sample(comparison, self._console.width))
         size = f"{len(comparison.source)} rows at the source, {len(comparison.lake)} in the lake"
         if comparison.equal:
