@@ -1,4 +1,4 @@
-"""The recipes of docs/read-tables.md: code blocks with a mark `<!-- read: NAME -->` above them."""
+"""The recipes of docs/read-tables.md and docs/read-warehouses.md: code blocks with a mark `<!-- read: NAME -->` above them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (_DOCS / "read-tables.md").read_text(encoding="utf-8")
+PAGES = "".join((_DOCS / name).read_text(encoding="utf-8") for name in ("read-tables.md", "read-warehouses.md"))
 FEATURES = (_DOCS / "reader-features.md").read_text(encoding="utf-8")
 _BLOCK = re.compile(r"<!-- read: (?P<name>[a-z-]+) -->\n```\w+\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def recipes(lake: Path) -> Mapping[str, str]:
-    """Each recipe by its name, with `lake` in place of the page's /data/lake."""
-    return {found["name"]: found["text"].replace("/data/lake", str(lake)) for found in _BLOCK.finditer(PAGE)}
+    """Each recipe by its name, with `lake` in place of the pages' /data/lake."""
+    return {found["name"]: found["text"].replace("/data/lake", str(lake)) for found in _BLOCK.finditer(PAGES)}
 
 
 def reader_table() -> Mapping[str, Mapping[str, str]]:
