@@ -1,4 +1,4 @@
-"""The recipes of docs/read-tables.md and docs/read-warehouses.md: code blocks with a mark `<!-- read: NAME -->` above them."""
+"""The recipes of docs/read-tables.md and docs/read-warehouses.md, under a mark `<!-- read: NAME -->` each."""
 
 from __future__ import annotations
 
