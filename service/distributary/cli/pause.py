@@ -52,5 +52,5 @@ def _tell(table: str | None, output_format: str, *, paused: bool) -> None:
     if output_format == "json":
         output.show_json({"table": table, "paused": paused})
         return
-    does = "is paused once its batch in flight is through" if paused else "continues"
-    output.show_text(f"{table or 'the service'} {does}: a running service sees it within seconds")
+    does = "will be paused after its batch in flight" if paused else "continues"
+    output.show_text(f"{table or 'the service'} {does}; a running service notices within seconds")

@@ -13,20 +13,20 @@ SHORTEST_TOKEN = 16
 
 
 class Http(Section):
-    """Where the service answers /livez, /readyz, /status and /metrics."""
+    """The address of the status page, the probes (/livez, /readyz) and the metrics (/metrics)."""
 
-    enabled: Flag = Field(True, description="Whether the service listens at all.")
-    host: Text = Field("127.0.0.1", description="The address to listen on; 0.0.0.0 for all of this machine.")
-    port: WholeNumber = Field(8080, ge=0, le=65535, description="The port to listen on; 0 takes any that is free.")
+    enabled: Flag = Field(True, description="Whether the service listens.")
+    host: Text = Field("127.0.0.1", description="Address to listen on; 0.0.0.0: all addresses of the machine.")
+    port: WholeNumber = Field(8080, ge=0, le=65535, description="Port to listen on; 0: any free one.")
     names: tuple[Text, ...] = Field(
         (),
-        description="The host names under which browsers, Prometheus or a proxy ask for the pages, beside `host`, "
-        "localhost and bare addresses; a request under any other is refused. * allows all.",
+        description="Further host names under which browsers, Prometheus or a proxy request the pages. `host`, "
+        "localhost and IP addresses are always accepted, other names are refused. *: all names.",
     )
     token: SecretStr | None = Field(
         None,
-        description="Where it is given all pages but /livez and /readyz ask for it, as a bearer token or as the "
-        "password of any user; as ${env:NAME} or ${file:PATH}.",
+        description="If set, all pages except /livez and /readyz require it, as a bearer token or as the password of "
+        "any user. Write it as ${env:NAME} or ${file:PATH}.",
     )
 
     _not_inline = field_validator("token", mode="before")(secret_from_outside)

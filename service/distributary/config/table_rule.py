@@ -72,123 +72,120 @@ def _match(pattern: str) -> str:
 
 
 class TableDefaults(Section):
-    """The keys of a table, all optional. The defaults are upsert, hard, apply, evolve, epoch 0."""
+    """The settings of a table, all optional. Defaults: upsert, hard, apply, evolve, epoch 0."""
 
     mode: Mode | None = Field(
         None,
-        description="upsert: one row per key, the newest state. history: every version of a row. append: every change "
-        "as a row of its own. Default: upsert.",
+        description="upsert: one row per key, the newest state. history: every version of a row. append: one row per "
+        "change. Default: upsert.",
     )
     deletes: Deletes | None = Field(
         None,
-        description="hard: a deleted row goes. soft: it stays, with __deleted = true. Default: hard.",
+        description="hard: the row is removed. soft: it stays, with __deleted = true. Default: hard.",
     )
     truncate: Truncate | None = Field(
         None,
-        description="What a TRUNCATE of the source table does. apply: the rows go. soft: they stay, marked as deleted. "
-        "ignore: nothing. halt: the table stops in front of it until the config says another of these. Default: apply.",
+        description="The effect of a TRUNCATE at the source. apply: the rows are removed. soft: they stay, marked as "
+        "deleted. ignore: nothing. halt: the table halts before it, until the config has another value. "
+        "Default: apply.",
     )
     layout: FileLayout | None = Field(
         None,
-        description="How rows that change or go leave the table's files. rewrite: their files are written anew without "
-        "them, which any reader can read. vectors: deletion vectors mark them, which takes far less writing. auto: as "
-        "rewrite while that is cheap, and vectors from then on. A table that `delta.enableDeletionVectors: false` "
-        "keeps from having vectors is rewritten whatever this says. Default: auto.",
+        description="How changed and deleted rows are removed from data files. rewrite: the files are rewritten "
+        "without them; any reader can read the result. vectors: deletion vectors mark them, which writes "
+        "much less. auto: rewrite as long as it is cheap, then vectors. With "
+        "`delta.enableDeletionVectors: false` files are always rewritten. Default: auto.",
     )
     key: tuple[Text, ...] | None = Field(
         None,
-        description="The columns of the primary key; only where the topic's records have no key.",
+        description="The columns of the primary key, for records without a key.",
     )
     keyless: Keyless | None = Field(
         None,
-        description="What becomes of a table whose records have no key, and which `key` gives none. append: each "
-        "change is kept as a row, as by mode: append. halt: the table stops until the config says how to keep it. "
-        "Default: halt.",
+        description="For tables whose records have no key, if `key` is not set. append: each change becomes a row, as "
+        "with mode: append. halt: the table halts until the config says what to do. Default: halt.",
     )
     merge_sources: bool | None = Field(
         None,
-        description="Whether one topic may have the changes of several source tables (shards, partitions). true: the "
-        "name of each row's source table is a part of the key (__physical_table), unless the records' own key tells it "
-        "(ByLogicalTableRouter). false: the table halts where a second one comes. Default: false.",
+        description="Whether a topic may have the changes of several source tables (shards, partitions). true: the "
+        "name of the source table becomes part of the key (__physical_table), unless the records' key has "
+        "it already (ByLogicalTableRouter). false: the table halts when a second source table appears. "
+        "Default: false.",
     )
     timestamps: Timestamps | None = Field(
         None,
-        description="What points in time without a zone become, such as datetime2. ntz: timestamp_ntz. utc: "
-        "timestamp, as a clock in UTC shows it, for readers that know no timestamp_ntz. A table that has such columns "
-        "halts when this changes. Default: ntz.",
+        description="The type of points in time without a zone, such as datetime2. ntz: timestamp_ntz. utc: "
+        "timestamp, read as UTC, for readers that do not support timestamp_ntz. A table that has such "
+        "columns halts if this changes. Default: ntz.",
     )
     schema_changes: SchemaChanges | None = Field(
         None,
-        description="evolve: new columns are added and types widened where nothing is lost. halt: the table stops at "
-        "a change. ignore: columns that the table does not have are left out. Default: evolve.",
+        description="evolve: new columns are added, and types are widened if nothing is lost. halt: the table halts "
+        "at a change. ignore: columns that the table does not have are left out. Default: evolve.",
     )
     column_defaults: Annotated[ColumnDefaults, _FILL_OR_NULL] | None = Field(
         None,
-        description="What rows have in a column that the source adds later, where the records' schema has a default of "
-        "it. fill: the default, as the source's own rows do; all files of the table are written anew for it, once. "
-        "null: NULL, until the row's next change. Tables of mode: append always keep NULL. Default: null.",
+        description="What existing rows get in a column that the source adds, if the records' schema has a default "
+        "for it. fill: that default, as in the source; it rewrites all files of the table once. null: "
+        "NULL, until the row's next change. With mode: append always NULL. Default: null.",
     )
     columns: Annotated[dict[str, Text], AfterValidator(_column_types)] | None = Field(
         None,
-        description="Column types, for JSON without schema and to override what the records say: any Spark type, "
-        "timestamp_ms|us|ns and time_ms|us|ns for bare numbers, or Debezium's own semantic name; elements of "
-        "arrays likewise (array<timestamp_us>). A rule's columns are added to those of the defaults.",
+        description="Types of columns, for JSON without schema or instead of the records' types: any Spark type; "
+        "timestamp_ms|us|ns and time_ms|us|ns for plain numbers; Debezium's semantic names; the same as "
+        "elements of arrays (array<timestamp_us>). An entry's columns are added to those of `defaults`.",
     )
     exclude: tuple[Text, ...] | None = Field(
         None,
-        description="Columns that never reach the lake. A rule's list is added to that of the defaults.",
+        description="Columns that are left out. An entry's list is added to that of `defaults`.",
     )
     rename: Annotated[dict[Text, Text], AfterValidator(_renames)] | None = Field(
         None,
-        description="What the table calls columns of the source that it does not call as the source does. columns, "
-        "exclude, mask and key have the source's names, partition_by and cluster_by the table's. A rule's names are "
-        "added to those of the defaults.",
+        description="New names of columns: {source's name: table's name}. `columns`, `exclude`, `mask` and `key` use "
+        "the source's names, `partition_by` and `cluster_by` the table's. An entry's names are added to "
+        "those of `defaults`.",
     )
     mask: dict[Text, Mask] | None = Field(
         None,
-        description="Columns whose values never reach the lake as they are. hash: a keyed hash in their place, equal "
-        "for equal values, with masking.salt. redact: ***. NULL stays NULL. A rule's masks are added to those of the "
-        "defaults.",
+        description="Columns whose values are replaced. hash: by a hash with the key masking.salt, equal for equal "
+        "values. redact: by ***. NULL stays NULL. An entry's masks are added to those of `defaults`.",
     )
     transaction_columns: Flag | None = Field(
         None,
-        description="true: rows of mode: history and append tell the transaction of their change (__transaction_id) "
-        "and its place among all changes of that transaction (__transaction_order), as far as the connector sends them "
-        "(provide.transaction.metadata). No effect on mode: upsert. Default: false.",
+        description="true: rows of mode: history and append have the transaction of their change (__transaction_id) "
+        "and the change's place in it (__transaction_order), if the connector sends them "
+        "(provide.transaction.metadata). No effect with mode: upsert. Default: false.",
     )
     epoch: Count | None = Field(
         None,
-        description="Raised by an operator after the source was restored to an earlier position, so that its new "
-        "changes sort after everything before. Default: 0.",
+        description="Raise it by one after the source was restored to an earlier position: changes from then on are "
+        "newer than all earlier ones. Default: 0.",
     )
     commit: Engine | None = Field(
         None,
-        description="Has no effect any more: one engine commits to all tables. Take it out; the next minor version "
-        "refuses it.",
+        description="No effect: one engine commits to all tables. Remove it; the next minor version refuses it.",
     )
     paused: Flag | None = Field(
         None,
-        description="true: the table takes nothing in, and its files are left alone, until the config says otherwise. "
-        "`distributary pause` does the same without the config. Default: false.",
+        description="true: the table applies nothing and is not compacted or vacuumed. `distributary pause` does the "
+        "same without the config. Default: false.",
     )
-    maintenance: MaintenanceKeys | None = Field(
-        None, description="When its files are compacted, and when files that it no longer has are removed."
-    )
+    maintenance: MaintenanceKeys | None = Field(None, description="When the table's files are compacted and vacuumed.")
     properties: DeltaProperties | None = Field(
         None,
-        description="Delta's table properties, such as delta.enableChangeDataFeed: true. Set when the table is made, "
-        "and on a table that is there once they differ. One that is taken out here stays as it is in the table. A "
-        "rule's properties are added to those of the defaults.",
+        description="Delta's table properties, such as delta.enableChangeDataFeed: true. Set when the table is "
+        "created, and later if they differ. A property that you remove here stays in the table. An "
+        "entry's properties are added to those of `defaults`.",
     )
     partition_by: tuple[Text, ...] | None = Field(
         None,
-        description="The columns by whose values the table's files are parted, when it is made. A table that is there "
-        "keeps what it has, with a warning, until it is filled again (resume --rebuild).",
+        description="Partition columns, used when the table is created. For an existing table a change is ignored "
+        "with a warning until `resume --rebuild`.",
     )
     cluster_by: Annotated[tuple[Text, ...], AfterValidator(_cluster_by)] | None = Field(
         None,
-        description="The columns that Delta's OPTIMIZE lays rows of like values together by, at most 4; in place of "
-        "partition_by. A table that is there is altered.",
+        description="Liquid clustering columns, at most 4. Excludes `partition_by`. Can be changed on an existing "
+        "table.",
     )
 
     @model_validator(mode="after")
@@ -203,6 +200,6 @@ class TableRule(TableDefaults):
     """One entry of `tables`: which tables it is for, and their settings."""
 
     match: Annotated[Text, AfterValidator(_match)] = Field(
-        description="<schema>.<table> as the topic spells them; *, ? and [abc] match as in file names, upper and lower "
-        "case as written. The first entry that matches a table counts.",
+        description="<schema>.<table> as in the topic's name, in the same case; *, ? and [abc] match as in file "
+        "names. The first entry that matches a table applies.",
     )

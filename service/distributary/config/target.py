@@ -30,23 +30,25 @@ def _template(value: str) -> str:
 
 
 class Target(Section):
-    """Where the tables lie: below `path`, or below the warehouse of `catalog`, that then has their names."""
+    """Either `path`, the directory of the tables, or `catalog`, whose warehouse has the tables and which has their
+    names."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["path"]}, {"required": ["catalog"]}]})
 
     path: Location | None = Field(
         None,
-        description="The directory of all tables, on any file system that Spark knows: a path, s3a://, abfss://, "
-        "gs://, … Relative paths start at this file's directory.",
+        description="Directory of all tables, on any file system that Spark supports: a path, s3a://, abfss://, "
+        "gs://, … A relative path starts at the config's directory.",
     )
     catalog: Text | None = Field(
         None,
-        description="In place of path: the name of a Spark catalog. The tables lie below spark.sql.warehouse.dir, "
-        "which `spark` must say, and are made known to the catalog as <schema>.<table>.",
+        description="Instead of `path`: the name of a Spark catalog. The tables are in spark.sql.warehouse.dir (set "
+        "it under `spark`) and are registered as <schema>.<table>.",
     )
     table: Annotated[Text, AfterValidator(_template)] = Field(
         "{schema}/{table}",
-        description="A table's place below path or the warehouse. {database}, {schema} and {table} may be used.",
+        description="A table's path within the directory or the warehouse. May contain {database}, {schema} and "
+        "{table}.",
     )
 
     @model_validator(mode="after")
@@ -58,7 +60,8 @@ class Target(Section):
 
 
 class Quarantine(Section):
-    """Where records go that can't be applied, with their raw bytes, place, reason and time."""
+    """The table of records that can't be applied: their raw bytes, topic, partition and offset, the reason and the
+    time."""
 
     path: Location | None = Field(
         None, description="The Delta table of these records. Default: _quarantine below target.path."
@@ -67,12 +70,13 @@ class Quarantine(Section):
         0.1,
         ge=0,
         le=1,
-        description="A table halts when a larger part of its last 1,000 records went to quarantine (at least 100).",
+        description="A table halts if more than this share of its last 1,000 records, and at least 100 of them, "
+        "went to quarantine.",
     )
     keep: Duration | None = Field(
         None,
-        description="How long records stay there, applied or not: 90d. They are deleted with the VACUUM of "
-        "`defaults.maintenance`. Default: for ever.",
+        description="How long records stay there, whether applied or not: 90d. They are deleted with the VACUUM of "
+        "`defaults.maintenance`. Default: forever.",
     )
 
     def keep_seconds(self) -> float | None:

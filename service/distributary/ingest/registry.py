@@ -94,13 +94,13 @@ class Registry:
             return TransientError(
                 "registry-failed",
                 f"the schema registry answered with an error ({status})",
-                "it is asked again; look into the registry's log",
+                "the request is repeated; see the registry's log",
             )
         if error.error_code not in (40400, 40402, 40403):
             return TransientError(
                 "registry-address",
                 "source.schema_registry.url is not that of a schema registry: what listens there does not know its API",
-                "give the URL below which /schemas/ids/ lies; Apicurio's ends with /apis/ccompat/v7",
+                "set the URL that has /schemas/ids/ below it; Apicurio's ends with /apis/ccompat/v7",
             )
         since = self._unknown_since.setdefault(address, self._clock())
         message = f"the schema registry does not know the schema {address}, which records of the topic name"
@@ -108,7 +108,7 @@ class Registry:
             return TransientError("schema-unknown", message, "check that it is the registry that the connector uses")
         return TableHalt(
             "schema-unknown",
-            f"{message}; it was asked for more than {self._patience / 60:.0f} minutes",
+            f"{message}, for more than {self._patience / 60:.0f} minutes",
             "check that it is the registry that the connector uses; restore the schema under the same id there, then"
             " start the table again",
         )

@@ -121,7 +121,8 @@ def test_the_commands(tmp_path: Path) -> None:
     run = CliRunner()
     file = ["-c", str(tmp_path / "config.yaml")]
     done = run.invoke(main, ["pause", *file, "dbo.a", "--reason", "restore"])
-    assert (done.exit_code, done.output.split(":")[0]) == (0, "dbo.a is paused once its batch in flight is through")
+    told = "dbo.a will be paused after its batch in flight; a running service notices within seconds\n"
+    assert (done.exit_code, done.output) == (0, told)
     assert run.invoke(main, ["pause", *file, "--output", "json"]).output == '{\n  "table": null,\n  "paused": true\n}\n'
     assert run.invoke(main, ["unpause", *file]).output.startswith("the service continues")
     assert run.invoke(main, ["unpause", *file]).output == "the service was not paused\n"
